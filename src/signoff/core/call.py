@@ -1,0 +1,59 @@
+"""One tool call as policy and people see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from signoff.core.canonical import digest, same_form
+
+LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read", "data.write", "money"})
+"""The capability labels signoff knows: what a call does, whatever its tool is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A tool call with its final arguments, and where in which run it was made."""
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The arguments as JSON values, validated: what the tool would be given."""
+    toolset: str | None = None
+    worker: tuple[str, ...] = ()
+    """The chain of workers, outermost first, that led to the call."""
+    labels: frozenset[str] = frozenset()
+    deps: Any = field(default=None, compare=False, repr=False)
+    """The run's own dependencies, for `deps` conditions."""
+    resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """For arguments that are paths: the text as written -> where it leads once links are followed."""
+    unreadable: tuple[str, ...] = ()
+    """Arguments that have no JSON form, each with what it is. They make policy ask."""
+    call_id: str = ""
+    run_id: str = ""
+    conversation_id: str = ""
+    path: str = ""
+    """Call ids from the outermost run down to this call, as `a-1/b-2`."""
+    schema_hash: str = ""
+    """Digest of the tool's argument schema when the call was made."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of tool and arguments: equal exactly when both are equal as JSON values."""
+        return digest({"args": self.args, "tool": self.tool})
+
+    @cached_property
+    def memory_key(self) -> str:
+        """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are kept under it."""
+        return digest(same_form({"args": self.args, "tool": self.tool}))
+
+    @cached_property
+    def key(self) -> str:
+        """What identifies this call among all calls: providers reuse call ids, so the run belongs to it."""
+        return f"{self.conversation_id}:{self.run_id}:{self.path or self.call_id}"
+
+    @property
+    def chain(self) -> str:
+        """The worker chain and the tool for people: `triage > analyzer > shell`."""
+        return " > ".join((*self.worker, self.tool))

@@ -1,0 +1,195 @@
+"""What a credential looks like: the names people give it, and the shapes of the well-known kinds.
+
+Every shape starts where a word starts and eats the word, so that searching a large text stays linear. None takes
+in a blank, a quote or what separates shell commands, so that masking it cannot hide a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stretch of a text that is a credential, and which kind."""
+
+    start: int
+    end: int
+    kind: str
+
+
+# --- names ---
+
+_SECRET_WORDS = frozenset(
+    "password passwd pwd passphrase passcode secret token authorization auth cookie credential credentials apikey "
+    "accesskey secretkey privatekey authtoken accesstoken refreshtoken clientsecret bearer jwt otp cvv cvc".split()
+)
+_SECRET_PLURALS = frozenset({"passwords", "secrets", "tokens", "cookies"})
+_SECRET_KEYS = frozenset(
+    "api access secret private signing encryption auth master account service license ssh gpg".split()
+)
+# Words after a secret's name that still mean the secret: `token_value`, `password2`, `secret_base64`.
+_STILL = frozenset("value string text data raw plain plaintext base b header hash confirmation confirm new".split())
+_COUNTED = frozenset("max min total input output prompt completion new cached reasoning num n used".split())
+_TARGET_WORDS = frozenset(
+    "path file filename filepath dir directory folder cwd root workdir destination dest source src target url uri "
+    "endpoint link href host hostname domain server address addr ip port to cc bcc from sender recipient receiver "
+    "email mail payee payer beneficiary iban account phone channel amount price total sum quantity qty cost fee "
+    "currency limit count branch repo repository remote bucket table database schema region user username login".split()
+)
+_SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d+$)")
+
+
+@lru_cache(maxsize=4096)
+def secret_name(name: str) -> str:
+    """The kind of secret that a name such as `clientSecret` or `X-Api-Key` stands for, or an empty text.
+
+    The last word decides: `access_token` is a secret; `token_count` and `secret_name` are not.
+    """
+    words = _words(name)
+    while len(words) > 1 and words[-1] in _STILL:
+        words = _without_number(words[:-1])
+    if not words:
+        return ""
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in ("key", "keys") and before in _SECRET_KEYS:
+        return "API key" if before == "api" else f"{before} key"
+    if words[-3:] == ("access", "key", "id"):
+        return "access key"
+    if last in _SECRET_PLURALS:
+        return "" if before in _COUNTED else last[:-1]
+    return last if last in _SECRET_WORDS else ""
+
+
+@lru_cache(maxsize=4096)
+def target_name(name: str) -> bool:
+    """Whether a name stands for a path, host, recipient or amount: what a person must see to decide."""
+    last = _words(name)[-1:]
+    return bool(last) and (last[0] in _TARGET_WORDS or (last[0].endswith("s") and last[0][:-1] in _TARGET_WORDS))
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return _without_number(tuple(word.lower() for word in _SEAM.split(name[-200:]) if word))
+
+
+def _without_number(words: tuple[str, ...]) -> tuple[str, ...]:
+    return words[:-1] if len(words) > 1 and words[-1].isdigit() else words
+
+
+# --- shapes ---
+
+
+def credentials_in(text: str) -> Iterator[Found]:
+    """Every credential of a well-known shape in `text`. Some may overlap."""
+    for kind, shape in _SHAPES:
+        for match in shape.finditer(text):
+            yield Found(*match.span(1 if shape.groups else 0), kind)
+    yield from _private_keys(text)
+    yield from _url_passwords(text)
+    yield from _assignments(text)
+
+
+_AT = r"(?<![A-Za-z0-9_-])"
+_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"
+_COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
+_SHAPES = tuple(
+    (kind, re.compile(shape))
+    for kind, shape in (
+        ("Anthropic key", _AT + r"sk-ant-[A-Za-z0-9_-]{8,}"),
+        ("API key", _AT + r"sk-(?!ant-)" + _DIGIT + r"[A-Za-z0-9_-]{16,}"),
+        ("API key", _AT + r"(?:gsk_|xai-|pplx-|r8_|nvapi-|tvly-)" + _DIGIT + r"[A-Za-z0-9_-]{20,}"),
+        ("GitHub token", _AT + r"(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
+        ("GitLab token", _AT + r"gl(?:pat|dt|rt|ptt|cbt|ft|soat|agent)-[A-Za-z0-9_.-]{16,}"),
+        ("Slack token", _AT + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
+        ("Slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9_/-]{16,})"),
+        ("Discord webhook", r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{1,20}/([A-Za-z0-9_-]{16,})"),
+        ("Discord token", _AT + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
+        ("Telegram token", _AT + r"(?:bot)?(\d{8,10}:[A-Za-z0-9_-]{35})(?![\w-])"),
+        ("AWS key", _AT + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+        ("Google key", _AT + r"AIza[A-Za-z0-9_-]{30,}"),
+        ("Google token", _AT + r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}"),
+        ("Stripe key", _AT + r"(?:(?:sk|rk)_(?:live|test)_|whsec_)[A-Za-z0-9]{10,}"),
+        ("package registry token", _AT + r"(?:npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"),
+        ("Hugging Face token", _AT + r"hf_[A-Za-z0-9]{20,}"),
+        ("SendGrid key", _AT + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+        ("Shopify token", _AT + r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{20,}"),
+        ("cloud token", _AT + r"(?:do[oprt]_v1_|dapi)[a-f0-9]{32,}"),
+        ("Vault token", _AT + r"hv[sbr]\.[A-Za-z0-9_-]{20,}"),
+        ("workspace token", _AT + r"(?:(?:lin_api|ntn|secret)_[A-Za-z0-9]{30,}|(?:dckr_pat_|ATATT3)[\w=-]{20,})"),
+        ("age key", _AT + r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
+        ("JWT", _AT + r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+        ("bearer token", r"(?i:(?<![\w-])bearer) {1,4}((?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9][\w.~+/=-]{7,})"),
+        (
+            "authorization",
+            r"(?i:(?<!\w)authorization)[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+            r"(?:(?i:bearer|basic|token|digest|apikey|negotiate)\s{1,4})?([A-Za-z0-9][\w.~+/=:-]{3,})",
+        ),
+        ("cookie", rf"(?i:(?<![\w-])(?:set-)?cookie)[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?({_COOKIE}(?:; ?{_COOKIE})*)"),
+        (
+            "password of a user",
+            r"(?<!\S)(?:-u|--user)[ =][\"']?[^\s:\"'`;|&<>()/]{1,64}:((?!\d+(?:\s|$))[^\s\"'`;|&<>()]{1,256})",
+        ),
+    )
+)
+
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+_END = re.compile(r"[+-]?-----END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+# Only what the body of a key consists of: an `rm -rf` between the two lines stays in sight.
+_BREAK = r"(?:\s|\\[nr]){1,8}(?:[+-] ?)?"
+_BODY = re.compile(
+    rf"(?:{_BREAK}(?:(?:Proc-Type|DEK-Info|Version|Comment): [\w,.-]{{1,80}}|"
+    rf"[A-Za-z0-9+/]{{24,}}={{0,2}}|[A-Za-z0-9+/]{{1,23}}={{1,2}}|=[A-Za-z0-9+/]{{4}}))*"
+    rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{4}}){{1,6}}(?=\s|\\[nr]))?"
+)
+_GAP = re.compile(r"(?:\s|\\[nr]){0,8}")
+
+
+def _private_keys(text: str) -> Iterator[Found]:
+    for begin in _BEGIN.finditer(text):
+        body = _BODY.match(text, begin.end())
+        stop = body.end() if body else begin.end()
+        gap = _GAP.match(text, stop)
+        end = _END.match(text, gap.end() if gap else stop)
+        yield Found(begin.start(), end.end() if end else stop, "private key")
+
+
+_AUTHORITY = re.compile(r"://([^\s/?#\"'`<>\\]{1,512}+)")
+_SEPARATOR = re.compile(r"[;|&()]")
+
+
+def _url_passwords(text: str) -> Iterator[Found]:
+    for match in _AUTHORITY.finditer(text):
+        userinfo, at, _host = match[1].rpartition("@")
+        user, _colon, password = userinfo.partition(":")
+        if not at or not password:
+            continue
+        start = match.start(1) + len(user) + 1
+        separator = _SEPARATOR.search(password)
+        length = separator.start() if separator else len(password)
+        if length:
+            yield Found(start, start + length, "password in a URL")
+
+
+_NAMED = re.compile(
+    r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)(?:\\?[\"'])?\s{0,4}(?P<sign>=>|[:=])\s{0,4}(?:\\?[\"'])?"
+)
+_FLAG = re.compile(r"(?<!\S)--(?P<name>[A-Za-z][A-Za-z0-9-]{0,63}+)(?P<sign>[ =])[\"']?(?=[^\s-])")
+_VALUE = re.compile(r"(?![/~.$])[^\s\"'`;|&<>()\\,{}\[\]]{4,}")
+_NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token", "digest", "undefined"})
+
+
+def _assignments(text: str) -> Iterator[Found]:
+    """`PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
+    for names in (_NAMED, _FLAG):
+        for name in names.finditer(text):
+            kind = secret_name(name["name"])
+            value = _VALUE.match(text, name.end()) if kind else None
+            if value is None or value[0].lower() in _NOTHING:
+                continue
+            # Prose has colons: “the secret: patience”. A value has digits, or is long.
+            if name["sign"] == ":" and len(value[0]) < 12 and not any(char.isdigit() for char in value[0]):
+                continue
+            yield Found(*value.span(), kind)

@@ -1,0 +1,53 @@
+"""What was decided about a request: the answer a person gives, and how a request ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from signoff.core.people import Answerer
+
+
+class Remember(StrEnum):
+    """Whether the answer also holds for the next identical call."""
+
+    NONE = "none"
+    SESSION = "session"
+    ALWAYS = "always"
+
+
+class Ending(StrEnum):
+    """How a request ended."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecision:
+    """An answer to an approval request. Only `approved` is needed: `ApprovalDecision(approved=False, note="…")`."""
+
+    approved: bool
+    note: str = ""
+    """For the model and the record: why."""
+    edited_args: Mapping[str, Any] | None = None
+    """The arguments to run instead of the model's, whole. Only with `approved`."""
+    remember: Remember = Remember.NONE
+    ending: Ending = Ending.DENIED
+    """Follows from `approved` unless the request expired or was cancelled."""
+    by: Answerer | None = None
+    at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remember", Remember(self.remember))
+        if self.approved:
+            object.__setattr__(self, "ending", Ending.APPROVED)
+        elif self.ending is Ending.APPROVED:
+            raise ValueError("a decision that is not approved cannot end as approved")
+        if self.edited_args is not None and not self.approved:
+            raise ValueError("edited arguments only make sense with approved=True")

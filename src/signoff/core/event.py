@@ -1,0 +1,42 @@
+"""What happened to a call, as values: for live progress, demos and the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from signoff.core.call import Call
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Verdict
+
+
+class Happened(StrEnum):
+    """The steps a call can take. The first five let it run; each says on whose word."""
+
+    ALLOWED = "allowed"
+    """Policy allows it."""
+    REMEMBERED = "remembered"
+    """A person's earlier answer covers it."""
+    APPROVED = "approved"
+    """A person approved this call."""
+    REVIEWED = "reviewed"
+    """Another capability of the agent approved it, and may."""
+    AUTO_APPROVED = "auto_approved"
+    """The mode approves whatever policy would ask about."""
+    DENIED = "denied"
+    ASKED = "asked"
+    RAN = "ran"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEvent:
+    """One step of one call."""
+
+    what: Happened
+    call: Call
+    verdict: Verdict | None = None
+    request: ApprovalRequest | None = None
+    by: str = ""
+    text: str = ""
+    """The reason of a denial, the error of a failure."""

@@ -1,0 +1,29 @@
+"""Who answered. An answer carries a name and how it was given; only a person counts as a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AnswererKind(StrEnum):
+    """What kind of answerer gave a vote."""
+
+    PERSON = "person"
+    SCRIPT = "script"
+    MODEL = "model"
+    MODE = "mode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answerer:
+    """Somebody or something that answers a request."""
+
+    name: str
+    kind: AnswererKind = AnswererKind.PERSON
+    roles: frozenset[str] = frozenset()
+    via: str = ""
+    """The channel the answer came through: `terminal`, `web`, `api` …"""
+
+    def __str__(self) -> str:
+        return self.name if self.kind is AnswererKind.PERSON else f"{self.name} ({self.kind})"

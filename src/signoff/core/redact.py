@@ -1,0 +1,290 @@
+"""Masking secrets for people and records, and putting them back after a person edited around them.
+
+A secret is known by the name it is under, by its value where the caller declared it, or by its shape. A mask says
+what it covers: `⟦masked 2: GitHub token⟧`. What a person must see to decide (a path, a host, a recipient, an
+amount) is never masked whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import quote
+
+from signoff.core.credential import Found, credentials_in, secret_name, target_name
+from signoff.core.visible import CLOSE, OPEN
+from signoff.errors import CannotCanonicalise, EditRefused
+
+_DEEPEST = 100
+_SHORTEST = 4
+_STEM = "masked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """One masked place."""
+
+    path: str
+    """Where it is, as `headers.Authorization` or `env[2]`."""
+    why: str
+    """What it was taken for, and how that is known."""
+    placeholder: str
+    """The text that stands in its place; no other place has the same."""
+    span: tuple[int, int] | None = None
+    """Which part of the original text it covers; the whole value, of whatever type, where None."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}" if self.path else self.why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redacted:
+    """Arguments that may be shown, and what was masked in them."""
+
+    args: Mapping[str, Any]
+    masked: tuple[Masked, ...] = ()
+
+
+def redact(args: Mapping[str, Any], *, secrets: Iterable[str] = ()) -> Redacted:
+    """`args` with secrets masked. `secrets` are values to mask wherever they stand, in keys too."""
+    redactor = Redactor(secrets, avoid=args)
+    return Redacted(args=redactor.mapping(args), masked=tuple(redactor.masked))
+
+
+def redact_text(text: str, *, secrets: Iterable[str] = ()) -> str:
+    """A text with secrets masked."""
+    return Redactor(secrets, avoid=text).text(text)
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Masks one value after the other, numbering the masks through: for what is shown together."""
+
+    secrets: Iterable[str] = ()
+    masked: list[Masked] = field(default_factory=list[Masked])
+    avoid: object = None
+    """Whatever will be masked or shown next to a mask: no placeholder is made that occurs in it already."""
+    _declared: tuple[str, ...] = field(init=False)
+    _stem: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._declared = tuple(sorted({form for secret in self.secrets for form in _forms(secret)}))
+        self._stem = _STEM
+        while any(f"{OPEN}{self._stem} " in text for text in _texts(self.avoid, 0)):
+            self._stem += "'"
+
+    def mapping(self, args: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+        """A mapping of arguments, masked by name, value and shape."""
+        return self._mapping(args, path, "", 0)
+
+    def text(self, text: str, path: str = "") -> str:
+        """A text, masked by value and shape."""
+        return self._masked_text(text, path, _merged([*self._declared_in(text), *credentials_in(text)]))
+
+    def _value(self, value: object, name: str, path: str, kind: str, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise CannotCanonicalise(f"the value is nested more than {_DEEPEST} deep")
+        if isinstance(value, str):
+            return self._string(value, name, path, kind)
+        if isinstance(value, Mapping):
+            return self._mapping(cast("Mapping[str, Any]", value), path, kind, depth)
+        if isinstance(value, (list, tuple)):
+            items = cast("Sequence[object]", value)
+            return [self._value(item, name, f"{path}[{index}]", kind, depth + 1) for index, item in enumerate(items)]
+        if kind and isinstance(value, (int, float)) and not isinstance(value, bool) and kind not in _NEVER_NUMBERS:
+            return self._mask(path, kind, f"named like a secret ({kind})")
+        return value
+
+    def _mapping(self, args: Mapping[str, Any], path: str, kind: str, depth: int) -> dict[str, Any]:
+        masked: dict[str, Any] = {}
+        for name, item in args.items():
+            shown = self._masked_text(name, f"{path}.{OPEN}key{CLOSE}".lstrip("."), _merged(self._declared_in(name)))
+            where = f"{path}.{shown}" if path else shown
+            inherited = "" if target_name(name) else secret_name(name) or kind
+            masked[shown] = self._value(item, name, where, inherited, depth + 1)
+        return masked
+
+    def _string(self, value: str, name: str, path: str, kind: str) -> str:
+        if kind and value.strip():
+            return self._named(value, path, kind)
+        if not target_name(name):
+            return self.text(value, path)
+        shaped = credentials_in(value) if "://" in value else ()
+        partial = [found for found in shaped if found.end - found.start < len(value.strip())]
+        return self._masked_text(value, path, _merged([*self._declared_in(value), *partial]))
+
+    def _named(self, value: str, path: str, kind: str) -> str:
+        why = f"named like a secret ({kind}), {len(value):,} characters"
+        if kind in _FILES and _PATH.fullmatch(value):
+            return value
+        if url := _ORIGIN.match(value):
+            # The host is a target: it stays in sight.
+            rest = [Found(url.end(), len(value), kind)] if url.end() < len(value) else []
+            return self._masked_text(value, path, _merged([*rest, *self._declared_in(value), *credentials_in(value)]))
+        if _SHELL.search(value):
+            why += ", with shell syntax among them"
+        return self._mask(path, kind, why)
+
+    def _declared_in(self, text: str) -> Iterator[Found]:
+        for secret in self._declared:
+            if len(secret) < _SHORTEST:
+                if text == secret:
+                    yield Found(0, len(text), "declared secret")
+                continue
+            start = text.find(secret)
+            while start >= 0:
+                yield Found(start, start + len(secret), "declared secret")
+                start = text.find(secret, start + len(secret))
+
+    def _masked_text(self, text: str, path: str, found: Sequence[Found]) -> str:
+        pieces: list[str] = []
+        end = 0
+        for one in found:
+            how = "" if one.kind == "declared secret" else "looks like a secret: "
+            pieces += text[end : one.start], self._mask(path, one.kind, f"{how}{one.kind}", (one.start, one.end))
+            end = one.end
+        return "".join((*pieces, text[end:])) if pieces else text
+
+    def _mask(self, path: str, kind: str, why: str, span: tuple[int, int] | None = None) -> str:
+        placeholder = f"{OPEN}{self._stem} {len(self.masked) + 1}: {kind}{CLOSE}"
+        self.masked.append(Masked(path=path, why=why, placeholder=placeholder, span=span))
+        return placeholder
+
+
+_NEVER_NUMBERS = frozenset({"token", "auth", "cookie"})
+_FILES = frozenset({"private key", "ssh key", "gpg key"})
+_PATH = re.compile(r"(?:~|\.{0,2})/[^\s]{1,400}|[A-Za-z]:\\[^\s]{1,400}")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://(?:[^\s/?#@]{0,256}@)?[^\s/?#@:]{1,256}(?::\d{1,5})?(?=[/?#]|$)")
+_SHELL = re.compile(r"[;|`\n]|&&|\$\(|[<>]\s")
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A declared secret as written, and as it stands in JSON and in a URL."""
+    if secret.strip():
+        yield secret
+        if len(secret) >= _SHORTEST:
+            yield json.dumps(secret)[1:-1]
+            yield json.dumps(secret, ensure_ascii=False)[1:-1]
+            yield quote(secret, safe="", errors="surrogatepass")
+
+
+def _merged(found: Iterable[Found]) -> list[Found]:
+    """Stretches in order, those that touch each other as one."""
+    merged: list[Found] = []
+    for one in sorted(found, key=lambda found: (found.start, -found.end)):
+        if merged and one.start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Found(last.start, max(last.end, one.end), last.kind)
+        else:
+            merged.append(one)
+    return merged
+
+
+def _texts(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth > _DEEPEST:
+        return
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, object]", value).items():
+            yield name
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[object]", value):
+            yield from _texts(item, depth + 1)
+
+
+# --- putting back ---
+
+_KEY = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    where: tuple[object, ...]
+    value: Any = field(repr=False)
+    whole: bool
+
+
+def restore(edited: Mapping[str, Any], original: Mapping[str, Any], redacted: Redacted) -> dict[str, Any]:
+    """`edited`, made from `redacted.args`, with the secrets of `original` back where their masks were left alone.
+
+    A masked value may also be replaced or removed. Raises `EditRefused` where a mask was moved, copied or changed:
+    nobody can say what was meant.
+    """
+    return _Restorer(original, redacted).restored(edited)
+
+
+class _Restorer:
+    def __init__(self, original: Mapping[str, Any], redacted: Redacted) -> None:
+        masked = {one.placeholder: one for one in redacted.masked}
+        self._mask = re.compile("|".join(map(re.escape, masked)) or r"(?!)")
+        self._stem = redacted.masked[0].placeholder.partition(" ")[0] if redacted.masked else ""
+        self._hidden = dict(self._find(original, redacted.args, masked, ()))
+        self._seen: set[str] = set()
+        self._problems: list[str] = []
+
+    def restored(self, edited: Mapping[str, Any]) -> dict[str, Any]:
+        args = self._put_back(edited, ())
+        if self._problems:
+            raise EditRefused(tuple(self._problems))
+        return args
+
+    def _find(
+        self, original: Any, shown: Any, masked: Mapping[str, Masked], where: tuple[object, ...]
+    ) -> Iterator[tuple[str, _Hidden]]:
+        if isinstance(shown, str):
+            for placeholder in self._mask.findall(shown):
+                span = masked[placeholder].span
+                yield placeholder, _Hidden(where, original if span is None else original[slice(*span)], span is None)
+        elif isinstance(shown, dict):
+            pairs = zip(original.items(), cast("dict[str, Any]", shown).items(), strict=True)
+            for (name, item), (shown_name, shown_item) in pairs:
+                yield from self._find(name, shown_name, masked, (*where, _KEY))
+                yield from self._find(item, shown_item, masked, (*where, shown_name))
+        elif isinstance(shown, list):
+            for index, (item, shown_item) in enumerate(zip(original, cast("list[Any]", shown), strict=True)):
+                yield from self._find(item, shown_item, masked, (*where, index))
+
+    def _put_back(self, value: Any, where: tuple[object, ...]) -> Any:
+        if isinstance(value, str):
+            return self._text(value, where)
+        if isinstance(value, Mapping):
+            items = cast("Mapping[str, Any]", value).items()
+            return {self._text(name, (*where, _KEY)): self._put_back(item, (*where, name)) for name, item in items}
+        if isinstance(value, list):
+            return [self._put_back(item, (*where, index)) for index, item in enumerate(cast("list[Any]", value))]
+        return value
+
+    def _text(self, text: str, where: tuple[object, ...]) -> Any:
+        masks: list[str] = self._mask.findall(text)
+        rest = self._mask.sub("", text)
+        if self._is_broken(rest, where, masks):
+            self._refuse(where, "a mask was changed; leave it as it is, or replace all of it")
+        for mask in masks:
+            hidden = self._hidden[mask]
+            if hidden.where != where or mask in self._seen:
+                self._refuse(where, "a mask was moved or copied here; the value behind it belongs elsewhere")
+            elif hidden.whole and rest:
+                self._refuse(where, "text was added to a mask; leave it as it is, or replace all of it")
+            self._seen.add(mask)
+        if masks and self._hidden[masks[0]].whole:
+            return self._hidden[masks[0]].value
+        return self._mask.sub(lambda mask: str(self._hidden[mask[0]].value), text)
+
+    def _is_broken(self, rest: str, where: tuple[object, ...], masks: Sequence[str]) -> bool:
+        if not self._stem:
+            return False
+        if self._stem in rest:
+            return True
+        missing = [mask for mask, hidden in self._hidden.items() if hidden.where == where and mask not in masks]
+        return any(
+            part in rest for mask in missing for part in (OPEN, CLOSE, mask.strip(OPEN + CLOSE).partition(":")[0])
+        )
+
+    def _refuse(self, where: tuple[object, ...], problem: str) -> None:
+        spot = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where if part is not _KEY)
+        self._problems.append(f"{spot.lstrip('.') or 'a name'}: {problem}")

@@ -1,0 +1,114 @@
+"""One open question: may this call run?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.core.decision import ApprovalDecision
+from signoff.core.verdict import ANYONE, Requirement, Verdict
+from signoff.core.vote import Vote
+
+
+class State(StrEnum):
+    """Where a request stands. `lifecycle.TABLE` says which event leads where."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    CLAIMED = "claimed"
+    """The right to run was taken; the tool is running."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """The process died between claim and outcome: nobody knows whether the call happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What an approval holds for. If any of it differs when the call is about to run, it is asked again."""
+
+    args_digest: str
+    schema_hash: str = ""
+    policy_revision: str = ""
+
+    def changed_since(self, then: Binding) -> tuple[str, ...]:
+        """What differs from the binding that was approved, in words."""
+        changed: list[str] = []
+        if self.args_digest != then.args_digest:
+            changed.append("the arguments")
+        if self.schema_hash != then.schema_hash:
+            changed.append("the tool's definition")
+        if self.policy_revision != then.policy_revision:
+            changed.append("the policy")
+        return tuple(changed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRequest:
+    """A question put to people. The first five fields are what a user interface needs; the rest is bookkeeping."""
+
+    tool_call_id: str
+    tool_name: str
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the tool or the toolset said about the call: `summary`, `reason`, `path`, `diff` …"""
+    summary: str = ""
+    """One line for a list."""
+
+    id: str = ""
+    call: Call | None = None
+    verdict: Verdict | None = None
+    policy_revision: str = ""
+    schema: Mapping[str, Any] | None = None
+    """The tool's JSON schema, for editors of arguments."""
+    changed: tuple[str, ...] = ()
+    """Why this is asked again although it was answered before."""
+    problem: str = ""
+    """Why the last answer was not accepted."""
+    opened_at: datetime | None = None
+    deadline: datetime | None = None
+    escalated: bool = False
+    state: State = State.PENDING
+    votes: tuple[Vote, ...] = ()
+    decision: ApprovalDecision | None = None
+    outcome: str = ""
+    """What became of the run: an error in one line, or empty."""
+    version: int = 0
+    """Counts changes; the store swaps only against the version it was read at."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """Who must agree, after escalation."""
+        requirement = self.verdict.requirement if self.verdict else ANYONE
+        if self.escalated and requirement.escalate_to:
+            return replace(requirement, role=requirement.escalate_to)
+        return requirement
+
+    @property
+    def worker(self) -> tuple[str, ...]:
+        """The chain of workers that led to the call, outermost first."""
+        return self.call.worker if self.call else ()
+
+    @property
+    def effective_args(self) -> Mapping[str, Any]:
+        """The arguments that would run: the person's, where a person edited them."""
+        if self.decision is not None and self.decision.edited_args is not None:
+            return self.decision.edited_args
+        return self.args
+
+    @property
+    def binding(self) -> Binding:
+        """What an approval of this request holds for."""
+        return Binding(
+            args_digest=digest(self.effective_args),
+            schema_hash=self.call.schema_hash if self.call else "",
+            policy_revision=self.policy_revision,
+        )

@@ -1,0 +1,79 @@
+"""What policy says about a call: an effect, and never without the rules and the reason behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """The three answers, from the most lenient to the strictest."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        return _STRICTNESS[self]
+
+
+_STRICTNESS = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
+
+
+class OnTimeout(StrEnum):
+    """What becomes of a request nobody answered in time. `allow` exists only where a rule says it in words."""
+
+    DENY = "deny"
+    ESCALATE = "escalate"
+    PARK = "park"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """Who must agree before an asked call may run."""
+
+    role: str | None = None
+    """Only people with this role count; anyone where None."""
+    quorum: int = 1
+    """How many distinct people must approve."""
+    not_by: frozenset[str] = frozenset()
+    """Who may not answer: `requester`, `owner`."""
+    timeout: timedelta | None = None
+    on_timeout: OnTimeout = OnTimeout.DENY
+    escalate_to: str | None = None
+    """The role asked next when `on_timeout` is `escalate`."""
+    message: str = ""
+    """Words for the person who is asked."""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it names particular people, so that a remembered answer or a reviewer cannot stand in."""
+        return self.role is not None or self.quorum > 1 or bool(self.not_by)
+
+
+ANYONE = Requirement()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Allow, ask or deny, the ids of the rules that decided, and one sentence that says why."""
+
+    effect: Effect
+    rules: tuple[str, ...] = ()
+    reason: str = ""
+    requirement: Requirement = field(default=ANYONE)
+    errors: tuple[str, ...] = ()
+    """What could not be evaluated. Any error makes the effect at least `ask`."""
+
+
+def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """The strictest of several layers' verdicts; among equals the first. None where there are none."""
+    answer: Verdict | None = None
+    for verdict in verdicts:
+        if answer is None or verdict.effect.strictness > answer.effect.strictness:
+            answer = verdict
+    return answer

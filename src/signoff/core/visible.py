@@ -1,0 +1,153 @@
+"""Texts a person can trust their eyes with: whatever cannot be seen is spelled out.
+
+What hides, moves or imitates (control, bidi, zero-width and tag characters, odd spaces, fillers, stacked marks,
+halves of surrogate pairs, trailing blanks) is written as a marker: `⟦ESC⟧`, `⟦U+202E⟧`, `⟦space×40⟧`. The brackets
+themselves are spelled out where a text holds them, so a marker can only come from here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import groupby
+
+OPEN, CLOSE = "⟦", "⟧"
+
+_NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\t": "TAB", "\n": "LF", "\r": "CR", "\x1b": "ESC", " ": "space"}
+_NAMES["\x7f"] = "DEL"
+
+# Printable by Unicode's own account, and yet nothing is seen: fillers, blanks, joiners, variation selectors.
+_BLANK = frozenset(
+    map(
+        chr,
+        (
+            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159),
+            *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+        ),
+    )
+)
+
+# A letter of living text carries up to four marks: Hebrew with points and accents, Arabic, Vietnamese decomposed.
+_MOST_MARKS = 4
+_LONGEST_GAP = 24
+_MOST_BREAKS = 6
+
+_ODD = re.compile(rf"[ \t]{{{_LONGEST_GAP + 1},}}|[ \t]+(?![^\n])|\t+|[^\t\x20-\x7e]+")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """`text` with everything hidden spelled out; line breaks and tabs are kept with `lines`.
+
+    Two different texts never give the same result, so it is to be applied once: what it marked, it would mark again.
+    """
+    if text.isascii() and text.isprintable() and not text.endswith(" ") and len(text) <= _LONGEST_GAP:
+        return text
+    return _ODD.sub(lambda odd: "".join(_spell(odd, lines)), text)
+
+
+def is_clean(text: str, *, lines: bool = False) -> bool:
+    """Whether nothing in `text` is hidden: it is shown as it is."""
+    return visible(text, lines=lines) == text
+
+
+def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
+    """Warnings about what a reader would mistake, each a short phrase; `code` where a program will read the text."""
+    if text.isascii() and text.isprintable():
+        return ()
+    warnings: list[str] = []
+    hidden = {char for char in text if char not in "\n\t" and _is_hidden(char)}
+    if hidden - {OPEN, CLOSE}:
+        warnings.append("hidden characters: " + _few(sorted(hidden - {OPEN, CLOSE}), _describe))
+    if mixed := [word for word in _words(text) if _is_mixed(word)]:
+        warnings.append("letters of different scripts that look alike: " + _few(mixed, lambda word: f"“{word}”"))
+    if wide := sorted({char for char in text if "\uff01" <= char <= "\uff5e"}):
+        warnings.append("full-width forms that look like plain ones: " + _few(wide, _describe))
+    if dashes := sorted(set(_DASH.findall(text))):
+        warnings.append("a dash that is not “-”: " + _few(dashes, _describe))
+    if code and (quotes := sorted(set(_QUOTE.findall(text)))):
+        warnings.append("quotes that are not plain quotes: " + _few(quotes, _describe))
+    return tuple(visible(warning) for warning in warnings)
+
+
+def _spell(odd: re.Match[str], lines: bool) -> Iterator[str]:
+    """The pieces that stand for one stretch of unusual characters."""
+    if odd[0][0] in " \t":
+        yield from _spell_blanks(odd[0], lines, at_end=odd.end() == len(odd.string) or odd.string[odd.end()] == "\n")
+        return
+    if not any(_is_hidden(char) or _is_mark(char) for char in set(odd[0])):
+        yield odd[0]
+        return
+    base = odd.string[odd.start() - 1 : odd.start()]
+    marks = ""
+    for char, group in groupby(odd[0]):
+        count = sum(1 for _ in group)
+        if _is_hidden(char):
+            kept = lines and char == "\n" and count <= _MOST_BREAKS
+            yield char * count if kept else _marker(char, count)
+            base, marks = "", ""
+        elif not _is_mark(char):
+            yield char * count
+            if unicodedata.category(char) != "Mc":
+                base, marks = char, ""
+        elif base.isalpha() and char not in marks and len(marks) < _MOST_MARKS and unicodedata.combining(char) != 1:
+            yield char
+            marks += char
+            if count > 1:
+                yield _marker(char, count - 1)
+        else:
+            yield _marker(char, count)
+
+
+def _spell_blanks(run: str, lines: bool, *, at_end: bool) -> Iterator[str]:
+    # Blanks at the end of a line are not seen, and long gaps push what follows out of sight.
+    marked = at_end or len(run) > _LONGEST_GAP
+    for char, group in groupby(run):
+        count = sum(1 for _ in group)
+        yield _marker(char, count) if marked or (char == "\t" and not lines) else char * count
+
+
+def _marker(char: str, count: int) -> str:
+    name = _NAMES.get(char) or f"U+{ord(char):04X}"
+    return f"{OPEN}{name}{f'×{count}' if count > 1 else ''}{CLOSE}"
+
+
+@lru_cache(maxsize=4096)
+def _is_hidden(char: str) -> bool:
+    return not char.isprintable() or char in _BLANK or char in (OPEN, CLOSE)
+
+
+@lru_cache(maxsize=4096)
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char) in ("Mn", "Me")
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_DASH = re.compile(r"(?<!\S)[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]+(?=\w)")
+_QUOTE = re.compile(r"[\u2018-\u201f\u2032-\u2037\u02bc\uff02\uff07]")
+_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word[0] for word in _WORD.finditer(text) if not word[0].isascii())
+
+
+def _is_mixed(word: str) -> bool:
+    return len({_script(char) for char in word} & _ALIKE) > 1
+
+
+@lru_cache(maxsize=4096)
+def _script(char: str) -> str:
+    return unicodedata.name(char, "").partition(" ")[0]
+
+
+def _describe(chars: str) -> str:
+    char = chars[0]
+    name = _NAMES.get(char) or unicodedata.name(char, "").lower()
+    return f"U+{ord(char):04X} {name}".rstrip()
+
+
+def _few(found: list[str], describe: Callable[[str], str]) -> str:
+    shown = ", ".join(map(describe, found[:3]))
+    return f"{shown} and {len(found) - 3} more" if len(found) > 3 else shown

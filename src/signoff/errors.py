@@ -1,0 +1,143 @@
+"""Every exception signoff raises on purpose.
+
+```
+Exception
+└── SignoffError                 anything below; catch this to catch them all
+    ├── WrongFile                a file or a mapping we were given is wrong; says where and what to do
+    │   ├── PolicyError          a policy file or rule
+    │   ├── ScriptError          a scripted model's turns
+    │   └── GrantsError          a file of remembered decisions
+    ├── WrongUse                 the program was called in a way that cannot work
+    │   └── MissingExtra         an optional dependency is not installed; names the extra
+    ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
+    ├── ScriptEnded              a scripted model was asked for more turns than its script holds
+    ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
+    ├── RequestError             about one approval request
+    │   ├── UnknownRequest       no request has that id
+    │   ├── AlreadySettled       the request is no longer open; says who, when and what
+    │   ├── NotEntitled          this answer does not count: wrong role, excluded, or not a person
+    │   ├── AlreadySpent         the approval was used; an approval runs a call once
+    │   └── EditRefused          edited arguments do not fit the tool or the policy
+    └── ApprovalError            (also a PermissionError) a call was refused and the caller wants an exception
+        ├── ApprovalDenied       a person said no, or nobody answered in time
+        └── ApprovalBlocked      policy said no
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class SignoffError(Exception):
+    """Base of everything signoff raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a file something stands. Lines and columns count from 1; 0 means unknown."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        spot = self.file
+        if self.line:
+            spot += f":{self.line}"
+            if self.column:
+                spot += f":{self.column}"
+        return f"{spot}: {self.key}" if self.key else spot
+
+
+class WrongFile(SignoffError):
+    """A file we were given is wrong. The message holds the place, what is wrong and what to do."""
+
+    def __init__(self, what: str, *, place: Place | None = None, fix: str = "") -> None:
+        self.what = what
+        self.place = place
+        self.fix = fix
+        text = f"{place}: {what}" if place else what
+        super().__init__(f"{text}\n  {fix}" if fix else text)
+
+
+class PolicyError(WrongFile):
+    """A policy file or rule is wrong."""
+
+
+class ScriptError(WrongFile):
+    """A script for the scripted model is wrong."""
+
+
+class GrantsError(WrongFile):
+    """A file of remembered decisions cannot be read."""
+
+
+class WrongUse(SignoffError):
+    """The program was called in a way that cannot work. The message says what to do instead."""
+
+
+class MissingExtra(WrongUse):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{feature} needs an extra that is not installed: pip install 'signoff[{extra}]'")
+
+
+class NobodyHere(SignoffError):
+    """Raised by an approver that has nobody to ask now. The request stays open and the run suspends."""
+
+
+class ScriptEnded(SignoffError):
+    """A scripted model was asked for a turn its script does not hold."""
+
+
+class CannotCanonicalise(SignoffError):
+    """A value has no canonical JSON form (a cycle, a lone surrogate, not a JSON type)."""
+
+
+class RequestError(SignoffError):
+    """Something about one approval request."""
+
+
+class UnknownRequest(RequestError):
+    """No request has that id."""
+
+
+class AlreadySettled(RequestError):
+    """The request is no longer open. The message says who settled it, when and how."""
+
+
+class NotEntitled(RequestError):
+    """This answer does not count: wrong role, excluded by the rule, or not a person."""
+
+
+class AlreadySpent(RequestError):
+    """The approval was used already. An approval runs a call once."""
+
+
+class EditRefused(RequestError):
+    """Edited arguments do not fit the tool's schema, or policy denies the edited call."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+class ApprovalError(SignoffError, PermissionError):
+    """A tool call was refused, and the caller asked for an exception instead of a message to the model."""
+
+    def __init__(self, message: str, *, tool: str = "", by: str = "") -> None:
+        self.tool = tool
+        self.by = by
+        super().__init__(message)
+
+
+class ApprovalDenied(ApprovalError):
+    """A person said no, or nobody answered in time."""
+
+
+class ApprovalBlocked(ApprovalError):
+    """Policy said no."""

@@ -1,0 +1,1 @@
+"""Where signoff meets PydanticAI: the capability, the deferred flow, suspended runs."""

@@ -1,0 +1,170 @@
+"""From a PydanticAI tool call to a `Call`: JSON arguments, labels, the toolset's own words, the call's key."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, RenamedToolset, ToolsetTool, WrapperToolset
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.gate.frames import current_frame
+
+KIND = "signoff.kind"
+"""Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The toolset a tool comes from, below all wrappers, and the tool's name there."""
+
+    toolset: AbstractToolset[Any]
+    name: str
+
+    def hook(self, name: str) -> Callable[..., Any] | None:
+        """An optional method of the toolset, as in `ports.DeclaresApproval`."""
+        found = getattr(self.toolset, name, None)
+        return found if callable(found) else None
+
+
+def owner_of(tool: ToolsetTool[Any]) -> Owner:
+    """Look below wrappers, so that a renamed or prefixed toolset keeps what it declares."""
+    toolset, name = tool.toolset, tool.tool_def.name
+    while isinstance(toolset, WrapperToolset):
+        wrapper = cast("WrapperToolset[Any]", toolset)
+        if isinstance(wrapper, PrefixedToolset):
+            name = name.removeprefix(f"{wrapper.prefix}_")
+        elif isinstance(wrapper, RenamedToolset):
+            name = wrapper.name_map.get(name, name)
+        toolset = wrapper.wrapped
+    return Owner(toolset, name)
+
+
+@dataclass(frozen=True, slots=True)
+class CallReader:
+    """Makes `Call`s. Holds what does not change from call to call."""
+
+    labels: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
+    """Capability labels by tool name or glob, for tools that declare none themselves."""
+    path_values: Callable[[Call], Iterable[str]] | None = None
+    """Lists the paths in a call, where policy wants to know where they lead."""
+    root: str = ""
+
+    def read(
+        self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
+    ) -> Call:
+        frame = current_frame()
+        worker = ctx.agent.name if ctx.agent is not None else None
+        values, unreadable = as_json(args)
+        call_id = ctx.tool_call_id or ""
+        try:
+            labels = self._labels(ctx, tool_def, values, owner)
+        except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
+            labels, unreadable = frozenset[str](), (*unreadable, f"its capability labels: {error!r}")
+        call = Call(
+            tool=tool_def.name,
+            args=values,
+            toolset=_toolset_name(tool_def, owner),
+            worker=(*frame.workers, worker) if worker else frame.workers,
+            labels=labels,
+            deps=ctx.deps,
+            unreadable=unreadable,
+            call_id=call_id,
+            run_id=ctx.run_id or "",
+            conversation_id=ctx.conversation_id or "",
+            path=f"{frame.path}/{call_id}" if frame.path else call_id,
+        )
+        if self.path_values is not None:
+            resolved = {text: where for text in self.path_values(call) if (where := self._resolve(text)) is not None}
+            object.__setattr__(call, "resolved", resolved)
+        return call
+
+    def _labels(
+        self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
+    ) -> frozenset[str]:
+        labels: set[str] = set()
+        declared = (tool_def.metadata or {}).get("labels")
+        if declared is not None:
+            labels.update([declared] if isinstance(declared, str) else declared)
+        for pattern, given in self.labels.items():
+            if fnmatchcase(tool_def.name, pattern):
+                labels.update([given] if isinstance(given, str) else given)
+        if owner is not None and (hook := owner.hook("capability_labels")) is not None:
+            labels.update(hook(owner.name, args, ctx))
+        return frozenset(labels)
+
+    def _resolve(self, text: str) -> str | None:
+        try:
+            return os.path.realpath(os.path.join(self.root or os.getcwd(), text))
+        except (OSError, ValueError):
+            return None
+
+
+def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The arguments as JSON values, and the names of those that have no JSON form."""
+    if type(args) is dict and _is_json(args):
+        return args, ()
+    values: dict[str, Any] = {}
+    unreadable: list[str] = []
+    for name, value in args.items():
+        found: list[str] = []
+        try:
+            values[name] = to_jsonable_python(value, inf_nan_mode="strings", fallback=lambda v: _opaque(v, found))
+        except (PydanticSerializationError, ValueError, RecursionError):
+            values[name] = _opaque(value, found)
+        unreadable.extend(f"{name}: {kind}" for kind in found)
+    return values, tuple(unreadable)
+
+
+def _opaque(value: object, found: list[str]) -> str:
+    kind = type(value).__qualname__
+    found.append(kind)
+    return f"<{kind}>"
+
+
+def _is_json(value: object) -> bool:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return True
+    if kind is float:
+        return math.isfinite(cast("float", value))
+    if kind is dict:
+        return all(type(k) is str and _is_json(v) for k, v in cast("dict[object, object]", value).items())
+    if kind is list:
+        return all(_is_json(item) for item in cast("list[object]", value))
+    return False
+
+
+def schema_hash(tool_def: ToolDefinition) -> str:
+    """Digest of what a tool takes. If it changes, approvals and grants for the tool no longer hold."""
+    return digest(to_jsonable_python(tool_def.parameters_json_schema))
+
+
+def asking_run(messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
+    """The run whose model made the call, and which of its responses: a resumed call belongs to an earlier run.
+
+    Providers reuse call ids, so the newest response that holds the id is the one meant.
+    """
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if isinstance(message, ModelResponse) and any(
+            isinstance(part, ToolCallPart) and part.tool_call_id == call_id for part in message.parts
+        ):
+            run = message.run_id or run_id
+            earlier = (one for one in messages[:index] if isinstance(one, ModelResponse))
+            return f"{run}.{sum(1 for one in earlier if one.run_id == run)}"
+    return run_id
+
+
+def _toolset_name(tool_def: ToolDefinition, owner: Owner | None) -> str | None:
+    name = tool_def.toolset_id or (owner.toolset.id if owner is not None else None)
+    return None if name is None or name.startswith("<") else name

@@ -1,0 +1,281 @@
+"""`Signoff`: one line on an agent, and every tool call is allowed, asked about or denied."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.native_tools import AbstractNativeTool
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
+
+from signoff.broker import Broker
+from signoff.config import load_settings
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallEvent
+from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect
+from signoff.errors import PolicyError, WrongUse
+from signoff.gate.calls import KIND, CallReader
+from signoff.gate.desk import Desk
+from signoff.gate.gate import Gate, Judge
+from signoff.gate.run import GatedRun
+from signoff.gate.toolset import GatedToolset
+from signoff.policy.engine import Policy
+from signoff.ports import ApprovalUI, Clock, GrantStore, RequestStore
+from signoff.store.grants import ApprovalMemory
+from signoff.store.memory import MemoryRequests
+
+Rules = Policy | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Signoff(AbstractCapability[Any]):
+    """Human sign-off for every tool call of an agent.
+
+    ```python
+    agent = Agent("anthropic:claude-sonnet-5", capabilities=[Signoff("signoff.yaml")])
+    ```
+
+    One instance serves one global agent and any number of runs at once. List it last among an agent's capabilities.
+    """
+
+    policy: Rules
+    """A policy file, a `Policy`, or the rules themselves as Python mappings."""
+
+    _: KW_ONLY
+
+    approver: ApprovalUI | None = None
+    """Who is asked. By default the terminal; without one, calls that would be asked about are denied."""
+    wait: Literal["inline", "suspend"] | float | timedelta = "inline"
+    """`inline`: the run waits for the answer. `suspend`: it ends with `DeferredToolRequests`, to be resumed.
+    A number of seconds: it waits that long, then suspends."""
+    mode: ApprovalMode | str = ApprovalMode.INTERACTIVE
+    memory: GrantStore | None = None
+    """Where answers are remembered; by default `.signoff/grants.json` for *always*."""
+    on_denied: Literal["tell", "raise"] = "tell"
+    """A denial is told to the model as JSON, or raised as `ApprovalDenied` / `ApprovalBlocked`."""
+    judge: Judge | None = None
+    """Your own function of the call and the `RunContext`; the strictest of it and the policy wins."""
+    reviewers: bool = False
+    """Whether another capability on the agent may answer for people (such as a reviewer model), where the rule
+    names nobody in particular."""
+    labels: Mapping[str, Iterable[str] | str] = field(default_factory=dict[str, "Iterable[str] | str"])
+    """Capability labels by tool name or glob, for tools that declare none."""
+    tools: Iterable[str] | None = None
+    """All tools there are, if you know: a rule that names another is then refused, not only warned about."""
+    people: Mapping[str, Iterable[str]] = field(default_factory=dict[str, "Iterable[str]"])
+    """Roles by person's name, added to those in the policy file."""
+    owner: str = ""
+    """Who the agent belongs to, for rules with `not_by: owner`."""
+    requester: str = ""
+    """Who the runs are for, for rules with `not_by: requester`."""
+    observe: Callable[[CallEvent], None] | None = None
+    """Told of every step of every call, for progress and logs. It cannot change anything."""
+    store: RequestStore | None = None
+    clock: Clock | None = None
+
+    _gate: Gate = field(init=False, repr=False, compare=False)
+    _run: GatedRun | None = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        policy, people = _read_rules(self.policy)
+        if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
+            raise PolicyError("\n".join(str(problem) for problem in problems))
+        for name, roles in self.people.items():
+            people[name] = people.get(name, frozenset()) | frozenset(roles)
+        broker = Broker(self.store if self.store is not None else MemoryRequests(), self.clock)
+        memory = self.memory if self.memory is not None else ApprovalMemory()
+        self._gate = Gate(
+            policy=policy,
+            desk=Desk(broker, memory, people=people, owner=self.owner, requester=self.requester),
+            reader=CallReader(
+                labels={tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()},
+                path_values=policy.path_values if policy.wants_paths else None,
+                root=policy.root,
+            ),
+            mode=ApprovalMode(self.mode),
+            wait=_as_wait(self.wait),
+            approver=self.approver,
+            fallback=_terminal,
+            on_denied=self.on_denied,
+            judge=self.judge,
+            reviewers=self.reviewers,
+            observe=self.observe,
+        )
+
+    # --- answering from elsewhere ---
+
+    async def pending(self) -> Sequence[ApprovalRequest]:
+        """Requests waiting for an answer, oldest first."""
+        return await self._gate.broker.pending()
+
+    async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | str) -> ApprovalRequest:
+        """Answer a request from outside the run: a web handler, a bot, a test.
+
+        Raises `AlreadySettled` if somebody was faster, `NotEntitled` if this answer does not count, `EditRefused`
+        if edited arguments do not fit.
+        """
+        who = Answerer(name=by, via="api") if isinstance(by, str) else by
+        return await self._gate.desk.take(request_id, decision, by=who)
+
+    async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
+        """Withdraw a request, or an approval that was not used."""
+        return await self._gate.broker.cancel(request_id, reason)
+
+    async def requests_of(self, conversation_id: str) -> Sequence[ApprovalRequest]:
+        """Every request of a conversation, oldest first."""
+        return await self._gate.broker.of_conversation(conversation_id)
+
+    # --- hooks ---
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+    async def for_run(self, ctx: RunContext[Any]) -> Signoff:
+        fresh = _copy(self)
+        fresh._run = GatedRun(self._gate)
+        return fresh
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        run = self._in_run()
+        try:
+            return await handler()
+        except UserError as error:
+            await run.withdraw("the run ended with an error")
+            if run.parked and "DeferredToolRequests" in str(error):
+                raise WrongUse(_CANNOT_PAUSE) from error
+            raise
+        except BaseException:
+            await run.withdraw("the run ended")
+            raise
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
+        return GatedToolset(toolset, self._in_run())
+
+    async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
+        """Fold tools that wait by kind into the one path: they are judged first, like any other."""
+        self._warn_of_unknown_tools(tool_defs)
+        return [
+            replace(one, kind="function", metadata={**(one.metadata or {}), KIND: one.kind})
+            if one.kind in ("unapproved", "external")
+            else one
+            for one in tool_defs
+        ]
+
+    async def before_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
+        """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
+        parameters = request_context.model_request_parameters
+        if parameters.native_tools:
+            kept = [tool for tool in parameters.native_tools if self._allows_native(ctx, tool)]
+            request_context.model_request_parameters = replace(parameters, native_tools=kept)
+        return request_context
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Tools that other capabilities put on top of the gated toolset are gated here, one step earlier."""
+        run = self._in_run()
+        if tool_def.name in run.covered:
+            return await handler(args)
+        tool = ctx.tool_manager.tools.get(tool_def.name) if ctx.tool_manager and ctx.tool_manager.tools else None
+        if tool is None:
+            raise WrongUse(f"{tool_def.name} is called, but no toolset of this run has it")
+        return await run.run_above(ctx, tool, args, handler)
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        return await self._in_run().resolve(ctx, requests) if requests.approvals else None
+
+    # --- parts ---
+
+    def _in_run(self) -> GatedRun:
+        if self._run is None:
+            raise WrongUse("a Signoff capability works inside agent runs only: pass it to Agent(capabilities=[…])")
+        return self._run
+
+    def _allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool) -> bool:
+        worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
+        call = Call(tool=tool.kind, toolset="native", worker=worker, deps=ctx.deps)
+        verdict = self._gate.policy.judge_layer(call)
+        return verdict is not None and verdict.effect is Effect.ALLOW
+
+    def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
+        """A rule that names no tool of this agent may be a typo, or meant for another agent: say it once."""
+        gate = self._gate
+        if gate.checked_names:
+            return
+        gate.checked_names = True
+        for problem in gate.policy.unknown_tools([one.name for one in tool_defs]):
+            warnings.warn(str(problem), UnknownToolWarning, stacklevel=2)
+
+
+class UnknownToolWarning(UserWarning):
+    """A rule names a tool the agent does not have, close to one it has."""
+
+
+_CANNOT_PAUSE = (
+    "the policy asks about a call and the run has to pause for the answer, but the agent's output type does not "
+    "allow it.\n  Add DeferredToolRequests to it: Agent(…, output_type=[str, DeferredToolRequests]), "
+    "or let the run wait in place: Signoff(…, wait='inline')."
+)
+
+
+def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:
+    if isinstance(rules, Policy):
+        return rules, {}
+    if isinstance(rules, str | os.PathLike):
+        settings = load_settings(rules)
+        return settings.policy, {name: person.roles for name, person in settings.people.items()}
+    return Policy.from_rules(list(rules)), {}
+
+
+def _as_wait(wait: str | float | timedelta) -> timedelta | None:
+    if isinstance(wait, timedelta):
+        return wait
+    if isinstance(wait, str):
+        if wait not in ("inline", "suspend"):
+            raise WrongUse(f"wait={wait!r}: say 'inline', 'suspend', or a number of seconds")
+        return None if wait == "inline" else timedelta(0)
+    if wait < 0:
+        raise WrongUse(f"wait={wait!r}: a number of seconds cannot be negative")
+    return timedelta(seconds=wait)
+
+
+def _terminal() -> ApprovalUI:
+    from signoff.channels.terminal import TerminalApprover
+
+    return TerminalApprover()
+
+
+def _copy(capability: Signoff) -> Signoff:
+    """A copy that shares the gate; `replace` would build a second one, with a broker that knows nothing."""
+    fresh = object.__new__(type(capability))
+    fresh.__dict__.update(capability.__dict__)
+    return fresh

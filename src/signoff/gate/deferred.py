@@ -1,0 +1,263 @@
+"""PydanticAI's deferred tools answered by a person, on any agent, with no store.
+
+The names here are the small tool box: build requests from what a run deferred, collect decisions, run until done.
+An agent that carries a `Signoff` capability is left to its gate, which asks the same approver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.grant import Grant
+from signoff.core.mode import ApprovalMode
+from signoff.core.request import ApprovalRequest
+from signoff.core.summary import summary_of
+from signoff.errors import WrongUse
+from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.desk import called
+from signoff.gate.frames import Frame, asking, current_frame, inside
+from signoff.gate.suspended import signoff_of
+from signoff.ports import ApprovalUI, GrantStore
+
+
+def build_approval_requests(
+    requests: DeferredToolRequests, *, worker: Sequence[str] = ()
+) -> list[ApprovalRequest]:
+    """One request for every call that waits for approval, in order. Pure."""
+    return [_request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker)) for part in requests.approvals]
+
+
+def _request(part: ToolCallPart, metadata: Mapping[str, Any], worker: tuple[str, ...]) -> ApprovalRequest:
+    args = _arguments(part)
+    call = Call(tool=part.tool_name, args=args, call_id=part.tool_call_id, worker=worker, path=part.tool_call_id)
+    return ApprovalRequest(
+        tool_call_id=part.tool_call_id,
+        tool_name=part.tool_name,
+        args=args,
+        metadata=dict(metadata),
+        summary=summary_of(part.tool_name, args, metadata),
+        call=call,
+    )
+
+
+def _arguments(part: ToolCallPart) -> Mapping[str, Any]:
+    if part.args is None or part.args == "":
+        return {}
+    args = json.loads(part.args) if isinstance(part.args, str) else part.args
+    if not isinstance(args, dict):
+        raise ValueError(f"the arguments of {part.tool_name} are not a JSON object: {part.args!r}")
+    return args  # pyright: ignore[reportUnknownVariableType]
+
+
+async def collect_approvals(
+    requests: DeferredToolRequests,
+    ui: ApprovalUI | None = None,
+    *,
+    memory: GrantStore | None = None,
+    mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
+    worker: Sequence[str] = (),
+) -> DeferredToolResults:
+    """A decision for every waiting call: from memory, else by the mode, else from the person.
+
+    What comes back is exactly what PydanticAI takes: `ToolApproved`, with `override_args` where the person edited the
+    arguments, or `ToolDenied` with the denial as JSON.
+    """
+    results = DeferredToolResults()
+    mode = ApprovalMode(mode)
+    waiting: list[ApprovalRequest] = []
+    for request in build_approval_requests(requests, worker=worker):
+        decision = _without_person(request, memory, mode)
+        if decision is None:
+            waiting.append(request)
+        else:
+            results.approvals[request.tool_call_id] = _result(request, decision)
+    for request, decision in await _from_person(waiting, ui, memory, mode):
+        results.approvals[request.tool_call_id] = _result(request, decision)
+    return results
+
+
+def collect_approvals_sync(
+    requests: DeferredToolRequests,
+    ui: ApprovalUI | None = None,
+    *,
+    memory: GrantStore | None = None,
+    mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
+    worker: Sequence[str] = (),
+) -> DeferredToolResults:
+    """`collect_approvals` for code without an event loop."""
+    return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker))
+
+
+def _without_person(
+    request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode
+) -> ApprovalDecision | None:
+    grant = memory.lookup(request.call) if memory is not None and request.call is not None else None
+    if grant is not None:
+        return ApprovalDecision(approved=grant.approved, note=grant.note)
+    if mode is ApprovalMode.AUTO_APPROVE:
+        return ApprovalDecision(approved=True)
+    if mode is ApprovalMode.AUTO_DENY:
+        return ApprovalDecision(approved=False, note="nobody is asked in this run")
+    return None
+
+
+async def _from_person(
+    waiting: Sequence[ApprovalRequest], ui: ApprovalUI | None, memory: GrantStore | None, mode: ApprovalMode
+) -> list[tuple[ApprovalRequest, ApprovalDecision]]:
+    if not waiting:
+        return []
+    if ui is None:
+        from signoff.channels.terminal import TerminalApprover
+
+        ui = TerminalApprover()
+    choose_all = getattr(ui, "choose_all", None)
+    if len(waiting) > 1 and callable(choose_all):
+        together = list(zip(waiting, await called(choose_all, list(waiting), mode=mode), strict=True))
+        for request, decision in together:
+            _remember(request, decision, memory)
+        return together
+    answered: list[tuple[ApprovalRequest, ApprovalDecision]] = []
+    for request in waiting:
+        # An answer given a moment ago may cover this one too.
+        decision = _without_person(request, memory, mode) or await called(ui.choose, request, mode=mode)
+        _remember(request, decision, memory)
+        answered.append((request, decision))
+    return answered
+
+
+def _remember(request: ApprovalRequest, decision: ApprovalDecision, memory: GrantStore | None) -> None:
+    if memory is None or decision.remember is Remember.NONE or request.call is None:
+        return
+    args = decision.edited_args if decision.edited_args is not None else request.args
+    call = replace(request.call, args=args)
+    memory.remember(
+        Grant(
+            tool=call.tool,
+            memory_key=call.memory_key,
+            approved=decision.approved,
+            scope=decision.remember,
+            by=decision.by.name if decision.by else "",
+            at=decision.at,
+            note=decision.note,
+            summary=request.summary,
+        )
+    )
+
+
+def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
+    if decision.approved:
+        edited = decision.edited_args
+        return ToolApproved(override_args=dict(edited) if edited is not None else None)
+    return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How the runs inside a `run_with_approval` are answered."""
+
+    ui: ApprovalUI | None
+    memory: GrantStore | None
+    mode: ApprovalMode
+
+
+_asking: ContextVar[_Asking | None] = ContextVar("signoff_run_with_approval", default=None)
+
+
+async def run_with_approval(
+    agent: Agent[Any, Any],
+    prompt: Any = None,
+    *,
+    ui: ApprovalUI | None = None,
+    memory: GrantStore | None = None,
+    mode: ApprovalMode | str | None = None,
+    external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None = None,
+    **options: Any,
+) -> AgentRunResult[Any]:
+    """Run an agent until it has a real output, asking about every call that waits for approval.
+
+    `options` go to `agent.run` unchanged: `deps`, `usage_limits`, `message_history`, `event_stream_handler` …; the
+    agent keeps its own output type. Called inside a tool of such a run, it asks the same person, and the request names
+    the whole chain of workers. `external` makes the results of externally executed calls.
+    """
+    outer = _asking.get()
+    how = _Asking(
+        ui=ui or (outer.ui if outer else None),
+        memory=memory or (outer.memory if outer else None),
+        mode=ApprovalMode(mode) if mode is not None else (outer.mode if outer else ApprovalMode.INTERACTIVE),
+    )
+    token = _asking.set(how)
+    try:
+        if signoff_of(agent) is not None:
+            return await _through_gate(agent, prompt, how, options)
+        return await _until_done(agent, prompt, how, external, options)
+    finally:
+        _asking.reset(token)
+
+
+def run_with_approval_sync(agent: Agent[Any, Any], prompt: Any = None, **options: Any) -> AgentRunResult[Any]:
+    """`run_with_approval` for code without an event loop."""
+    return asyncio.run(run_with_approval(agent, prompt, **options))
+
+
+async def _through_gate(
+    agent: Agent[Any, Any], prompt: Any, how: _Asking, options: Mapping[str, Any]
+) -> AgentRunResult[Any]:
+    run_options = {"infer_name": False, **options}
+    if how.ui is None:
+        return await agent.run(prompt, **run_options)
+    with asking(how.ui):
+        return await agent.run(prompt, **run_options)
+
+
+async def _until_done(
+    agent: Agent[Any, Any],
+    prompt: Any,
+    how: _Asking,
+    external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None,
+    options: Mapping[str, Any],
+) -> AgentRunResult[Any]:
+    frame = current_frame()
+
+    async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
+        workers = (*frame.workers, agent.name) if agent.name else frame.workers
+        results = await collect_approvals(requests, how.ui, memory=how.memory, mode=how.mode, worker=workers)
+        for part in requests.calls if external is not None else ():
+            made = external(part) if external is not None else None
+            results.calls[part.tool_call_id] = await made if inspect.isawaitable(made) else made
+        return results
+
+    capabilities = [*(options.get("capabilities") or ()), HandleDeferredToolCalls(answer)]
+    # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
+    run_options = {"infer_name": False, **options, "capabilities": capabilities}
+    here = (*frame.workers, agent.name) if agent.name else frame.workers
+    with inside(Frame(workers=here, path=frame.path, approver=how.ui)):
+        try:
+            result = await agent.run(prompt, **run_options)
+        except UserError as error:
+            if "DeferredToolRequests" in str(error):
+                raise WrongUse(_LEFT_OVER) from error
+            raise
+    if isinstance(result.output, DeferredToolRequests):
+        raise WrongUse(_LEFT_OVER)
+    return result
+
+
+_LEFT_OVER = (
+    "the run still waits after every approval was answered: it called a tool whose result is made elsewhere, "
+    "or an approved tool asked again.\n  Give run_with_approval(external=…) a function that makes such results."
+)

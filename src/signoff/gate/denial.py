@@ -1,0 +1,48 @@
+"""How a refusal reaches the model, or the caller: one payload, whoever refused."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic_ai.tools import ToolDenied
+
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.people import AnswererKind
+from signoff.errors import ApprovalBlocked, ApprovalDenied, ApprovalError
+
+POLICY = "policy"
+SIGNOFF = "signoff"
+
+
+def denial(tool: str, *, by: str, reason: str) -> ToolDenied:
+    """The refusal as the model sees it: JSON with a permission error, the same for policy and person."""
+    payload = {"error": "permission_denied", "tool": tool, "by": by, "reason": reason, "retryable": False}
+    return ToolDenied(json.dumps(payload, ensure_ascii=False))
+
+
+def refusal(tool: str, *, by: str, reason: str) -> ApprovalError:
+    """The same refusal as an exception, for callers who asked for one."""
+    kind = ApprovalBlocked if by == POLICY else ApprovalDenied
+    return kind(f"{tool} was refused by {by}: {reason}", tool=tool, by=by)
+
+
+def decided_by(decision: ApprovalDecision) -> str:
+    """Who said no, as the payload names them."""
+    if decision.ending is Ending.EXPIRED:
+        return "timeout"
+    if decision.by is None:
+        return SIGNOFF
+    return decision.by.name if decision.by.kind is AnswererKind.PERSON else str(decision.by.kind)
+
+
+def decided_why(decision: ApprovalDecision) -> str:
+    """Why, in the words of whoever decided."""
+    if decision.note:
+        return decision.note
+    match decision.ending:
+        case Ending.EXPIRED:
+            return "nobody answered in time"
+        case Ending.CANCELLED:
+            return "the request was withdrawn"
+        case _:
+            return "a person looked at this call and said no"

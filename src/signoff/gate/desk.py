@@ -1,0 +1,138 @@
+"""Where answers are taken: asks a user interface, checks what it answers, and remembers what it should."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from signoff.broker import Broker
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.grant import Grant
+from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import AlreadySettled, EditRefused, NotEntitled, WrongUse
+from signoff.ports import ApprovalUI, GrantStore
+
+CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Validates and judges edited arguments; returns them as they will run, or raises `EditRefused`."""
+
+UNNAMED = Answerer(name="approver", kind=AnswererKind.SCRIPT)
+"""Who answered, where a user interface does not say. It never counts as a particular person."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """Takes answers to requests for the gate."""
+
+    broker: Broker
+    memory: GrantStore
+    people: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Roles by person's name."""
+    owner: str = ""
+    """Who the agents belong to, for rules with `not_by: owner`."""
+    requester: str = ""
+    """Who started the runs, for rules with `not_by: requester`."""
+    edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
+    """How to check edited arguments, by the id of a pending request."""
+
+    async def take(
+        self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None
+    ) -> ApprovalRequest:
+        """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
+        request = await self.broker.get(request_id)
+        if request.state is State.PENDING and decision.edited_args is not None:
+            check = self.edits.get(request_id)
+            if check is None:
+                raise EditRefused(("the process that asked is gone, so edited arguments cannot be checked",))
+            decision = replace(decision, edited_args=await check(decision.edited_args))
+        voter = self._known(by or decision.by or UNNAMED)
+        settled = await self.broker.answer(
+            request_id, decision, by=voter, owner=self.owner, requester=self.requester
+        )
+        if settled.state is not State.PENDING:
+            self.edits.pop(request_id, None)
+            self._remember(settled)
+        return settled
+
+    async def ask(self, requests: Sequence[ApprovalRequest], ui: ApprovalUI, mode: ApprovalMode) -> None:
+        """Put open requests to a user interface, until each has its answer or was settled elsewhere."""
+        choose_all = getattr(ui, "choose_all", None)
+        if len(requests) > 1 and callable(choose_all):
+            decisions = cast("Sequence[ApprovalDecision]", await called(choose_all, list(requests), mode=mode))
+            if len(decisions) != len(requests):
+                raise WrongUse(f"choose_all was given {len(requests)} requests and answered {len(decisions)}")
+            again = [await self._offer(one, answer) for one, answer in zip(requests, decisions, strict=True)]
+            requests = [request for request in again if request is not None]
+        for request in requests:
+            await self._ask_until_accepted(request, ui, mode)
+
+    async def _ask_until_accepted(self, request: ApprovalRequest, ui: ApprovalUI, mode: ApprovalMode) -> None:
+        current: ApprovalRequest | None = request
+        while current is not None and (await self.broker.get(current.id)).state is State.PENDING:
+            if await self._answer_from_memory(current):
+                return
+            current = await self._offer(current, await called(ui.choose, current, mode=mode))
+
+    async def _offer(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest | None:
+        """Take an answer; if it cannot be accepted, the request to ask again with, which says why."""
+        try:
+            await self.take(request.id, decision)
+        except AlreadySettled:
+            return None
+        except (EditRefused, NotEntitled) as problem:
+            draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
+            if isinstance(problem, NotEntitled) and not draft and request.problem == str(problem):
+                raise  # the same answerer would be asked for ever
+            return replace(request, problem=str(problem), metadata={**request.metadata, **draft})
+        return None
+
+    async def _answer_from_memory(self, request: ApprovalRequest) -> bool:
+        """An answer earlier in the same batch may have been remembered for an identical call."""
+        grant = self.recall(request)
+        if grant is None:
+            return False
+        remembered = Answerer(name=f"{grant.by or 'somebody'}, remembered", kind=AnswererKind.MODE, via="memory")
+        await self.take(request.id, ApprovalDecision(approved=grant.approved, note=grant.note, by=remembered))
+        return True
+
+    def recall(self, request: ApprovalRequest) -> Grant | None:
+        """A remembered decision for this call, unless its rule wants particular people."""
+        if request.call is None or request.requirement.is_strict:
+            return None
+        return self.memory.lookup(request.call)
+
+    def _known(self, by: Answerer) -> Answerer:
+        return replace(by, roles=by.roles | self.people.get(by.name, frozenset()))
+
+    def _remember(self, request: ApprovalRequest) -> None:
+        decision = request.decision
+        if decision is None or decision.remember is Remember.NONE or request.call is None:
+            return
+        if request.requirement.is_strict or decision.by is None or decision.by.kind is AnswererKind.MODE:
+            return
+        call = replace(request.call, args=request.effective_args)
+        self.memory.remember(
+            Grant(
+                tool=call.tool,
+                memory_key=call.memory_key,
+                approved=decision.approved,
+                scope=decision.remember,
+                schema_hash=call.schema_hash,
+                by=decision.by.name,
+                at=decision.at,
+                note=decision.note,
+                summary=request.summary,
+            )
+        )
+
+
+async def called(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a plain or async method; a plain one runs in a thread, because it may wait for a person."""
+    if inspect.iscoroutinefunction(method):
+        return await method(*args, **options)
+    result = await asyncio.to_thread(method, *args, **options)
+    return await result if inspect.isawaitable(result) else result

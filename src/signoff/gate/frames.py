@@ -1,0 +1,54 @@
+"""What a nested run inherits from the call it was started in: the worker chain, the call path, and who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from signoff.ports import ApprovalUI
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A gated call that is running, seen from the runs started inside it."""
+
+    workers: tuple[str, ...] = ()
+    path: str = ""
+    approver: ApprovalUI | None = None
+
+
+TOP = Frame()
+_frame: ContextVar[Frame] = ContextVar("signoff_frame", default=TOP)
+_approver: ContextVar[ApprovalUI | None] = ContextVar("signoff_approver", default=None)
+
+
+def current_frame() -> Frame:
+    """The innermost gated call around this code; `TOP` outside of any."""
+    return _frame.get()
+
+
+@contextmanager
+def inside(frame: Frame) -> Iterator[None]:
+    """Runs started within belong to `frame`."""
+    token = _frame.set(frame)
+    try:
+        yield
+    finally:
+        _frame.reset(token)
+
+
+@contextmanager
+def asking(approver: ApprovalUI) -> Iterator[None]:
+    """Within, every gated run asks `approver`, whatever its own capability says. Reaches nested runs."""
+    token = _approver.set(approver)
+    try:
+        yield
+    finally:
+        _approver.reset(token)
+
+
+def asked_approver() -> ApprovalUI | None:
+    """The approver set by `asking`, if any."""
+    return _approver.get()

@@ -1,0 +1,107 @@
+"""What every run of a gated agent shares: the policy, who is asked, where answers are kept, how it refuses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic_ai import RunContext
+from pydantic_ai.tools import ToolDefinition
+
+from signoff.broker import Broker
+from signoff.core.call import Call
+from signoff.core.event import CallEvent
+from signoff.core.mode import ApprovalMode
+from signoff.core.verdict import Effect, Verdict, strictest
+from signoff.gate.calls import KIND, CallReader, Owner
+from signoff.gate.desk import Desk
+from signoff.gate.frames import asked_approver, current_frame
+from signoff.policy.engine import Policy
+from signoff.ports import ApprovalUI
+
+Judge = Callable[[Call, RunContext[Any]], object]
+"""A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
+
+NO_RULE = Verdict(effect=Effect.ASK, reason="no rule names this call, so a person decides")
+TOOL_ASKS = Verdict(effect=Effect.ASK, rules=("tool",), reason="the tool itself asks for approval")
+
+
+@dataclass(slots=True)
+class Gate:
+    """The shared part of a `Signoff` capability."""
+
+    policy: Policy
+    desk: Desk
+    reader: CallReader
+    mode: ApprovalMode
+    wait: timedelta | None
+    """How long a run waits in place for an answer: None = until it comes, zero = not at all."""
+    approver: ApprovalUI | None
+    fallback: Callable[[], ApprovalUI]
+    """Makes the approver for when nobody said who is asked."""
+    on_denied: Literal["tell", "raise"]
+    judge: Judge | None
+    reviewers: bool
+    """Whether another capability's approval in the same run counts where the rule wants nobody in particular."""
+    observe: Callable[[CallEvent], None] | None = None
+    checked_names: bool = False
+    """Whether the rules' tool names were held against an agent's tools."""
+
+    @property
+    def suspends(self) -> bool:
+        """Whether a run that asks ends at once, to be resumed later."""
+        return self.wait is not None and not self.wait
+
+    @property
+    def broker(self) -> Broker:
+        return self.desk.broker
+
+    def who_is_asked(self) -> ApprovalUI:
+        """The approver set around this run, else the capability's, else the outer run's, else the default."""
+        found = asked_approver() or self.approver or current_frame().approver
+        if found is None:
+            found = self.approver = self.fallback()
+        return found
+
+    async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
+        """The strictest of what policy, the tool, its toolset and the caller's own function say."""
+        found = self.policy.judge_layer(call)
+        layers = [found] if found is not None else []
+        if tool_def.metadata and tool_def.metadata.get(KIND) == "unapproved":
+            layers.append(TOOL_ASKS)
+        if owner is not None and (hook := owner.hook("needs_approval")) is not None:
+            layers.extend(await _said("toolset", hook, owner.name, call.args, ctx))
+        if self.judge is not None:
+            layers.extend(await _said("judge", self.judge, call, ctx))
+        answer = strictest(layers) or NO_RULE
+        if answer.effect is Effect.ALLOW and call.unreadable:
+            return Verdict(effect=Effect.ASK, reason=f"cannot be read: {', '.join(call.unreadable)}")
+        return answer
+
+
+async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:
+    """What a function says about a call, as a layer of verdicts. One that fails makes the call asked about."""
+    try:
+        said = function(*args)
+        if inspect.isawaitable(said):
+            said = await said
+        return [] if said is None else [_as_verdict(layer, said)]
+    except Exception as error:
+        problem = f"the {layer}'s own check failed: {error!r}"
+        return [Verdict(effect=Effect.ASK, rules=(layer,), reason=problem, errors=(problem,))]
+
+
+def _as_verdict(layer: str, said: object) -> Verdict:
+    if isinstance(said, Verdict):
+        return said
+    if isinstance(said, bool):
+        effect = Effect.ASK if said else Effect.ALLOW
+    elif isinstance(said, str):
+        effect = Effect(said)
+    else:
+        raise TypeError(f"expected allow, ask, deny, a Verdict, a bool or None, not {said!r}")
+    verb = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "refuses"}[effect]
+    return Verdict(effect=effect, rules=(layer,), reason=f"the {layer}'s own check {verb} this call")

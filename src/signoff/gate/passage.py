@@ -1,0 +1,85 @@
+"""One tool call on its way through the gate."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.toolsets import ToolsetTool
+
+from signoff.broker import new_id
+from signoff.core.call import Call
+from signoff.core.request import ApprovalRequest
+from signoff.core.summary import summary_of
+from signoff.core.verdict import Verdict
+from signoff.errors import EditRefused
+from signoff.gate.calls import KIND, Owner
+from signoff.gate.edits import normalised, validated
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A call with everything it takes to judge it, ask about it, and run it."""
+
+    ctx: RunContext[Any]
+    tool: ToolsetTool[Any]
+    owner: Owner | None
+    args: dict[str, Any]
+    """The arguments as the tool takes them: validated Python values."""
+    execute: Callable[[dict[str, Any]], Awaitable[Any]]
+    call: Call
+    verdict: Verdict
+
+    @property
+    def was_external(self) -> bool:
+        """Whether the tool's result is made elsewhere, so that running it means handing it out."""
+        return (self.tool.tool_def.metadata or {}).get(KIND) == "external"
+
+    async def edited(self, args: Mapping[str, Any]) -> Passage:
+        """The same call with a person's arguments."""
+        return replace(
+            self, args=await validated(self.ctx, self.tool, args), call=replace(self.call, args=args, unreadable=())
+        )
+
+    async def request(
+        self, policy_revision: str, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+    ) -> ApprovalRequest:
+        """The question to put to people about this call. `said` is what the tool itself said when it asked."""
+        metadata = {**await self._described(), **(said or {})}
+        return ApprovalRequest(
+            id=new_id(),
+            tool_call_id=self.call.call_id,
+            tool_name=self.call.tool,
+            args=self.call.args,
+            metadata=metadata,
+            summary=summary_of(self.call.tool, self.call.args, metadata),
+            call=self.call,
+            verdict=self.verdict,
+            policy_revision=policy_revision,
+            schema=self.tool.tool_def.parameters_json_schema,
+            changed=changed,
+        )
+
+    async def _described(self) -> Mapping[str, Any]:
+        if self.owner is None or (hook := self.owner.hook("describe_approval")) is None:
+            return {}
+        try:
+            said = hook(self.owner.name, self.call.args, self.ctx)
+            if inspect.isawaitable(said):
+                said = await said
+        except Exception as error:  # a description that fails must not let the call pass, nor stop the question
+            return {"description_error": repr(error)}
+        if said is None:
+            return {}
+        return {"summary": said} if isinstance(said, str) else dict(said)
+
+    async def check_edit(self, args: Mapping[str, Any], judge: Callable[[Call], Awaitable[Verdict]]) -> Mapping[str, Any]:
+        """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them."""
+        normal = await normalised(self.ctx, self.tool, args)
+        verdict = await judge(replace(self.call, args=normal, unreadable=()))
+        if verdict.effect == "deny":
+            raise EditRefused((f"policy denies the edited call: {verdict.reason}",))
+        return normal

@@ -1,0 +1,368 @@
+"""One run of a gated agent: every call passes here, twice if a person is asked in between.
+
+First pass: judged; allowed calls run, denied ones are refused, the rest raises `ApprovalRequired`. PydanticAI then
+hands all that was raised to `resolve`, which opens the requests and, unless the run suspends, waits for answers.
+Second pass, in this run or in one that resumes it: the call runs only on an unspent approval on record that still
+fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.toolsets import ToolsetTool
+
+from signoff.core.canonical import digest
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallEvent, Happened
+from signoff.core.lifecycle import settled_text
+from signoff.core.mode import ApprovalMode
+from signoff.core.request import ApprovalRequest, Binding, State
+from signoff.core.verdict import Effect
+from signoff.errors import AlreadySpent, EditRefused
+from signoff.gate.calls import Owner, asking_run, owner_of, schema_hash
+from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
+from signoff.gate.edits import validated, with_notice
+from signoff.gate.frames import Frame, inside
+from signoff.gate.gate import TOOL_ASKS, Gate
+from signoff.gate.passage import Passage
+from signoff.gate.waiting import wait_for_answers
+
+REQUEST = "signoff"
+"""Key in a deferred call's metadata under which the request is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call this run asks about."""
+
+    request: ApprovalRequest
+    passage: Passage
+
+
+@dataclass(slots=True)
+class GatedRun:
+    """The per-run state of the gate."""
+
+    gate: Gate
+    covered: frozenset[str] = frozenset()
+    """Names of the tools that reach the gate at their very last step, below every hook."""
+    asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
+    opened: set[str] = field(default_factory=set[str])
+    """Ids of requests this run opened and that are still waiting for an answer."""
+    parked: bool = False
+    """Whether the run leaves requests unanswered, so that it has to suspend."""
+    _recorded: dict[str, str] | None = None
+    """Call key -> id of the newest request on record, for this conversation."""
+    _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _above: dict[str, str] = field(default_factory=dict[str, str])
+    """Calls let through above another capability's toolset that are running: call id -> digest of the arguments."""
+
+    async def run_call(
+        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
+    ) -> Any:
+        """Let a call pass, refuse it, or ask: the one path of every tool call."""
+        passage = await self._judged(ctx, tool, args, execute)
+        recorded = self._recorded if self._recorded is not None else await self._read_record(ctx)
+        effect = passage.verdict.effect
+        if effect is Effect.DENY:
+            raise self._refused(passage, POLICY, passage.verdict.reason)
+        if effect is Effect.ALLOW and not recorded:
+            return await self._run(passage, Happened.ALLOWED)
+        passage = self._sealed(passage)
+        if request_id := recorded.get(passage.call.key):
+            return await self._run_recorded(passage, await self.gate.broker.get(request_id))
+        if effect is Effect.ALLOW:
+            return await self._run(passage, Happened.ALLOWED)
+        return await self._run_unrecorded(passage)
+
+    async def run_above(
+        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
+    ) -> Any:
+        """As `run_call`, for a tool another capability put on top of the gated toolset."""
+
+        async def marked(args: dict[str, Any]) -> Any:
+            self._above[ctx.tool_call_id or ""] = digest(self.gate.reader.read(ctx, tool.tool_def, args, None).args)
+            try:
+                return await execute(args)
+            finally:
+                del self._above[ctx.tool_call_id or ""]
+
+        return await self.run_call(ctx, tool, args, marked)
+
+    def was_let_through(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> bool:
+        """Whether exactly this call was judged above already, under another name."""
+        let_through = self._above.get(ctx.tool_call_id or "")
+        return let_through is not None and let_through == digest(
+            self.gate.reader.read(ctx, tool.tool_def, args, None).args
+        )
+
+    # --- a call with nothing on record ---
+
+    async def _run_unrecorded(self, passage: Passage) -> Any:
+        gate, call = self.gate, passage.call
+        if not passage.verdict.requirement.is_strict:
+            grant = gate.desk.memory.lookup(call)
+            if grant is not None and not grant.approved:
+                raise self._refused(passage, grant.by or SIGNOFF, grant.note or "a person said never to do this")
+            if grant is not None:
+                return await self._run(passage, Happened.REMEMBERED)
+            if gate.mode is ApprovalMode.AUTO_APPROVE:
+                return await self._run(passage, Happened.AUTO_APPROVED)
+            if self._was_reviewed(passage):
+                return await self._run(passage, Happened.REVIEWED)
+        if gate.mode is ApprovalMode.AUTO_DENY:
+            raise self._refused(passage, "mode", "policy would ask, and nobody is asked in this run")
+        claimed = ("an approval was claimed for this call, but none is on record",)
+        return await self._ask(passage, changed=claimed if passage.ctx.tool_call_approved else ())
+
+    def _was_reviewed(self, passage: Passage) -> bool:
+        """Whether another capability of this agent approved, in this very run, what the gate asked about."""
+        if not (self.gate.reviewers and passage.ctx.tool_call_approved):
+            return False
+        asked = self.asked.get(passage.call.call_id)
+        return asked is not None and asked.passage.call.fingerprint == passage.call.fingerprint
+
+    # --- a call with a request on record ---
+
+    async def _run_recorded(self, passage: Passage, request: ApprovalRequest) -> Any:
+        call, broker = passage.call, self.gate.broker
+        match request.state:
+            case State.PENDING:
+                raise self._raise_for(Asked(request, passage))
+            case State.CANCELLED:
+                return await self._ask(passage, changed=(settled_text(request),))
+            case State.DENIED | State.EXPIRED:
+                decision = _decision(request)
+                raise self._refused(passage, decided_by(decision), decided_why(decision))
+            case State.APPROVED:
+                pass
+            case _:
+                raise self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+        now = Binding(
+            args_digest=digest(call.args), schema_hash=call.schema_hash, policy_revision=self.gate.policy.revision
+        )
+        if changed := now.changed_since(request.binding):
+            reason = f"{' and '.join(changed)} changed after {settled_text(request)}"
+            await broker.cancel(request.id, reason)
+            return await self._ask(passage, changed=(reason,))
+        try:
+            claimed = await broker.claim(request.id)
+        except AlreadySpent as spent:
+            raise self._refused(passage, SIGNOFF, str(spent)) from spent
+        return await self._run_claimed(passage, claimed)
+
+    async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
+        broker = self.gate.broker
+        try:
+            result = await self._run(passage, Happened.APPROVED, request)
+        except CallDeferred:
+            await broker.finish(request.id)
+            raise
+        except Exception as error:
+            await broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
+            raise
+        except BaseException:  # cancelled half-way: nobody knows how far the tool came
+            await broker.lose(request.id)
+            raise
+        await broker.finish(request.id)
+        edited = _decision(request).edited_args is not None
+        return with_notice(result, passage.call.args) if edited else result
+
+    # --- running ---
+
+    async def _run(self, passage: Passage, why: Happened, request: ApprovalRequest | None = None) -> Any:
+        self._tell(why, passage, request=request)
+        if passage.was_external:
+            raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
+        call = passage.call
+        try:
+            with inside(Frame(workers=call.worker, path=call.path, approver=self.gate.approver)):
+                result = await passage.execute(passage.args)
+        except ApprovalRequired as own:
+            # The tool's own body asks: from here on it is a question like any other.
+            said = own.metadata
+        except Exception as error:
+            self._tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
+            raise
+        else:
+            self._tell(Happened.RAN, passage, request=request)
+            return result
+        return await self._ask(replace(self._sealed(passage), verdict=TOOL_ASKS), said=said)
+
+    # --- asking ---
+
+    async def _ask(
+        self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+    ) -> Any:
+        request = await passage.request(self.gate.policy.revision, changed=changed, said=said)
+        asked = Asked(request, passage)
+        # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
+        if passage.call.call_id not in self.asked or self.gate.suspends or said is not None:
+            raise self._raise_for(asked)
+        settled = (await self._answers(await self._open([asked]))).get(request.id)
+        if settled is None:
+            raise self._raise_for(asked)
+        edited = _decision(settled).edited_args
+        return await self._run_recorded(passage if edited is None else await passage.edited(edited), settled)
+
+    def _raise_for(self, asked: Asked) -> ApprovalRequired:
+        request = asked.request
+        self.asked[request.tool_call_id] = asked
+        # Metadata reaches traces and every user interface: what the tool said, and a reference. No state, no arguments.
+        public = {
+            "request": request.id,
+            "reason": request.verdict.reason if request.verdict else "",
+            "rules": list(request.verdict.rules) if request.verdict else [],
+            "worker": list(request.worker),
+            "changed": list(request.changed),
+        }
+        return ApprovalRequired(metadata={**request.metadata, "summary": request.summary, REQUEST: public})
+
+    async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+        """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
+        results = DeferredToolResults()
+        asked: list[Asked] = []
+        for part in requests.approvals:
+            mine = self.asked.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
+            if mine is not None:
+                asked.append(mine)
+        settled = await self._answers(await self._open(asked))
+        for one in asked:
+            if (answer := settled.get(one.request.id)) is not None:
+                results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
+        self.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
+        return results if results.approvals else None
+
+    def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
+        decision = _decision(settled)
+        if settled.state is State.APPROVED:
+            edited = decision.edited_args
+            return ToolApproved(override_args=dict(edited) if edited is not None else None)
+        refused = self._refused(passage, decided_by(decision), decided_why(decision))
+        if isinstance(refused, SkipToolExecution):
+            return refused.result
+        raise refused
+
+    async def _foreign(
+        self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
+    ) -> Asked | None:
+        """A call that somebody else asks about: a tool's validator, another capability. It becomes a request too."""
+        tool = ctx.tool_manager.tools.get(part.tool_name) if ctx.tool_manager and ctx.tool_manager.tools else None
+        if tool is None:
+            return None
+        call_ctx = replace(ctx, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
+        try:
+            args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
+        except EditRefused:
+            return None
+        passage = self._sealed(await self._judged(call_ctx, tool, args, _never))
+        if passage.verdict.effect is Effect.DENY:
+            results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=passage.verdict.reason)
+            return None
+        if passage.verdict.effect is Effect.ALLOW:
+            passage = replace(passage, verdict=TOOL_ASKS)
+        asked = Asked(
+            await passage.request(self.gate.policy.revision, said=requests.metadata.get(part.tool_call_id)), passage
+        )
+        raised = self._raise_for(asked)
+        requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
+        return asked
+
+    async def _open(self, asked: Sequence[Asked]) -> list[ApprovalRequest]:
+        """The requests as they are on record, opening those that are not yet."""
+        recorded = self._recorded if self._recorded is not None else {}
+        fresh = [one for one in asked if recorded.get(one.passage.call.key) != one.request.id]
+        opened = await self.gate.broker.open([one.request for one in fresh])
+        for one, request in zip(fresh, opened, strict=True):
+            self._tell(Happened.ASKED, one.passage, request=request)
+            recorded[one.passage.call.key] = request.id
+            self.opened.add(request.id)
+        for one in asked:
+            self.gate.desk.edits[one.request.id] = self._edit_check(one.passage)
+        self._recorded = recorded
+        return [await self.gate.broker.get(one.request.id) for one in asked]
+
+    def _edit_check(self, passage: Passage) -> Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
+        async def check(args: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await passage.check_edit(
+                args, lambda call: self.gate.verdict(passage.ctx, passage.tool.tool_def, call, passage.owner)
+            )
+
+        return check
+
+    async def _answers(self, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
+        if not requests or self.gate.suspends:
+            return {}
+        settled = await wait_for_answers(self.gate, requests)
+        self.opened.difference_update(settled)
+        return settled
+
+    async def withdraw(self, reason: str) -> None:
+        """The run is over: what it still waited for is moot."""
+        for request_id in self.opened:
+            request = await self.gate.broker.get(request_id)
+            if request.state is State.PENDING:
+                await self.gate.broker.cancel(request_id, reason)
+        self.opened.clear()
+
+    # --- parts ---
+
+    async def _judged(
+        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
+    ) -> Passage:
+        owner = self._owners.get(tool.tool_def.name)
+        if owner is None:
+            owner = self._owners[tool.tool_def.name] = owner_of(tool)
+        call = self.gate.reader.read(ctx, tool.tool_def, args, owner)
+        verdict = await self.gate.verdict(ctx, tool.tool_def, call, owner)
+        return Passage(ctx, tool, owner, args, execute, call, verdict)
+
+    def _sealed(self, passage: Passage) -> Passage:
+        """The call as it is asked about and kept: with its run, the tool's schema, and arguments nobody can change."""
+        call, ctx = passage.call, passage.ctx
+        if call.schema_hash:
+            return passage
+        sealed = replace(
+            call,
+            args=json.loads(json.dumps(call.args)),
+            run_id=asking_run(ctx.messages, call.call_id, ctx.run_id or ""),
+            schema_hash=schema_hash(passage.tool.tool_def),
+        )
+        return replace(passage, call=sealed)
+
+    async def _read_record(self, ctx: RunContext[Any]) -> dict[str, str]:
+        requests = await self.gate.broker.of_conversation(ctx.conversation_id or "")
+        self._recorded = {request.call.key: request.id for request in requests if request.call is not None}
+        return self._recorded
+
+    def _refused(self, passage: Passage, by: str, reason: str) -> Exception:
+        self._tell(Happened.DENIED, passage, by=by, text=reason)
+        if self.gate.on_denied == "raise":
+            return refusal(passage.call.tool, by=by, reason=reason)
+        return SkipToolExecution(denial(passage.call.tool, by=by, reason=reason))
+
+    def _tell(
+        self, what: Happened, passage: Passage, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
+    ) -> None:
+        if self.gate.observe is not None:
+            event = CallEvent(
+                what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text
+            )
+            self.gate.observe(event)
+
+
+def _decision(request: ApprovalRequest) -> ApprovalDecision:
+    assert request.decision is not None, "a settled request has a decision"
+    return request.decision
+
+
+async def _never(args: dict[str, Any]) -> Any:
+    raise AssertionError("a call that is only asked about is not run")

@@ -1,0 +1,103 @@
+"""A paused run, kept as text and continued later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
+
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import WrongUse
+from signoff.gate.calls import asking_run
+from signoff.gate.capability import Signoff
+from signoff.gate.denial import decided_by, decided_why, denial
+
+VERSION = 1
+"""1: the conversation as PydanticAI writes it, with the requests it waits for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuspendedRun:
+    """A run that ended with `DeferredToolRequests`. Holds no right to run anything: approvals live in the store."""
+
+    conversation: Conversation
+    version: int = field(default=VERSION)
+
+    @classmethod
+    def of(cls, result: AgentRunResult[Any]) -> SuspendedRun:
+        """What to keep of a run that waits for answers."""
+        if not isinstance(result.output, DeferredToolRequests):
+            raise WrongUse("this run is finished: its output is a result, not DeferredToolRequests")
+        return cls(conversation=result.conversation)
+
+    def to_json(self) -> str:
+        conversation = ConversationTypeAdapter.dump_python(self.conversation, mode="json")
+        return json.dumps({"version": self.version, "conversation": conversation})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> SuspendedRun:
+        """Read a saved run; a version this program does not know is refused."""
+        state = json.loads(text)
+        if not isinstance(state, dict) or state.get("version") != VERSION:  # pyright: ignore[reportUnknownMemberType]
+            raise WrongUse(f"this is not a suspended run of version {VERSION}")
+        return cls(conversation=ConversationTypeAdapter.validate_python(state["conversation"]))
+
+    @property
+    def requests(self) -> DeferredToolRequests:
+        """The calls it waits for."""
+        return self.conversation.deferred_tool_requests or DeferredToolRequests()
+
+
+async def resume(
+    agent: Agent[Any, Any],
+    suspended: SuspendedRun | AgentRunResult[Any],
+    signoff: Signoff | None = None,
+    *,
+    calls: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AgentRunResult[Any]:
+    """Continue a paused run: calls that were answered run or are refused, the others stay open.
+
+    `calls` are results of externally executed tools by call id. `options` go to `agent.run` (`deps`, `usage_limits` …).
+    Resuming twice is safe: every approval is spent once.
+    """
+    run = suspended if isinstance(suspended, SuspendedRun) else SuspendedRun.of(suspended)
+    gate = signoff or signoff_of(agent)
+    if gate is None:
+        raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
+    conversation, requests = run.conversation, run.requests
+    on_record = {
+        request.call.key: request
+        for request in await gate.requests_of(conversation.conversation_id)
+        if request.call is not None
+    }
+    results = DeferredToolResults(calls=dict(calls or {}))
+    for part in requests.approvals:
+        run_id = asking_run(conversation.messages, part.tool_call_id, "")
+        request = on_record.get(f"{conversation.conversation_id}:{run_id}:{part.tool_call_id}")
+        results.approvals[part.tool_call_id] = _result(request)
+    return await agent.run(conversation=conversation, deferred_tool_results=results, **{"infer_name": False, **options})
+
+
+def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
+    """The agent's own gate, if it has one."""
+    for capability in agent.root_capability.capabilities:
+        if isinstance(capability, Signoff):
+            return capability
+    return None
+
+
+def _result(request: ApprovalRequest | None) -> Any:
+    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at the record, and asks again if it must."""
+    if request is None or request.decision is None:
+        return ToolApproved()
+    decision = request.decision
+    if request.state in (State.DENIED, State.EXPIRED):
+        return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
+    return ToolApproved(override_args=dict(decision.edited_args) if decision.edited_args is not None else None)

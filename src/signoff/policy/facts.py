@@ -1,0 +1,163 @@
+"""The texts in a call that are, or may be, paths: gathered once per call, and only if a rule looks at paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from posixpath import join, normpath
+from typing import Any, cast
+from urllib.parse import unquote
+
+from signoff.core.call import Call
+from signoff.policy.glob import is_visible
+
+_WHOLE_KEYS = frozenset(
+    "src dst source sources destination destinations dest target targets to from cwd root workdir location".split()
+)
+_LAST_WORDS = frozenset(
+    "path paths pathname file files filename filenames filepath filepaths dir dirs dirname directory directories"
+    " folder folders cwd root".split()
+)
+_BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_TANGLED = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|/$")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@lru_cache(maxsize=2048)
+def is_path_key(key: str) -> bool:
+    """Whether an argument of this name holds a path: `path`, `filePath`, `target_dir`, `src`, `file2` …"""
+    words = [word.lower() for word in _WORD.findall(key)]
+    if not words:
+        return False
+    if words[-1] in _LAST_WORDS or (len(words) == 1 and words[0] in _WHOLE_KEYS):
+        return True
+    return len(words) > 1 and words[-1] in ("name", "names") and words[-2] in _BEFORE_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class PathText:
+    """A text from the arguments, and what it may mean as a path."""
+
+    argument: str
+    """The top-level argument it was found in."""
+    forms: tuple[str, ...]
+    """Absolute and normalised: as written first, then other readings, then where links lead."""
+    doubt: str = ""
+    """Why the forms may not be where the tool will go: the tool might expand something."""
+
+
+def path_texts(args: Mapping[str, Any], *, named_only: bool) -> Iterator[tuple[str, str | None, bool]]:
+    """Texts in the arguments as (argument, text, whether a path key names it).
+
+    Everything under a path key is taken for a path, keys of mappings included. A number there may be a file
+    descriptor: it comes as None. With `named_only` the texts under other keys are left out.
+    """
+    for argument, value in args.items():
+        named = is_path_key(argument)
+        if isinstance(value, str):
+            if named or not named_only:
+                yield argument, value, named
+        elif value is not None and not isinstance(value, bool):
+            for text, is_named in _below(value, named):
+                if is_named or not named_only:
+                    yield argument, text, is_named
+
+
+def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
+    if isinstance(value, str):
+        yield value, named
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield key, named
+            yield from _below(item, named or is_path_key(key))
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[Any]", value):
+            yield from _below(item, named)
+    elif named and value is not None and not isinstance(value, bool):
+        yield None, named
+
+
+class Facts:
+    """A call, and its path texts once somebody asks for them."""
+
+    __slots__ = ("_any", "_named", "call", "root")
+
+    def __init__(self, call: Call, root: str | None) -> None:
+        self.call = call
+        self.root = root
+        self._named: tuple[PathText, ...] | None = None
+        self._any: tuple[PathText, ...] | None = None
+
+    @property
+    def named_paths(self) -> tuple[PathText, ...]:
+        """What stands under path keys, each in every form that must be right before a call may run."""
+        if self._named is None:
+            self._named = tuple(
+                self._strict(argument, text) for argument, text, _ in path_texts(self.call.args, named_only=True)
+            )
+        return self._named
+
+    @property
+    def any_paths(self) -> tuple[PathText, ...]:
+        """Every text, under any key, in every form that somebody might take for a path."""
+        if self._any is None:
+            self._any = tuple(
+                self._wide(argument, text, named)
+                for argument, text, named in path_texts(self.call.args, named_only=False)
+                if text is not None
+            )
+        return self._any
+
+    def _strict(self, argument: str, text: str | None) -> PathText:
+        if text is None:
+            return PathText(argument, (), "is a number, not a path")
+        doubt = _expansion(text)
+        if not text:
+            doubt = "is empty"
+        elif not is_visible(text):
+            doubt = "holds control characters"
+        elif "\\" in text:
+            doubt = "holds a backslash, which may or may not separate folders"
+        elif _SCHEME.match(text):
+            doubt = "starts with a scheme or a drive"
+        forms = (self.lexical(text),)
+        resolved = self.call.resolved.get(text)
+        return PathText(argument, forms if resolved is None else (*forms, _normal(resolved)), doubt)
+
+    def _wide(self, argument: str, text: str, named: bool) -> PathText:
+        forms = [self.lexical(text)]
+        if "\\" in text:
+            forms.append(self.lexical(text.replace("\\", "/")))
+        if text[:5].lower() == "file:":
+            forms.append(self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))))
+        resolved = self.call.resolved.get(text)
+        if resolved is not None:
+            forms.append(_normal(resolved))
+        return PathText(argument, tuple(forms), _expansion(text) if named else "")
+
+    def lexical(self, text: str) -> str:
+        """The text as an absolute, normalised path, without a look at the file system."""
+        if not text.startswith("/"):
+            text = join(self.root or "/", text)
+        return _normal(text)
+
+
+def _normal(path: str) -> str:
+    if not _TANGLED.search(path):
+        return path
+    normal = normpath(path)
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _expansion(text: str) -> str:
+    """What a tool might expand in a path, so that nobody can say where it leads."""
+    if text.startswith("~"):
+        return "starts with `~`, which a tool may expand"
+    if "$" in text:
+        return "holds `$`, which a tool may expand"
+    if "\0" in text:
+        return "holds a NUL, where a tool may stop reading"
+    return ""

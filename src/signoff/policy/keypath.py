@@ -1,0 +1,94 @@
+"""Where in a call's arguments, or in a run's deps, a condition looks: `amount`, `user.name`, `items.0.price`, `/a.b`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import getattr_static
+from typing import Any, Final, cast
+
+
+class Absent:
+    """The type of `ABSENT`: nothing is there. Not the same as null."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+
+
+class BadKey(ValueError):
+    """A key that cannot be looked up; the message says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPath:
+    """Steps into nested mappings and lists, and the text they were written as."""
+
+    text: str
+    steps: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> KeyPath:
+        """`a.b.0` steps at dots; a text that starts with `/` is a JSON pointer, for keys that hold dots."""
+        if text.startswith("/"):
+            return cls(text, tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/")))
+        steps = tuple(text.split("."))
+        if not all(steps):
+            raise BadKey("a key has no empty parts; a key that holds a dot is written as a pointer: `/a.b`")
+        if any("*" in step for step in steps):
+            raise BadKey("a key has no wildcards; name the place exactly, or a key with a star as a pointer: `/a*`")
+        return cls(text, steps)
+
+    def below(self, text: str) -> KeyPath:
+        """A key written in a mapping under this one."""
+        inner = KeyPath.read(text)
+        return KeyPath(f"{self.text}.{text.removeprefix('/')}" if self.text else text, (*self.steps, *inner.steps))
+
+    def in_args(self, value: Any) -> Any:
+        """The value at this place in JSON values, or `ABSENT`."""
+        for step in self.steps:
+            value = _in_json(value, step)
+            if value is ABSENT:
+                return ABSENT
+        return value
+
+    def in_deps(self, value: Any) -> Any:
+        """The value at this place in any Python object, through mapping keys and public attributes, or `ABSENT`.
+
+        Raises whatever an attribute raises.
+        """
+        for step in self.steps:
+            if isinstance(value, (Mapping, list, tuple, str, int, float)) or value is None:
+                value = _in_json(value, step)
+            else:
+                value = _attribute(value, step)
+            if value is ABSENT:
+                return ABSENT
+        return value
+
+
+TOP = KeyPath("", ())
+
+
+def _in_json(value: Any, step: str) -> Any:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value).get(step, ABSENT)
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        if step.isascii() and step.isdecimal() and len(step) < 10 and str(int(step)) == step and int(step) < len(items):
+            return items[int(step)]
+    return ABSENT
+
+
+def _attribute(value: Any, step: str) -> Any:
+    if step.startswith("_"):
+        return ABSENT
+    try:
+        return getattr(value, step)
+    except AttributeError:
+        # A property that is there but fails inside must not pass for an attribute that is not there.
+        if getattr_static(value, step, ABSENT) is not ABSENT:
+            raise
+        return ABSENT

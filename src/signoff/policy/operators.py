@@ -1,0 +1,168 @@
+"""What a condition asks of one value: equal, one of, like a glob, matched by a regex, compared, given.
+
+`test` answers True, False, or a text: why nobody can tell.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from signoff.core.canonical import canonical
+from signoff.errors import CannotCanonicalise
+from signoff.policy.finding import Truth
+from signoff.policy.glob import Glob, any_glob
+from signoff.policy.wording import as_json, listed, shown
+
+Answer: TypeAlias = "bool | str"
+
+LONGEST_FOR_REGEX = 100_000
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists")
+COMPARISONS = frozenset(_COMPARE)
+
+_STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
+
+
+class Operator(Protocol):
+    """One question about a value."""
+
+    @property
+    def text(self) -> str:
+        """What is asked, to follow the name of the value: `is "ana"`, `> 100`."""
+        ...
+
+    def test(self, value: Any) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """Equal as JSON to one of several values: `1` is `1.0`, but `true` is not `1` and `"1"` is not `1`."""
+
+    texts: frozenset[str]
+    others: frozenset[str]
+    """The canonical texts of the values that are no texts themselves."""
+    text: str
+
+    @classmethod
+    def to(cls, *values: Any) -> Equals:
+        """Raises `CannotCanonicalise` where a value has no JSON form."""
+        words = "is one of" if len(values) > 1 else "is"
+        return cls(
+            frozenset(value for value in values if isinstance(value, str) and canonical(value)),
+            frozenset(canonical(value) for value in values if not isinstance(value, str)),
+            f"{words} {', '.join(map(as_json, values[:8]))}{' …' if len(values) > 8 else ''}",
+        )
+
+    def test(self, value: Any) -> Answer:
+        if isinstance(value, str):
+            return value in self.texts
+        if not self.others:
+            return False
+        try:
+            return canonical(value) in self.others
+        except CannotCanonicalise as error:
+            return f"cannot be compared: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Like one of several globs."""
+
+    globs: tuple[Glob, ...]
+    wary: bool
+    """Whether a wildcard must not cover `..`: where a match makes a call run."""
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"is like {listed(glob.pattern for glob in self.globs)}")
+
+    def test(self, value: Any) -> Answer:
+        if not isinstance(value, str):
+            return f"is {kind_of(value)}, not a text, so it cannot be held against a pattern"
+        truth = any_glob(self.globs, value)
+        if truth is Truth.UNKNOWN:
+            return "holds control characters, which no wildcard covers"
+        if truth is Truth.YES and self.wary and _STEPS_UP.search(value):
+            if not any(glob.literal == value for glob in self.globs):
+                return "holds `..`, which no wildcard covers in an allow rule; a `path` condition follows it"
+        return truth is Truth.YES
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """The whole text is matched by a regular expression."""
+
+    expression: re.Pattern[str]
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"is matched by the regex {shown(self.expression.pattern)}")
+
+    def test(self, value: Any) -> Answer:
+        if not isinstance(value, str):
+            return f"is {kind_of(value)}, not a text, so it cannot be held against a regex"
+        if len(value) > LONGEST_FOR_REGEX:
+            return f"is longer than {LONGEST_FOR_REGEX:,} characters, too long for a regex"
+        return self.expression.fullmatch(value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A number below or above another."""
+
+    sign: str
+    bound: float
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"is {self.sign} {as_json(self.bound)}")
+
+    def test(self, value: Any) -> Answer:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return f"is {kind_of(value)}, not a number, so `{self.sign}` cannot be answered"
+        if value != value:
+            return f"is not a number, so `{self.sign}` cannot be answered"
+        return _COMPARE[self.sign](value, self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The key is there, even if its value is null; or is not."""
+
+    wanted: bool
+
+    @property
+    def text(self) -> str:
+        return "is given" if self.wanted else "is not given"
+
+    def test(self, value: Any) -> Answer:
+        return self.wanted
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list() | tuple():
+            return "a list"
+        case Mapping():
+            return "a mapping"
+        case _:
+            return f"a {type(value).__name__}"

@@ -1,0 +1,174 @@
+"""Remembered decisions: in memory for the session, in a file for always.
+
+The file is JSON, version 1, readable by people, written whole through a rename and only under a lock, so that
+two processes lose nothing of each other's and a crash leaves the old file or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+from signoff.core.call import Call
+from signoff.core.decision import Remember
+from signoff.core.grant import Grant
+from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
+
+VERSION = 1
+DEFAULT_FILE = Path(".signoff/grants.json")
+
+
+class ApprovalMemory:
+    """Looked at before anyone is asked; holds only what a person asked to have remembered.
+
+    `session` grants live as long as this object, `always` grants in `file`. With `file=None` nothing outlives the
+    process and `always` is not offered.
+    """
+
+    def __init__(self, file: str | os.PathLike[str] | None = DEFAULT_FILE) -> None:
+        self._file = Path(file) if file is not None else None
+        self._session: dict[tuple[str, str], Grant] = {}
+        self._always: dict[tuple[str, str], Grant] = {}
+        self._read_at: tuple[int, int, int] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def keeps_always(self) -> bool:
+        return self._file is not None
+
+    def lookup(self, call: Call) -> Grant | None:
+        """The grant that covers exactly this call, or None."""
+        try:
+            key = (call.memory_key, call.schema_hash)
+        except CannotCanonicalise:
+            return None
+        with self._lock:
+            grant = self._session.get(key)
+            if grant is None and self._file is not None:
+                self._refresh(self._file)
+                grant = self._always.get(key)
+        return grant if grant is not None and grant.covers(call) else None
+
+    def remember(self, grant: Grant) -> None:
+        """Keep a grant for the session or for always, as its scope says."""
+        key = (grant.memory_key, grant.schema_hash)
+        with self._lock:
+            if grant.scope is Remember.SESSION:
+                self._session[key] = grant
+            elif grant.scope is Remember.ALWAYS:
+                if self._file is None:
+                    raise WrongUse("this memory has no file, so it cannot remember always: ApprovalMemory(file=…)")
+                with _exclusive(self._file):
+                    self._read(self._file)
+                    self._always[key] = grant
+                    self._write(self._file)
+
+    def grants(self) -> tuple[Grant, ...]:
+        """Everything remembered, session first."""
+        with self._lock:
+            if self._file is not None:
+                self._refresh(self._file)
+            return (*self._session.values(), *self._always.values())
+
+    def _refresh(self, file: Path) -> None:
+        if _stamp(file) != self._read_at:
+            self._read(file)
+
+    def _read(self, file: Path) -> None:
+        stamp = _stamp(file)
+        self._always = {}
+        if stamp is not None:
+            for grant in _parse(file):
+                self._always[grant.memory_key, grant.schema_hash] = grant
+        self._read_at = stamp
+
+    def _write(self, file: Path) -> None:
+        content = {"version": VERSION, "grants": [_as_json(grant) for grant in self._always.values()]}
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".grants-", suffix=".json")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                json.dump(content, out, indent=1, ensure_ascii=False)
+                out.write("\n")
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(name, file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        self._read_at = _stamp(file)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@contextmanager
+def _exclusive(file: Path) -> Iterator[None]:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        try:
+            import fcntl
+        except ImportError:  # Windows has no flock; one process at a time is on the user there
+            pass
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _parse(file: Path) -> Iterator[Grant]:
+    fix = "move the file away to start afresh; what it remembered will be asked about again"
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise GrantsError(f"not valid JSON: {error}", place=Place(str(file)), fix=fix) from error
+    version: object = cast("Mapping[str, object]", content).get("version") if isinstance(content, dict) else None
+    if version != VERSION:
+        raise GrantsError(f"version {version!r} is not one this program knows", place=Place(str(file)), fix=fix)
+    try:
+        for entry in content["grants"]:
+            yield _from_json(entry)
+    except (KeyError, TypeError, ValueError) as error:
+        raise GrantsError(f"a grant is malformed: {error!r}", place=Place(str(file)), fix=fix) from error
+
+
+def _as_json(grant: Grant) -> dict[str, Any]:
+    return {
+        "tool": grant.tool,
+        "key": grant.memory_key,
+        "schema": grant.schema_hash,
+        "approved": grant.approved,
+        "by": grant.by,
+        "at": grant.at.isoformat() if grant.at else None,
+        "note": grant.note,
+        "summary": grant.summary,
+    }
+
+
+def _from_json(entry: Mapping[str, Any]) -> Grant:
+    if not isinstance(entry["approved"], bool):
+        raise TypeError("`approved` is not true or false")
+    return Grant(
+        tool=entry["tool"],
+        memory_key=entry["key"],
+        schema_hash=entry["schema"],
+        approved=entry["approved"],
+        scope=Remember.ALWAYS,
+        by=entry["by"],
+        at=datetime.fromisoformat(entry["at"]) if entry["at"] else None,
+        note=entry["note"],
+        summary=entry["summary"],
+    )

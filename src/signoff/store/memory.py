@@ -1,0 +1,46 @@
+"""Requests in this process's memory: for tests, scripts, and agents whose questions need not outlive them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from signoff.core.request import ApprovalRequest, State
+
+
+class MemoryRequests:
+    """A `RequestStore` in a dict. Safe to share between threads and event loops of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[str, ApprovalRequest] = {}
+        self._by_conversation: dict[str, list[str]] = {}
+
+    async def add(self, requests: Sequence[ApprovalRequest]) -> None:
+        with self._lock:
+            for request in requests:
+                if request.id in self._requests:
+                    raise ValueError(f"request {request.id} is already stored")
+            for request in requests:
+                self._requests[request.id] = request
+                conversation = request.call.conversation_id if request.call else ""
+                self._by_conversation.setdefault(conversation, []).append(request.id)
+
+    async def get(self, request_id: str) -> ApprovalRequest | None:
+        return self._requests.get(request_id)
+
+    async def swap(self, old: ApprovalRequest, new: ApprovalRequest) -> bool:
+        with self._lock:
+            stored = self._requests.get(old.id)
+            if stored is None or stored.version != old.version:
+                return False
+            self._requests[old.id] = new
+            return True
+
+    async def pending(self) -> Sequence[ApprovalRequest]:
+        with self._lock:
+            return [request for request in self._requests.values() if request.state is State.PENDING]
+
+    async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
+        with self._lock:
+            return [self._requests[request_id] for request_id in self._by_conversation.get(conversation_id, ())]

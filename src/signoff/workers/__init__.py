@@ -1,0 +1,1 @@
+"""Agents and the models that drive them."""

@@ -1,0 +1,50 @@
+"""An agent from the place where Python finds it: `package.module:agent`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from pydantic_ai import Agent
+
+from signoff.errors import WrongUse
+
+
+def load_agent(path: str) -> Agent[Any, Any]:
+    """Import the agent; raises `WrongUse` that says which part of the path is wrong."""
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    found = getattr(_module(module_name, path), attribute, None)
+    if found is None:
+        raise WrongUse(f"{path!r}: {module_name} has no {attribute!r}.{_others(module_name, attribute)}")
+    if not isinstance(found, Agent):
+        raise WrongUse(f"{path!r} is a {type(found).__name__}, not a pydantic_ai.Agent")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _module(name: str, path: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise WrongUse(
+                f"{path!r}: there is no module {error.name!r} here or among the installed packages.\n"
+                "  Run the command from the folder that holds it, or install the package."
+            ) from error
+        raise WrongUse(f"{path!r}: {name} needs a module that is not installed: {error.name!r}") from error
+    except Exception as error:
+        raise WrongUse(f"{path!r}: importing {name} failed with {type(error).__name__}: {error}") from error
+
+
+def _others(module_name: str, attribute: str) -> str:
+    agents = sorted(name for name, value in vars(sys.modules[module_name]).items() if isinstance(value, Agent))
+    if not agents:
+        return " No agent is defined there."
+    close = get_close_matches(attribute, agents, n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Agents there: {', '.join(agents)}."

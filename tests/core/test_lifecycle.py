@@ -1,0 +1,263 @@
+"""The life of a request: no road to approved but the votes, none out of a final state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from signoff.core.canonical import digest
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.lifecycle import (
+    FINAL,
+    TABLE,
+    Cancelled,
+    Claimed,
+    Event,
+    Expired,
+    Failed,
+    Lost,
+    Succeeded,
+    Voted,
+    advance,
+    settled_text,
+)
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+YES = ApprovalDecision(approved=True)
+NO = ApprovalDecision(approved=False, note="not today")
+
+
+def request(requirement: Requirement | None = None, *, deadline: datetime | None = None) -> ApprovalRequest:
+    verdict = Verdict(effect=Effect.ASK, requirement=requirement or Requirement())
+    return ApprovalRequest(
+        id="r1", tool_call_id="c1", tool_name="pay", args={"amount": 5}, verdict=verdict, deadline=deadline
+    )
+
+
+def person(name: str = "ana", *roles: str, kind: AnswererKind = AnswererKind.PERSON) -> Answerer:
+    return Answerer(name=name, roles=frozenset(roles), kind=kind)
+
+
+answerers = st.builds(
+    lambda name, kind, roles: Answerer(name=name, kind=kind, roles=frozenset(roles)),
+    st.sampled_from(["ana", "ben", "cleo"]),
+    st.sampled_from(list(AnswererKind)),
+    st.sets(st.sampled_from(["ops", "dev"])),
+)
+decisions = st.sampled_from([YES, NO, ApprovalDecision(approved=True, edited_args={"amount": 4})])
+events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Voted, answerers, decisions, st.sampled_from(["", "ana"]), st.sampled_from(["", "ben"])),
+    st.just(Expired()),
+    st.just(Cancelled("gone")),
+    st.just(Claimed()),
+    st.just(Succeeded()),
+    st.just(Failed("boom")),
+    st.just(Lost()),
+)
+requirements = st.builds(
+    Requirement,
+    role=st.sampled_from([None, "ops"]),
+    quorum=st.integers(1, 3),
+    not_by=st.sets(st.sampled_from(["requester", "owner"])).map(frozenset),
+    timeout=st.sampled_from([None, timedelta(minutes=5)]),
+    on_timeout=st.sampled_from([OnTimeout.DENY, OnTimeout.ESCALATE, OnTimeout.PARK]),
+    escalate_to=st.sampled_from([None, "dev"]),
+)
+
+
+def votes_needed(one: ApprovalRequest) -> bool:
+    """Written without the code under test: enough distinct, entitled people approved what would run."""
+    requirement = one.requirement
+    wanted = digest(one.effective_args)
+    agreed = {
+        vote.by.name
+        for vote in one.votes
+        if vote.decision.approved
+        and vote.args_digest == wanted
+        and vote.by.kind is not AnswererKind.MODEL
+        and (requirement.role is None or requirement.role in vote.by.roles or (one.escalated and vote.by.roles))
+        and (not requirement.is_strict or vote.by.kind is AnswererKind.PERSON)
+    }
+    return len(agreed) >= requirement.quorum
+
+
+@given(requirements, st.lists(st.tuples(events, st.integers(0, 400)), max_size=14))
+@settings(max_examples=400)
+def test_no_sequence_reaches_approved_without_the_votes_nor_leaves_a_final_state(
+    requirement: Requirement, steps: list[tuple[Event, int]]
+) -> None:
+    deadline = NOW + requirement.timeout if requirement.timeout else None
+    current, now = request(requirement, deadline=deadline), NOW
+    for event, seconds in steps:
+        now += timedelta(seconds=seconds)
+        try:
+            after = advance(current, event, now)
+        except RequestError:
+            continue
+        assert current.state not in FINAL, f"{current.state} was left by {event}"
+        assert after.version == current.version + 1
+        if after.state is State.APPROVED:
+            assert votes_needed(after)
+        if after.state is State.CLAIMED:
+            assert current.state is State.APPROVED
+        current = after
+
+
+def test_the_table_has_no_way_out_of_a_final_state() -> None:
+    assert not {state for state, _ in TABLE} & FINAL
+    assert set(State) == FINAL | {state for state, _ in TABLE}
+
+
+class Life(RuleBasedStateMachine):
+    """Any events in any order against a one-page model of what may happen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.request = request(Requirement(quorum=2))
+        self.yes: set[str] = set()
+        self.runs = 0
+
+    def feed(self, event: Event) -> bool:
+        try:
+            self.request = advance(self.request, event, NOW)
+        except RequestError:
+            return False
+        return True
+
+    @rule(name=st.sampled_from(["ana", "ben", "cleo"]), kind=st.sampled_from(list(AnswererKind)))
+    def approve(self, name: str, kind: AnswererKind) -> None:
+        was_pending = self.request.state is State.PENDING
+        counted = self.feed(Voted(person(name, kind=kind), YES))
+        assert counted == (was_pending and kind is AnswererKind.PERSON)
+        if counted:
+            self.yes.add(name)
+
+    @rule(name=st.sampled_from(["ana", "ben"]))
+    def deny(self, name: str) -> None:
+        if self.feed(Voted(person(name), NO)):
+            assert self.request.state is State.DENIED
+
+    @rule()
+    def claim(self) -> None:
+        if self.feed(Claimed()):
+            self.runs += 1
+
+    @rule(event=st.sampled_from([Succeeded(), Failed("x"), Lost(), Cancelled("x"), Expired()]))
+    def anything_else(self, event: Event) -> None:
+        self.feed(event)
+
+    @invariant()
+    def two_people_and_one_run(self) -> None:
+        assert self.runs <= 1
+        if self.request.state in (State.APPROVED, State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN):
+            assert len(self.yes) >= 2
+
+
+TestLife = Life.TestCase
+
+
+def test_a_second_claim_is_told_the_approval_is_spent() -> None:
+    approved = advance(request(), Voted(person(), YES), NOW)
+    claimed = advance(approved, Claimed(), NOW)
+    for state in (claimed, advance(claimed, Succeeded(), NOW), advance(claimed, Lost(), NOW)):
+        with pytest.raises(AlreadySpent):
+            advance(state, Claimed(), NOW)
+
+
+def test_a_late_answer_is_told_who_when_and_what() -> None:
+    denied = advance(request(), Voted(person("ana"), NO), NOW)
+    with pytest.raises(AlreadySettled, match=r"r1 was denied by ana at 2026-01-01 12:00:00: not today"):
+        advance(denied, Voted(person("ben"), YES), NOW)
+    assert settled_text(request()) == "request r1 is pending"
+
+
+def test_votes_only_add_up_for_the_same_arguments() -> None:
+    two = request(Requirement(quorum=2))
+    plain = advance(two, Voted(person("ana"), YES), NOW)
+    edited = advance(plain, Voted(person("ben"), ApprovalDecision(approved=True, edited_args={"amount": 4})), NOW)
+    assert edited.state is State.PENDING
+    agreed = advance(edited, Voted(person("ana"), ApprovalDecision(approved=True, edited_args={"amount": 4.0})), NOW)
+    assert agreed.state is State.APPROVED
+    assert agreed.effective_args == {"amount": 4}
+
+
+def test_one_person_does_not_make_a_quorum() -> None:
+    once = advance(request(Requirement(quorum=2)), Voted(person("ana"), YES), NOW)
+    twice = advance(once, Voted(person("ana"), YES), NOW)
+    assert twice.state is State.PENDING and len(twice.votes) == 1
+
+
+@pytest.mark.parametrize(
+    ("requirement", "by", "why"),
+    [
+        (Requirement(role="ops"), person("ana", "dev"), "role 'ops'"),
+        (Requirement(role="ops"), person("bot", "ops", kind=AnswererKind.SCRIPT), "not a person"),
+        (Requirement(), person("judge", kind=AnswererKind.MODEL), "is a model"),
+        (Requirement(not_by=frozenset({"requester"})), person("ana"), "is the requester"),
+        (Requirement(not_by=frozenset({"owner"})), person("ana"), "owner is not known"),
+    ],
+)
+def test_only_the_right_people(requirement: Requirement, by: Answerer, why: str) -> None:
+    with pytest.raises(NotEntitled, match=why):
+        advance(request(requirement), Voted(by, YES, requester="ana"), NOW)
+
+
+def test_silence_is_no() -> None:
+    waiting = request(Requirement(timeout=timedelta(minutes=5)), deadline=NOW + timedelta(minutes=5))
+    with pytest.raises(RequestError, match="not due"):
+        advance(waiting, Expired(), NOW)
+    late = NOW + timedelta(minutes=5)
+    expired = advance(waiting, Expired(), late)
+    assert expired.state is State.EXPIRED and expired.decision is not None
+    assert expired.decision.ending is Ending.EXPIRED and not expired.decision.approved
+    with pytest.raises(AlreadySettled, match="ran out of time"):
+        advance(waiting, Voted(person(), YES), late)
+
+
+def test_escalation_asks_the_other_role_once() -> None:
+    rule_ = Requirement(
+        role="ops", timeout=timedelta(minutes=5), on_timeout=OnTimeout.ESCALATE, escalate_to="boss", quorum=1
+    )
+    waiting = request(rule_, deadline=NOW)
+    escalated = advance(waiting, Expired(), NOW)
+    assert escalated.state is State.PENDING and escalated.requirement.role == "boss"
+    assert escalated.deadline == NOW + timedelta(minutes=5)
+    with pytest.raises(NotEntitled):
+        advance(escalated, Voted(person("ana", "ops"), YES), NOW)
+    assert advance(escalated, Expired(), NOW + timedelta(minutes=5)).state is State.EXPIRED
+
+
+def test_parked_waits_for_ever_and_allow_needs_words() -> None:
+    parked = advance(request(Requirement(on_timeout=OnTimeout.PARK), deadline=NOW), Expired(), NOW)
+    assert parked.state is State.PENDING and parked.deadline is None
+    allowed = advance(request(Requirement(on_timeout=OnTimeout.ALLOW), deadline=NOW), Expired(), NOW)
+    assert allowed.state is State.APPROVED
+    assert allowed.decision is not None and allowed.decision.by is not None
+    assert allowed.decision.by.kind is not AnswererKind.PERSON
+
+
+def test_an_unspent_approval_can_be_withdrawn_and_keeps_who_gave_it() -> None:
+    approved = advance(request(), Voted(person("ana"), YES), NOW)
+    withdrawn = advance(approved, Cancelled("the policy changed"), NOW)
+    assert withdrawn.state is State.CANCELLED
+    assert settled_text(withdrawn) == "request r1 was cancelled at 2026-01-01 12:00:00: the policy changed"
+    with pytest.raises(AlreadySettled):
+        advance(replace(withdrawn), Claimed(), NOW)
+
+
+def test_a_decision_does_not_contradict_itself() -> None:
+    with pytest.raises(ValueError, match="edited"):
+        ApprovalDecision(approved=False, edited_args={})
+    with pytest.raises(ValueError, match="cannot end as approved"):
+        ApprovalDecision(approved=False, ending=Ending.APPROVED)
+    with pytest.raises(ValueError):
+        ApprovalDecision(approved=True, remember="for ever")  # pyright: ignore[reportArgumentType]
