@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from signoff.config import load_policy
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
+from signoff.ports import ApprovalUI
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
@@ -22,7 +25,7 @@ def policy_for(file: str | os.PathLike[str] | None) -> str | os.PathLike[str] | 
     """The given policy file, else `signoff.yaml` here, else a policy without rules: everything is asked about."""
     if file is not None:
         return file
-    return POLICY_FILE if Path(POLICY_FILE).exists() else Policy.from_rules([])
+    return POLICY_FILE if Path(POLICY_FILE).exists() else Policy(rules=())
 
 
 async def run_agent(
@@ -59,3 +62,22 @@ async def run_agent(
         model=model_named(model) if model is not None else None,
         may_pause=unattended == "park",
     )
+
+
+async def run_demo(
+    root: Path,
+    *,
+    approver: ApprovalUI,
+    grants: Path,
+    observe: Callable[[CallEvent], None],
+) -> Finished:
+    """Run the demo's agent on its files in `root`."""
+    from signoff.gate.capability import Signoff
+    from signoff.store.grants import ApprovalMemory
+    from signoff.workers.demo.agent import POLICY, demo_agent, lay_out
+    from signoff.workers.runtime import run_once
+
+    lay_out(root)
+    policy = replace(load_policy(POLICY), root=str(root.resolve()))
+    gate = Signoff(policy, memory=ApprovalMemory(grants), observe=observe)
+    return await run_once(demo_agent(root), "Get the release notes ready.", gate=gate, approver=approver)

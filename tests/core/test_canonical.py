@@ -113,7 +113,9 @@ def test_keys_are_ordered_as_utf16() -> None:
     assert canonical({"\ue000": 1, "😀": 2}) == '{"😀":2,"\ue000":1}'
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()]
+)
 def test_what_has_no_json_form_is_refused(value: Any) -> None:
     with pytest.raises(CannotCanonicalise):
         canonical(value)
@@ -139,7 +141,9 @@ def test_d3_the_memory_key_ignores_key_order_unicode_form_and_number_spelling() 
     one = Call(tool="pay", args={"to": "Café", "amount": 5, "n": {"b": 1, "a": 2}})
     other = Call(tool="pay", args={"n": {"a": 2.0, "b": 1}, "amount": 5.0, "to": "Cafe\u0301"})
     assert one.memory_key == other.memory_key
-    assert one.fingerprint != other.fingerprint, "an approval binds to the very text, a remembered answer to what it reads"
+    assert one.fingerprint != other.fingerprint, (
+        "an approval binds to the very text, a remembered answer to what it reads"
+    )
     assert one.memory_key != Call(tool="pay", args={**one.args, "amount": 6}).memory_key
     assert one.memory_key != Call(tool="refund", args=one.args).memory_key
 
@@ -147,4 +151,3 @@ def test_d3_the_memory_key_ignores_key_order_unicode_form_and_number_spelling() 
 def test_keys_that_meet_in_one_form_cannot_be_remembered() -> None:
     with pytest.raises(CannotCanonicalise, match="Unicode form"):
         same_form({"é": 1, "e\u0301": 2})
-

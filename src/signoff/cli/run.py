@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.command(no_args_is_help=True)
 @click.argument("agent")
 @click.argument("prompt", required=False)
-@click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: signoff.yaml here, if there is one.")
+@click.option(
+    "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: signoff.yaml here, if there is one."
+)
 @click.option("--model", help="Model to use instead of the agent's own: a PydanticAI name, or script:FILE.")
 @click.option(
     "--mode",
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Without a terminal, calls that need an answer are denied, or the run stops with exit code 3.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line on standard output: events, then the result.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line on standard output: events, then the result."
+)
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
 def run(
     agent: str,
@@ -60,10 +64,9 @@ def run(
     from signoff.errors import SignoffError
     from signoff.wiring import run_agent
 
-    if prompt is None:
-        if sys.stdin.isatty():
-            raise click.UsageError("Say what the agent should do: signoff run AGENT \"PROMPT\"")
-        prompt = sys.stdin.read()
+    if prompt is None and sys.stdin.isatty():
+        raise click.UsageError('Say what the agent should do: signoff run AGENT "PROMPT"')
+    task = prompt if prompt is not None else sys.stdin.read()
 
     def observe(event: CallEvent) -> None:
         if as_json:
@@ -75,7 +78,7 @@ def run(
         finished = asyncio.run(
             run_agent(
                 agent,
-                prompt,
+                task,
                 policy=policy,
                 model=model,
                 mode=ApprovalMode(mode),

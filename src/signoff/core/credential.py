@@ -84,50 +84,55 @@ def _without_number(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def credentials_in(text: str) -> Iterator[Found]:
     """Every credential of a well-known shape in `text`. Some may overlap."""
-    for kind, shape in _SHAPES:
+    for match in _TOKEN.finditer(text):
+        yield Found(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
+    for kind, shape in _IN_CONTEXT:
         for match in shape.finditer(text):
-            yield Found(*match.span(1 if shape.groups else 0), kind)
+            yield Found(*match.span(1), kind)
     yield from _private_keys(text)
     yield from _url_passwords(text)
     yield from _assignments(text)
 
 
-_AT = r"(?<![A-Za-z0-9_-])"
-_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"
+_WITH_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"
+_TOKENS = (
+    ("Anthropic key", r"sk-ant-[A-Za-z0-9_-]{8,}"),
+    ("API key", rf"(?:sk|xai|pplx|nvapi|tvly)-{_WITH_DIGIT}[A-Za-z0-9_-]{{16,}}|(?:gsk|r8)_[A-Za-z0-9]{{20,}}"),
+    ("GitHub token", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"),
+    ("GitLab token", r"gl(?:pat|dt|rt|ptt|cbt|ft|soat|agent)-[A-Za-z0-9_.-]{16,}"),
+    ("Slack token", r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
+    ("Discord token", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
+    ("Telegram token", r"(?:bot)?\d{8,10}:[A-Za-z0-9_-]{35}(?![\w-])"),
+    ("AWS key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("Google key", r"AIza[A-Za-z0-9_-]{30,}"),
+    ("Google token", r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}"),
+    ("Stripe key", r"(?:(?:sk|rk)_(?:live|test)_|whsec_)[A-Za-z0-9]{10,}"),
+    ("package registry token", r"npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,}"),
+    ("Hugging Face token", r"hf_[A-Za-z0-9]{20,}"),
+    ("SendGrid key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("Shopify token", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{20,}"),
+    ("cloud token", r"(?:do[oprt]_v1_|dapi)[a-f0-9]{32,}"),
+    ("Vault token", r"hv[sbr]\.[A-Za-z0-9_-]{20,}"),
+    ("workspace token", r"(?:lin_api|ntn|secret)_[A-Za-z0-9]{30,}|(?:dckr_pat_|ATATT3)[\w=-]{20,}"),
+    ("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
+    ("JWT", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+)
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(f"({shape})" for _, shape in _TOKENS) + ")")
+
 _COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
-_SHAPES = tuple(
+_IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+_IN_CONTEXT = tuple(
     (kind, re.compile(shape))
     for kind, shape in (
-        ("Anthropic key", _AT + r"sk-ant-[A-Za-z0-9_-]{8,}"),
-        ("API key", _AT + r"sk-(?!ant-)" + _DIGIT + r"[A-Za-z0-9_-]{16,}"),
-        ("API key", _AT + r"(?:gsk_|xai-|pplx-|r8_|nvapi-|tvly-)" + _DIGIT + r"[A-Za-z0-9_-]{20,}"),
-        ("GitHub token", _AT + r"(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-        ("GitLab token", _AT + r"gl(?:pat|dt|rt|ptt|cbt|ft|soat|agent)-[A-Za-z0-9_.-]{16,}"),
-        ("Slack token", _AT + r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),
         ("Slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9_/-]{16,})"),
         ("Discord webhook", r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{1,20}/([A-Za-z0-9_-]{16,})"),
-        ("Discord token", _AT + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
-        ("Telegram token", _AT + r"(?:bot)?(\d{8,10}:[A-Za-z0-9_-]{35})(?![\w-])"),
-        ("AWS key", _AT + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        ("Google key", _AT + r"AIza[A-Za-z0-9_-]{30,}"),
-        ("Google token", _AT + r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}"),
-        ("Stripe key", _AT + r"(?:(?:sk|rk)_(?:live|test)_|whsec_)[A-Za-z0-9]{10,}"),
-        ("package registry token", _AT + r"(?:npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"),
-        ("Hugging Face token", _AT + r"hf_[A-Za-z0-9]{20,}"),
-        ("SendGrid key", _AT + r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-        ("Shopify token", _AT + r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{20,}"),
-        ("cloud token", _AT + r"(?:do[oprt]_v1_|dapi)[a-f0-9]{32,}"),
-        ("Vault token", _AT + r"hv[sbr]\.[A-Za-z0-9_-]{20,}"),
-        ("workspace token", _AT + r"(?:(?:lin_api|ntn|secret)_[A-Za-z0-9]{30,}|(?:dckr_pat_|ATATT3)[\w=-]{20,})"),
-        ("age key", _AT + r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
-        ("JWT", _AT + r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
-        ("bearer token", r"(?i:(?<![\w-])bearer) {1,4}((?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9][\w.~+/=-]{7,})"),
+        ("bearer token", r"(?<![\w-])[Bb](?i:earer) {1,4}((?=[A-Za-z._~+/=-]{0,64}\d)[A-Za-z0-9][\w.~+/=-]{7,})"),
         (
             "authorization",
-            r"(?i:(?<!\w)authorization)[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-            r"(?:(?i:bearer|basic|token|digest|apikey|negotiate)\s{1,4})?([A-Za-z0-9][\w.~+/=:-]{3,})",
+            rf"(?<!\w)[Aa](?i:uthorization){_IS}(?:(?i:bearer|basic|token|digest|apikey|negotiate)\s{{1,4}})?"
+            r"([A-Za-z0-9][\w.~+/=:-]{3,})",
         ),
-        ("cookie", rf"(?i:(?<![\w-])(?:set-)?cookie)[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?({_COOKIE}(?:; ?{_COOKIE})*)"),
+        ("cookie", rf"(?<!\w)[Cc](?i:ookie){_IS}({_COOKIE}(?:; ?{_COOKIE})*)"),
         (
             "password of a user",
             r"(?<!\S)(?:-u|--user)[ =][\"']?[^\s:\"'`;|&<>()/]{1,64}:((?!\d+(?:\s|$))[^\s\"'`;|&<>()]{1,256})",
@@ -184,12 +189,18 @@ _NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token
 def _assignments(text: str) -> Iterator[Found]:
     """`PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
     for names in (_NAMED, _FLAG):
-        for name in names.finditer(text):
+        at = 0
+        while name := names.search(text, at):
+            at = name.end()
             kind = secret_name(name["name"])
-            value = _VALUE.match(text, name.end()) if kind else None
-            if value is None or value[0].lower() in _NOTHING:
-                continue
-            # Prose has colons: “the secret: patience”. A value has digits, or is long.
-            if name["sign"] == ":" and len(value[0]) < 12 and not any(char.isdigit() for char in value[0]):
-                continue
-            yield Found(*value.span(), kind)
+            value = _VALUE.match(text, at) if kind else None
+            if value is not None and _is_secret_value(value[0], name["sign"]):
+                yield Found(*value.span(), kind)
+                at = value.end()
+
+
+def _is_secret_value(value: str, sign: str) -> bool:
+    if value.lower() in _NOTHING:
+        return False
+    # Prose has colons: “the secret: patience”. A value has digits, or is long.
+    return sign != ":" or len(value) >= 12 or any(char.isdigit() for char in value)

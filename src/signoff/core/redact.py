@@ -21,6 +21,7 @@ from signoff.errors import CannotCanonicalise, EditRefused
 _DEEPEST = 100
 _SHORTEST = 4
 _STEM = "masked"
+_DECLARED = "declared secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ class Redactor:
     def _mapping(self, args: Mapping[str, Any], path: str, kind: str, depth: int) -> dict[str, Any]:
         masked: dict[str, Any] = {}
         for name, item in args.items():
-            shown = self._masked_text(name, f"{path}.{OPEN}key{CLOSE}".lstrip("."), _merged(self._declared_in(name)))
+            shown = self._masked_text(name, f"{path} (a name)".lstrip(), _merged(self._declared_in(name)))
             where = f"{path}.{shown}" if path else shown
             inherited = "" if target_name(name) else secret_name(name) or kind
             masked[shown] = self._value(item, name, where, inherited, depth + 1)
@@ -124,7 +125,7 @@ class Redactor:
             # The host is a target: it stays in sight.
             rest = [Found(url.end(), len(value), kind)] if url.end() < len(value) else []
             return self._masked_text(value, path, _merged([*rest, *self._declared_in(value), *credentials_in(value)]))
-        if _SHELL.search(value):
+        if kind != "cookie" and _SHELL.search(value):
             why += ", with shell syntax among them"
         return self._mask(path, kind, why)
 
@@ -132,19 +133,19 @@ class Redactor:
         for secret in self._declared:
             if len(secret) < _SHORTEST:
                 if text == secret:
-                    yield Found(0, len(text), "declared secret")
+                    yield Found(0, len(text), _DECLARED)
                 continue
             start = text.find(secret)
             while start >= 0:
-                yield Found(start, start + len(secret), "declared secret")
+                yield Found(start, start + len(secret), _DECLARED)
                 start = text.find(secret, start + len(secret))
 
     def _masked_text(self, text: str, path: str, found: Sequence[Found]) -> str:
         pieces: list[str] = []
         end = 0
         for one in found:
-            how = "" if one.kind == "declared secret" else "looks like a secret: "
-            pieces += text[end : one.start], self._mask(path, one.kind, f"{how}{one.kind}", (one.start, one.end))
+            why = "declared as a secret" if one.kind == _DECLARED else f"looks like a secret ({one.kind})"
+            pieces += text[end : one.start], self._mask(path, one.kind, why, (one.start, one.end))
             end = one.end
         return "".join((*pieces, text[end:])) if pieces else text
 
@@ -172,11 +173,11 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _merged(found: Iterable[Found]) -> list[Found]:
-    """Stretches in order, those that touch each other as one."""
+    """Stretches in order; those that overlap, and neighbours of one kind, as one."""
     merged: list[Found] = []
     for one in sorted(found, key=lambda found: (found.start, -found.end)):
-        if merged and one.start < merged[-1].end:
-            last = merged[-1]
+        last = merged[-1] if merged else None
+        if last and (one.start < last.end or (one.start == last.end and one.kind == last.kind)):
             merged[-1] = Found(last.start, max(last.end, one.end), last.kind)
         else:
             merged.append(one)

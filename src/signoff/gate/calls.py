@@ -40,12 +40,11 @@ def owner_of(tool: ToolsetTool[Any]) -> Owner:
     """Look below wrappers, so that a renamed or prefixed toolset keeps what it declares."""
     toolset, name = tool.toolset, tool.tool_def.name
     while isinstance(toolset, WrapperToolset):
-        wrapper = cast("WrapperToolset[Any]", toolset)
-        if isinstance(wrapper, PrefixedToolset):
-            name = name.removeprefix(f"{wrapper.prefix}_")
-        elif isinstance(wrapper, RenamedToolset):
-            name = wrapper.name_map.get(name, name)
-        toolset = wrapper.wrapped
+        if isinstance(toolset, PrefixedToolset):
+            name = name.removeprefix(f"{toolset.prefix}_")
+        elif isinstance(toolset, RenamedToolset):
+            name = toolset.name_map.get(name, name)
+        toolset = toolset.wrapped
     return Owner(toolset, name)
 
 
@@ -55,7 +54,7 @@ class CallReader:
 
     labels: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     """Capability labels by tool name or glob, for tools that declare none themselves."""
-    path_values: Callable[[Call], Iterable[str]] | None = None
+    paths_of: Callable[[Call], Iterable[str]] | None = None
     """Lists the paths in a call, where policy wants to know where they lead."""
     root: str = ""
 
@@ -83,8 +82,8 @@ class CallReader:
             conversation_id=ctx.conversation_id or "",
             path=f"{frame.path}/{call_id}" if frame.path else call_id,
         )
-        if self.path_values is not None:
-            resolved = {text: where for text in self.path_values(call) if (where := self._resolve(text)) is not None}
+        if self.paths_of is not None:
+            resolved = {text: where for text in self.paths_of(call) if (where := self._resolve(text)) is not None}
             object.__setattr__(call, "resolved", resolved)
         return call
 
@@ -104,14 +103,14 @@ class CallReader:
 
     def _resolve(self, text: str) -> str | None:
         try:
-            return os.path.realpath(os.path.join(self.root or os.getcwd(), text))
+            return os.path.realpath(os.path.join(self.root, text))
         except (OSError, ValueError):
             return None
 
 
 def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The arguments as JSON values, and the names of those that have no JSON form."""
-    if type(args) is dict and _is_json(args):
+    if _is_json(args):
         return args, ()
     values: dict[str, Any] = {}
     unreadable: list[str] = []

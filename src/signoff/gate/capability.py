@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ from signoff.gate.gate import Gate, Judge
 from signoff.gate.run import GatedRun
 from signoff.gate.toolset import GatedToolset
 from signoff.policy.engine import Policy
+from signoff.policy.wording import nearest
 from signoff.ports import ApprovalUI, Clock, GrantStore, RequestStore
 from signoff.store.grants import ApprovalMemory
 from signoff.store.memory import MemoryRequests
@@ -103,9 +105,11 @@ class Signoff(AbstractCapability[Any]):
             policy=policy,
             desk=Desk(broker, memory, people=people, owner=self.owner, requester=self.requester),
             reader=CallReader(
-                labels={tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()},
-                path_values=policy.path_values if policy.wants_paths else None,
-                root=policy.root,
+                labels={
+                    tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
+                },
+                paths_of=policy.paths_of if policy.wants_paths else None,
+                root=policy.root or os.getcwd(),
             ),
             mode=ApprovalMode(self.mode),
             wait=_as_wait(self.wait),
@@ -157,17 +161,16 @@ class Signoff(AbstractCapability[Any]):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        run = self._in_run()
         try:
             return await handler()
-        except UserError as error:
-            await run.withdraw("the run ended with an error")
-            if run.parked and "DeferredToolRequests" in str(error):
-                raise WrongUse(_CANNOT_PAUSE) from error
-            raise
         except BaseException:
-            await run.withdraw("the run ended")
+            await self._in_run().withdraw("the run ended")
             raise
+
+    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
+        if self._in_run().parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
+            raise WrongUse(_CANNOT_PAUSE) from error
+        raise error
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
         return GatedToolset(toolset, self._in_run())
@@ -182,7 +185,9 @@ class Signoff(AbstractCapability[Any]):
             for one in tool_defs
         ]
 
-    async def before_model_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
         """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
@@ -227,13 +232,16 @@ class Signoff(AbstractCapability[Any]):
         return verdict is not None and verdict.effect is Effect.ALLOW
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
-        """A rule that names no tool of this agent may be a typo, or meant for another agent: say it once."""
+        """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
         gate = self._gate
         if gate.checked_names:
             return
         gate.checked_names = True
-        for problem in gate.policy.unknown_tools([one.name for one in tool_defs]):
-            warnings.warn(str(problem), UnknownToolWarning, stacklevel=2)
+        names = frozenset(one.name for one in tool_defs)
+        for name in sorted(gate.policy.tool_names - names):
+            if (close := nearest(name, names, cutoff=0.75)) is not None:
+                warning = f"{gate.policy.file}: a rule names the tool {name!r}, which this agent lacks; it has {close!r}"
+                warnings.warn(warning, UnknownToolWarning, stacklevel=2)
 
 
 class UnknownToolWarning(UserWarning):
@@ -253,7 +261,7 @@ def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
         return settings.policy, {name: person.roles for name, person in settings.people.items()}
-    return Policy.from_rules(list(rules)), {}
+    return (Policy.from_rules(rules) if rules else Policy(rules=())), {}
 
 
 def _as_wait(wait: str | float | timedelta) -> timedelta | None:
@@ -276,6 +284,4 @@ def _terminal() -> ApprovalUI:
 
 def _copy(capability: Signoff) -> Signoff:
     """A copy that shares the gate; `replace` would build a second one, with a broker that knows nothing."""
-    fresh = object.__new__(type(capability))
-    fresh.__dict__.update(capability.__dict__)
-    return fresh
+    return copy.copy(capability)

@@ -35,9 +35,7 @@ from signoff.gate.suspended import signoff_of
 from signoff.ports import ApprovalUI, GrantStore
 
 
-def build_approval_requests(
-    requests: DeferredToolRequests, *, worker: Sequence[str] = ()
-) -> list[ApprovalRequest]:
+def build_approval_requests(requests: DeferredToolRequests, *, worker: Sequence[str] = ()) -> list[ApprovalRequest]:
     """One request for every call that waits for approval, in order. Pure."""
     return [_request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker)) for part in requests.approvals]
 
@@ -103,9 +101,7 @@ def collect_approvals_sync(
     return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker))
 
 
-def _without_person(
-    request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode
-) -> ApprovalDecision | None:
+def _without_person(request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode) -> ApprovalDecision | None:
     grant = memory.lookup(request.call) if memory is not None and request.call is not None else None
     if grant is not None:
         return ApprovalDecision(approved=grant.approved, note=grant.note)
@@ -217,7 +213,7 @@ def run_with_approval_sync(agent: Agent[Any, Any], prompt: Any = None, **options
 async def _through_gate(
     agent: Agent[Any, Any], prompt: Any, how: _Asking, options: Mapping[str, Any]
 ) -> AgentRunResult[Any]:
-    run_options = {"infer_name": False, **options}
+    run_options: dict[str, Any] = {"infer_name": False, **options}
     if how.ui is None:
         return await agent.run(prompt, **run_options)
     with asking(how.ui):
@@ -243,7 +239,7 @@ async def _until_done(
 
     capabilities = [*(options.get("capabilities") or ()), HandleDeferredToolCalls(answer)]
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
-    run_options = {"infer_name": False, **options, "capabilities": capabilities}
+    run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*frame.workers, agent.name) if agent.name else frame.workers
     with inside(Frame(workers=here, path=frame.path, approver=how.ui)):
         try:

@@ -39,9 +39,7 @@ class Desk:
     edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
     """How to check edited arguments, by the id of a pending request."""
 
-    async def take(
-        self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None
-    ) -> ApprovalRequest:
+    async def take(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
         request = await self.broker.get(request_id)
         if request.state is State.PENDING and decision.edited_args is not None:
@@ -50,9 +48,7 @@ class Desk:
                 raise EditRefused(("the process that asked is gone, so edited arguments cannot be checked",))
             decision = replace(decision, edited_args=await check(decision.edited_args))
         voter = self._known(by or decision.by or UNNAMED)
-        settled = await self.broker.answer(
-            request_id, decision, by=voter, owner=self.owner, requester=self.requester
-        )
+        settled = await self.broker.answer(request_id, decision, by=voter, owner=self.owner, requester=self.requester)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
             self._remember(settled)

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_ai import RunContext
@@ -59,7 +59,8 @@ def with_notice(result: Any, args: Mapping[str, Any]) -> Any:
     """A tool's result with word for the model that a person changed the arguments."""
     notice = f"A person changed the arguments of this call before approving it. It ran with {canonical(args)}"
     if isinstance(result, ToolReturn):
-        return replace(result, return_value=with_notice(result.return_value, args))  # pyright: ignore[reportUnknownMemberType]
+        whole = cast("ToolReturn[Any]", result)
+        return replace(whole, return_value=with_notice(whole.return_value, args))
     if isinstance(result, str):
         return f"[{notice}]\n{result}"
     return {"notice": notice, "result": result}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def current_frame() -> Frame:
 
 
 @contextmanager
-def inside(frame: Frame) -> Iterator[None]:
+def inside(frame: Frame) -> Generator[None]:
     """Runs started within belong to `frame`."""
     token = _frame.set(frame)
     try:
@@ -40,7 +40,7 @@ def inside(frame: Frame) -> Iterator[None]:
 
 
 @contextmanager
-def asking(approver: ApprovalUI) -> Iterator[None]:
+def asking(approver: ApprovalUI) -> Generator[None]:
     """Within, every gated run asks `approver`, whatever its own capability says. Reaches nested runs."""
     token = _approver.set(approver)
     try:

@@ -25,7 +25,6 @@ from signoff.ports import ApprovalUI
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
 
-NO_RULE = Verdict(effect=Effect.ASK, reason="no rule names this call, so a person decides")
 TOOL_ASKS = Verdict(effect=Effect.ASK, rules=("tool",), reason="the tool itself asks for approval")
 
 
@@ -59,9 +58,13 @@ class Gate:
     def broker(self) -> Broker:
         return self.desk.broker
 
+    def named_approver(self) -> ApprovalUI | None:
+        """The approver set around this run, else the capability's, else the one of the run outside of it."""
+        return asked_approver() or self.approver or current_frame().approver
+
     def who_is_asked(self) -> ApprovalUI:
-        """The approver set around this run, else the capability's, else the outer run's, else the default."""
-        found = asked_approver() or self.approver or current_frame().approver
+        """The named approver, else the default."""
+        found = self.named_approver()
         if found is None:
             found = self.approver = self.fallback()
         return found
@@ -76,7 +79,7 @@ class Gate:
             layers.extend(await _said("toolset", hook, owner.name, call.args, ctx))
         if self.judge is not None:
             layers.extend(await _said("judge", self.judge, call, ctx))
-        answer = strictest(layers) or NO_RULE
+        answer = strictest(layers) or self.policy.silence(call)
         if answer.effect is Effect.ALLOW and call.unreadable:
             return Verdict(effect=Effect.ASK, reason=f"cannot be read: {', '.join(call.unreadable)}")
         return answer

@@ -76,7 +76,9 @@ class Passage:
             return {}
         return {"summary": said} if isinstance(said, str) else dict(said)
 
-    async def check_edit(self, args: Mapping[str, Any], judge: Callable[[Call], Awaitable[Verdict]]) -> Mapping[str, Any]:
+    async def check_edit(
+        self, args: Mapping[str, Any], judge: Callable[[Call], Awaitable[Verdict]]
+    ) -> Mapping[str, Any]:
         """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them."""
         normal = await normalised(self.ctx, self.tool, args)
         verdict = await judge(replace(self.call, args=normal, unreadable=()))

@@ -184,7 +184,7 @@ class GatedRun:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         call = passage.call
         try:
-            with inside(Frame(workers=call.worker, path=call.path, approver=self.gate.approver)):
+            with inside(Frame(workers=call.worker, path=call.path, approver=self.gate.named_approver())):
                 result = await passage.execute(passage.args)
         except ApprovalRequired as own:
             # The tool's own body asks: from here on it is a question like any other.
@@ -353,9 +353,7 @@ class GatedRun:
         self, what: Happened, passage: Passage, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
         if self.gate.observe is not None:
-            event = CallEvent(
-                what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text
-            )
+            event = CallEvent(what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text)
             self.gate.observe(event)
 
 

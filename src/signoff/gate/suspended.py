@@ -82,7 +82,8 @@ async def resume(
         run_id = asking_run(conversation.messages, part.tool_call_id, "")
         request = on_record.get(f"{conversation.conversation_id}:{run_id}:{part.tool_call_id}")
         results.approvals[part.tool_call_id] = _result(request)
-    return await agent.run(conversation=conversation, deferred_tool_results=results, **{"infer_name": False, **options})
+    run_options: dict[str, Any] = {"infer_name": False, **options}
+    return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:

@@ -21,6 +21,7 @@ from signoff.policy.wording import shown
 LARGEST_TEXT = 5_000_000
 MOST_NODES = 200_000
 
+_library: Any = yaml  # its stubs leave `parse` untyped
 _loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN_TAGS = frozenset({None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
@@ -36,7 +37,7 @@ def read_document(text: str, *, file: str) -> Document:
             place=_place_of_offset(text, odd.start(), file),
         )
     try:
-        root = _Builder(file).build(yaml.parse(text, Loader=_loader))
+        root = _Builder(file).build(_library.parse(text, Loader=_loader))
     except yaml.MarkedYAMLError as error:
         raise _broken(error, text, file) from error
     except yaml.YAMLError as error:

@@ -102,4 +102,3 @@ def _plain(value: object, trail: KeyTrail, file: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item, (*trail, at), file) for at, item in enumerate(cast("Sequence[object]", value))]
     raise PolicyError(f"{type(value).__name__} is not a JSON type", place=Place(file, key=key_text(trail)))
-

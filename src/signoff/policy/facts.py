@@ -13,13 +13,14 @@ from urllib.parse import unquote
 from signoff.core.call import Call
 from signoff.policy.glob import is_visible
 
-_WHOLE_KEYS = frozenset(
-    "src dst source sources destination destinations dest target targets to from cwd root workdir location".split()
-)
-_LAST_WORDS = frozenset(
-    "path paths pathname file files filename filenames filepath filepaths dir dirs dirname directory directories"
-    " folder folders cwd root".split()
-)
+_WHOLE_KEYS = frozenset({
+    "src", "dst", "source", "sources", "destination", "destinations", "dest", "target", "targets", "to", "from",
+    "workdir", "location",
+})  # fmt: skip
+_LAST_WORDS = frozenset({
+    "path", "paths", "pathname", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs",
+    "dirname", "directory", "directories", "folder", "folders", "cwd", "root",
+})  # fmt: skip
 _BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _TANGLED = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|/$")
@@ -47,6 +48,8 @@ class PathText:
     """Absolute and normalised: as written first, then other readings, then where links lead."""
     doubt: str = ""
     """Why the forms may not be where the tool will go: the tool might expand something."""
+    floating: bool = False
+    """Whether it is relative and nobody said to what."""
 
 
 def path_texts(args: Mapping[str, Any], *, named_only: bool) -> Iterator[tuple[str, str | None, bool]]:
@@ -125,7 +128,8 @@ class Facts:
             doubt = "starts with a scheme or a drive"
         forms = (self.lexical(text),)
         resolved = self.call.resolved.get(text)
-        return PathText(argument, forms if resolved is None else (*forms, _normal(resolved)), doubt)
+        forms = forms if resolved is None else (*forms, normal(resolved))
+        return PathText(argument, forms, doubt, self._floats(text))
 
     def _wide(self, argument: str, text: str, named: bool) -> PathText:
         forms = [self.lexical(text)]
@@ -135,17 +139,21 @@ class Facts:
             forms.append(self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))))
         resolved = self.call.resolved.get(text)
         if resolved is not None:
-            forms.append(_normal(resolved))
-        return PathText(argument, tuple(forms), _expansion(text) if named else "")
+            forms.append(normal(resolved))
+        return PathText(argument, tuple(forms), _expansion(text) if named else "", named and self._floats(text))
+
+    def _floats(self, text: str) -> bool:
+        return self.root is None and not text.startswith("/")
 
     def lexical(self, text: str) -> str:
         """The text as an absolute, normalised path, without a look at the file system."""
         if not text.startswith("/"):
             text = join(self.root or "/", text)
-        return _normal(text)
+        return normal(text)
 
 
-def _normal(path: str) -> str:
+def normal(path: str) -> str:
+    """An absolute path without `.`, `..`, doubled or trailing slashes."""
     if not _TANGLED.search(path):
         return path
     normal = normpath(path)

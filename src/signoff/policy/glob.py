@@ -67,6 +67,11 @@ class Part:
     chunks: tuple[Chunk, ...]
     slashes: int
 
+    @property
+    def bare_leap(self) -> Leap | None:
+        """Its leap, where all that follows is plain text."""
+        return self.leap if len(self.chunks) == 1 and self.chunks[0].expression is None else None
+
     def earliest_end(self, text: str, start: int) -> int:
         """Where the part ends at the earliest if its leap begins at `start`, or -1."""
         if self.leap is Leap.START:
@@ -142,8 +147,6 @@ class Glob:
     """A compiled pattern. Two globs are equal when they were written alike."""
 
     pattern: str
-    prefix: str = ""
-    """Plain text before the pattern: the folder a relative path pattern starts from."""
     over_names: bool = False
     parts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
     literal: str | None = field(init=False, repr=False, compare=False)
@@ -155,16 +158,14 @@ class Glob:
     """Whether head and tail are all there is, with one run of anything between them."""
 
     def __post_init__(self) -> None:
-        parts = tuple(_parts(self.pattern, self.prefix, self.over_names))
+        parts = tuple(_parts(self.pattern, self.over_names))
         first, last = parts[0].chunks[0], parts[-1].chunks[-1]
         only = first if len(parts) == 1 and len(parts[0].chunks) == 1 else None
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "literal", only.text if only and only.expression is None else None)
         object.__setattr__(self, "head", first.text if first.expression is None else "")
         object.__setattr__(self, "tail", last.text if last.expression is None else "")
-        ends = [chunk for part in parts for chunk in part.chunks]
-        plain = len(parts) == len(ends) == 2 and all(chunk.expression is None for chunk in ends)
-        object.__setattr__(self, "only_ends", plain and parts[1].leap is Leap.RUN)
+        object.__setattr__(self, "only_ends", [part.bare_leap for part in parts] == [Leap.START, Leap.RUN])
 
     def find(self, text: str) -> Truth:
         """Whether the whole of `text` is matched; unknown where a wildcard would cover a control character."""
@@ -227,13 +228,12 @@ class _Draft:
         return Chunk(self.text, self.length, None if self.plain else re.compile(self.source, re.DOTALL))
 
 
-def _parts(pattern: str, prefix: str, over_names: bool) -> Iterator[Part]:
+def _parts(pattern: str, over_names: bool) -> Iterator[Part]:
     if not pattern:
         raise BadGlob("an empty pattern matches nothing")
     if not is_visible(pattern):
         raise BadGlob("a pattern cannot hold control characters or line breaks; use `equals` or `regex`")
     leap, drafts = Leap.START, [_Draft()]
-    drafts[0].add_text(prefix)
     for token in _TOKEN.finditer(pattern):
         match token.lastgroup:
             case "folders" if not over_names:

@@ -1,4 +1,4 @@
-"""Where in a call's arguments, or in a run's deps, a condition looks: `amount`, `user.name`, `items.0.price`, `/a.b`."""
+"""Where in a call's arguments or a run's deps a condition looks: `amount`, `user.name`, `items.0.price`, `/a.b`."""
 
 from __future__ import annotations
 

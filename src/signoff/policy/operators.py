@@ -38,7 +38,7 @@ class Operator(Protocol):
 
     @property
     def text(self) -> str:
-        """What is asked, to follow the name of the value: `is "ana"`, `> 100`."""
+        """What is asked, to follow `is` or `is not`: `"ana"`, `> 100`, `like src/**`."""
         ...
 
     def test(self, value: Any) -> Answer: ...
@@ -56,11 +56,11 @@ class Equals:
     @classmethod
     def to(cls, *values: Any) -> Equals:
         """Raises `CannotCanonicalise` where a value has no JSON form."""
-        words = "is one of" if len(values) > 1 else "is"
+        words = "one of " if len(values) > 1 else ""
         return cls(
             frozenset(value for value in values if isinstance(value, str) and canonical(value)),
             frozenset(canonical(value) for value in values if not isinstance(value, str)),
-            f"{words} {', '.join(map(as_json, values[:8]))}{' …' if len(values) > 8 else ''}",
+            f"{words}{', '.join(map(as_json, values[:8]))}{' …' if len(values) > 8 else ''}",
         )
 
     def test(self, value: Any) -> Answer:
@@ -84,7 +84,7 @@ class Matches:
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", f"is like {listed(glob.pattern for glob in self.globs)}")
+        object.__setattr__(self, "text", f"like {listed(glob.pattern for glob in self.globs)}")
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
@@ -92,10 +92,12 @@ class Matches:
         truth = any_glob(self.globs, value)
         if truth is Truth.UNKNOWN:
             return "holds control characters, which no wildcard covers"
-        if truth is Truth.YES and self.wary and _STEPS_UP.search(value):
-            if not any(glob.literal == value for glob in self.globs):
-                return "holds `..`, which no wildcard covers in an allow rule; a `path` condition follows it"
+        if truth is Truth.YES and self.wary and _STEPS_UP.search(value) and not self._spells_out(value):
+            return "holds `..`, which no wildcard covers in an allow rule; a `path` condition follows it"
         return truth is Truth.YES
+
+    def _spells_out(self, value: str) -> bool:
+        return any(glob.literal == value for glob in self.globs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Regex:
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", f"is matched by the regex {shown(self.expression.pattern)}")
+        object.__setattr__(self, "text", f"matched by the regex {shown(self.expression.pattern)}")
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
@@ -125,7 +127,7 @@ class Compare:
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", f"is {self.sign} {as_json(self.bound)}")
+        object.__setattr__(self, "text", f"{self.sign} {as_json(self.bound)}")
 
     def test(self, value: Any) -> Answer:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -143,7 +145,7 @@ class Exists:
 
     @property
     def text(self) -> str:
-        return "is given" if self.wanted else "is not given"
+        return "given" if self.wanted else "absent"
 
     def test(self, value: Any) -> Answer:
         return self.wanted

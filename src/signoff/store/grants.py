@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -114,7 +114,7 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 @contextmanager
-def _exclusive(file: Path) -> Iterator[None]:
+def _exclusive(file: Path) -> Generator[None]:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:

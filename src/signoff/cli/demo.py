@@ -1,0 +1,166 @@
+"""`signoff demo`: an agent with real files and a real shell, allowed, asked about and refused, in a scratch folder."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from signoff.core.decision import ApprovalDecision
+    from signoff.core.event import CallEvent
+    from signoff.core.mode import ApprovalMode
+    from signoff.core.request import ApprovalRequest
+    from signoff.ports import ApprovalUI
+
+ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edit:{JSON}, session, always."
+
+
+@click.command()
+@click.option("--answers", metavar="A,B,…", help=ANSWERS_HELP)
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), help="Scratch folder. Default: a new one."
+)
+def demo(answers: str | None, folder: Path | None) -> None:
+    """Watch an agent being allowed, asked about and refused.
+
+    A scripted model works on real files in a scratch folder, so nothing is needed: no key, no network. You are asked
+    four times. Say what you like; the summary at the end shows what ran, what did not, and why.
+
+    \b
+    Examples:
+      signoff demo
+      signoff demo --answers approve,deny,edit,always
+    """
+    from rich.console import Console
+
+    from signoff.cli.progress import print_event
+    from signoff.wiring import run_demo
+
+    console = Console(stderr=True, highlight=False)
+    approver = _approver(answers, console)
+    root, grants = _scratch(folder)
+    click.echo(f"A scripted agent gets release notes ready in {root}", err=True)
+    click.echo("Its policy: reading is allowed, changes and commands are asked about, .env is denied.\n", err=True)
+    events: list[CallEvent] = []
+
+    def observe(event: CallEvent) -> None:
+        events.append(event)
+        print_event(event)
+
+    finished = asyncio.run(run_demo(root, approver=approver, grants=grants, observe=observe))
+    click.echo(f"\nThe agent says: {finished.output}\n")
+    _summary(events, root)
+
+
+def _approver(answers: str | None, console: Console) -> ApprovalUI:
+    if answers is not None:
+        return PreparedAnswers(split_answers(answers), console)
+    if not sys.stdin.isatty():
+        raise click.UsageError("There is no terminal to ask at: signoff demo --answers approve,deny,edit,always")
+    from signoff.channels.terminal import TerminalApprover
+
+    return TerminalApprover()
+
+
+def _scratch(folder: Path | None) -> tuple[Path, Path]:
+    """The folder the agent works in, and a file beside it for what is remembered."""
+    if folder is None:
+        above = Path(tempfile.mkdtemp(prefix="signoff-demo-"))
+        root = above / "work"
+        root.mkdir()
+        return root, above / "grants.json"
+    if folder.exists() and any(folder.iterdir()):
+        raise click.UsageError(f"{folder} is not empty; the demo wants a folder of its own.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.json"
+
+
+def split_answers(text: str) -> list[str]:
+    """Answers from `--answers`: separated by commas, except inside the braces of `edit:{…}`."""
+    answers, depth, current = [""][:0], 0, ""
+    for char in text:
+        if char == "," and depth == 0:
+            answers.append(current.strip())
+            current = ""
+            continue
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        current += char
+    return [answer for answer in (*answers, current.strip()) if answer]
+
+
+class PreparedAnswers:
+    """Shows every card as the terminal would, and answers from a list; what is left over is denied."""
+
+    def __init__(self, answers: list[str], console: Console) -> None:
+        from signoff.testing import decision_from
+
+        self._console = console
+        self._answers = answers
+        for answer in answers:
+            if answer != "edit":
+                decision_from(answer)
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        from signoff.channels.render import render_card
+        from signoff.core.card import card_for
+        from signoff.core.people import Answerer, AnswererKind
+
+        self._console.print(render_card(card_for(request), self._console))
+        answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
+        self._console.print(f"  answer: {answer}\n", markup=False)
+        return replace(_decision(answer, request), by=Answerer(name="--answers", kind=AnswererKind.SCRIPT))
+
+
+def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
+    from signoff.core.decision import ApprovalDecision
+    from signoff.testing import decision_from
+    from signoff.workers.demo.agent import EDITS
+
+    if answer == "edit":
+        return ApprovalDecision(approved=True, edited_args={**request.args, **EDITS.get(request.tool_name, {})})
+    return decision_from(answer)
+
+
+def _summary(events: list[CallEvent], root: Path) -> None:
+    from signoff.cli.progress import one_line
+    from signoff.core.event import Happened
+
+    why = {event.call.path: event for event in events if event.what not in (Happened.RAN, Happened.ASKED)}
+    ran = {event.call.path for event in events if event.what is Happened.RAN}
+    click.secho("What ran", bold=True)
+    for path, event in why.items():
+        if path in ran:
+            click.echo(f"  {one_line(event)}\n      {_on_whose_word(event)}")
+    click.secho("What did not", bold=True)
+    for path, event in why.items():
+        if path not in ran:
+            click.echo(f"  {one_line(event)}\n      {event.what} by {event.by}: {event.text}")
+    click.secho(f"In {root} now", bold=True)
+    for file in sorted(root.rglob("*")):
+        if file.is_file():
+            click.echo(f"  {file.relative_to(root)}")
+
+
+def _on_whose_word(event: CallEvent) -> str:
+    from signoff.core.event import Happened
+
+    rules = ", ".join(event.verdict.rules) if event.verdict else ""
+    match event.what:
+        case Happened.ALLOWED:
+            return f"allowed by rule {rules}"
+        case Happened.REMEMBERED:
+            return "not asked again: an earlier answer was remembered always"
+        case Happened.APPROVED if event.request is not None and event.request.decision is not None:
+            decision = event.request.decision
+            edited = ", with other arguments than the agent asked for" if decision.edited_args is not None else ""
+            return f"asked by rule {rules}; approved by {decision.by}{edited}"
+        case _:
+            return str(event.what)

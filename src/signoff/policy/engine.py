@@ -1,0 +1,171 @@
+"""A policy: ordered rules, and the one way they decide about a call.
+
+Deny wins wherever it stands. Otherwise the first rule that matches answers, and where none does the policy abstains.
+What cannot be evaluated never helps a call: in a deny rule it asks at least, in an ask rule it counts as a match, in
+an allow rule it does not. A rule that raises asks, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.call import Call
+from signoff.core.verdict import ANYONE, Effect, Verdict
+from signoff.policy.facts import Facts, normal, path_texts
+from signoff.policy.finding import Finding, Truth
+from signoff.policy.glob import is_visible
+from signoff.policy.index import Candidate, Index, Shelf
+from signoff.policy.requirement import together
+from signoff.policy.rule import Rule
+
+if TYPE_CHECKING:
+    from signoff.policy.explain import Explanation
+    from signoff.policy.lint import Problem
+
+LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Rules and where they came from. Make one with `parse_policy`, `Policy.from_rules` or `config.load_policy`."""
+
+    rules: tuple[Rule, ...]
+    file: str = ""
+    name: str = ""
+    """Tells layers apart: ids made for rules without one start with it."""
+    root: str | None = None
+    """The absolute folder that relative paths start from."""
+    revision: str = ""
+    """Digest of what the rules say: changes with their content and order, not with comments or layout."""
+    _index: Index = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.root is not None:
+            if not self.root.startswith("/"):
+                raise ValueError(f"a policy's root is an absolute path, not {self.root!r}")
+            object.__setattr__(self, "root", normal(self.root))
+        object.__setattr__(self, "_index", Index(self.rules))
+
+    @classmethod
+    def from_rules(
+        cls, rules: Iterable[Mapping[str, Any]], *, file: str = "<rules>", name: str = "", root: str | None = None
+    ) -> Policy:
+        """A policy from rules as mappings, written as in a file. Raises `PolicyError` as reading a file does."""
+        from signoff.policy.parse import parse_policy  # it imports this module
+
+        return parse_policy(list(rules), file=file, name=name, root=root)
+
+    def judge(self, call: Call) -> Verdict:
+        """What this policy alone says about a call; where no rule matches, ask."""
+        shelf = self._index.shelf(call.tool)
+        if shelf.certain and not call.unreadable:
+            return shelf.answer or shelf.silence
+        return _weigh(shelf, call, self.root) or shelf.silence
+
+    def judge_layer(self, call: Call) -> Verdict | None:
+        """As `judge`, but None where no rule matches: as one layer of several, it abstains."""
+        shelf = self._index.shelf(call.tool)
+        if shelf.certain and not call.unreadable:
+            return shelf.answer
+        return _weigh(shelf, call, self.root)
+
+    def silence(self, call: Call) -> Verdict:
+        """What to say about a call no rule matches."""
+        return self._index.shelf(call.tool).silence
+
+    def explain(self, call: Call) -> Explanation:
+        """The verdict with its rule and place, and what every other rule found."""
+        from signoff.policy.explain import explain  # only people and tests need it
+
+        return explain((self,), call, self.judge(call))
+
+    @cached_property
+    def wants_paths(self) -> bool:
+        """Whether any rule looks at paths, so that following links beforehand changes what it sees."""
+        return any(rule.looks_at_paths for rule in self.rules)
+
+    def paths_of(self, call: Call) -> tuple[str, ...]:
+        """The texts in a call that rules about its tool may take for paths, as written: the keys of `Call.resolved`.
+
+        Empty where no rule about the tool looks at paths.
+        """
+        shelf = self._index.shelf(call.tool)
+        if not shelf.looks_at_paths:
+            return ()
+        texts = path_texts(call.args, named_only=not shelf.looks_at_any_text)
+        return tuple(dict.fromkeys(text for _, text, named in texts if text and (named or _could_be_path(text))))
+
+    @cached_property
+    def tool_names(self) -> frozenset[str]:
+        """The tools that rules name in full."""
+        globs = (glob for rule in self.rules for match in rule.matches for glob in match.tools)
+        return frozenset(glob.literal for glob in globs if glob.literal is not None)
+
+    @cached_property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is allowed to stand but probably not meant: rules that never decide, silence that allows …"""
+        from signoff.policy.lint import warnings_of  # only checks need it
+
+        return warnings_of(self.rules)
+
+    def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
+        """The tool names and patterns that fit none of the known tools: probably misspelt, and then without effect."""
+        from signoff.policy.lint import unknown_tools  # only checks need it
+
+        return unknown_tools(self.rules, known)
+
+
+def _weigh(shelf: Shelf, call: Call, root: str | None) -> Verdict | None:
+    facts = Facts(call, root)
+    doubts: list[tuple[Rule, Finding]] = []
+    for candidate in shelf.denies:
+        answer = candidate.find(facts)
+        if isinstance(answer, Verdict):
+            return answer
+        if answer.truth is Truth.UNKNOWN:
+            doubts.append((candidate.rule, answer))
+    first = _first_match(shelf.others, facts, doubts)
+    if doubts or call.unreadable:
+        return _in_doubt(first, doubts, call)
+    return first
+
+
+def _first_match(candidates: Iterable[Candidate], facts: Facts, doubts: list[tuple[Rule, Finding]]) -> Verdict | None:
+    """The first verdict; on the way there, notes what stands in its way."""
+    for candidate in candidates:
+        answer = candidate.find(facts)
+        if isinstance(answer, Verdict):
+            return answer
+        if answer.raised or (answer.truth is Truth.UNKNOWN and candidate.rule.effect is Effect.ASK):
+            doubts.append((candidate.rule, answer))
+    return None
+
+
+def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, Finding]], call: Call) -> Verdict:
+    """Ask, on the terms of every rule that asks or might have."""
+    errors = (
+        *(f"{rule.id}: {finding.why}" for rule, finding in doubts),
+        *(f"argument {argument} cannot be read" for argument in call.unreadable),
+    )
+    asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]
+    requirements = [rule.requirement for rule in asking]
+    rules = [rule.id for rule in asking or (rule for rule, _ in doubts)]
+    reason = f"{errors[0]}, and what cannot be checked is asked about"
+    if first is not None and first.effect is Effect.ASK:
+        requirements.append(first.requirement)
+        rules = [*(rule.id for rule in asking), *first.rules]
+        reason = reason if asking else first.reason
+    return Verdict(
+        effect=Effect.ASK,
+        rules=tuple(rules),
+        reason=reason,
+        requirement=together(requirements) if requirements else ANYONE,
+        errors=errors,
+    )
+
+
+def _could_be_path(text: str) -> bool:
+    return len(text) <= LONGEST_PATH and is_visible(text)

@@ -1,0 +1,98 @@
+"""Examples on a rule: calls it must match and calls it must miss, held against it when the file is read."""
+
+from __future__ import annotations
+
+from signoff.core.call import Call
+from signoff.policy.facts import Facts
+from signoff.policy.finding import Truth
+from signoff.policy.glob import Glob
+from signoff.policy.match import LabelCondition, Match, ToolsetCondition, WorkerCondition
+from signoff.policy.operators import kind_of
+from signoff.policy.parse_match import read_labels
+from signoff.policy.paths import PathCondition
+from signoff.policy.rule import Rule
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+_KEYS = ("tool", "toolset", "worker", "label", "labels", "args", "deps")
+_ANY_TOOL = "any_tool"
+_SOME_ROOT = "/any/root"
+
+
+def check_examples(spot: Spot, rule: Rule, root: str | None) -> None:
+    """Raise `PolicyError` at the first example that does not hold."""
+    entries = spot.entries(("match", "miss"), what="a mapping with `match` and `miss`")
+    for key, wanted in (("match", Truth.YES), ("miss", Truth.NO)):
+        if key not in entries:
+            continue
+        for example in entries[key].items("a list of calls"):
+            finding = rule.find(Facts(_call(example, rule), root or _SOME_ROOT))
+            if finding.truth is wanted:
+                continue
+            if finding.truth is Truth.YES:
+                raise example.wrong(f"this example should miss, but {rule.id} matches it: it {rule.text}")
+            so = "does not match it" if finding.truth is Truth.NO else "cannot be evaluated for it"
+            raise example.wrong(f"this example should {key}, but {rule.id} {so}: {finding.why}")
+
+
+def _call(spot: Spot, rule: Rule) -> Call:
+    if isinstance(spot.value, str):
+        return _path_call(spot, rule)
+    if not isinstance(spot.value, dict):
+        raise spot.wrong(f"this should be a call, not {kind_of(spot.value)}", "write {tool: NAME, args: {…}}")
+    entries = spot.entries(_KEYS)
+    labels = [label for key in ("label", "labels") if key in entries for label in read_labels(entries[key])]
+    worker = entries["worker"].one_or_more("a list of workers") if "worker" in entries else ()
+    return Call(
+        tool=entries["tool"].text("a tool") if "tool" in entries else _only_tool(spot, rule),
+        toolset=entries["toolset"].text("a toolset") if "toolset" in entries else None,
+        worker=tuple(name.text("a worker") for name in worker),
+        labels=frozenset(labels),
+        args=_mapping(entries, "args"),
+        deps=_mapping(entries, "deps"),
+    )
+
+
+def _mapping(entries: dict[str, Spot], key: str) -> dict[str, object]:
+    return {name: item.value for name, item in entries[key].entries().items()} if key in entries else {}
+
+
+def _path_call(spot: Spot, rule: Rule) -> Call:
+    """A plain text stands for a path; whatever else the rule asks for is taken as given."""
+    match = next((one for one in rule.matches if _has_path(one)), None)
+    if match is None:
+        raise spot.wrong("a plain text is an example of a path, and this rule is not about paths", "write {args: {…}}")
+    toolset, worker, labels = None, (), frozenset[str]()
+    for condition in match.conditions:
+        match condition:
+            case ToolsetCondition():
+                toolset = _literal(condition.names)
+            case WorkerCondition():
+                name = _literal(condition.names)
+                worker = tuple(name.split(" > ")) if name else ()
+            case LabelCondition():
+                labels = condition.labels
+            case _:
+                pass
+    return Call(
+        tool=_only_tool(spot, rule), toolset=toolset, worker=worker, labels=labels, args={"path": spot.text("a path")}
+    )
+
+
+def _has_path(match: Match) -> bool:
+    return any(isinstance(condition, PathCondition) for condition in match.conditions)
+
+
+def _literal(globs: tuple[Glob, ...]) -> str | None:
+    return next((glob.literal for glob in globs if glob.literal is not None), None)
+
+
+def _only_tool(spot: Spot, rule: Rule) -> str:
+    globs = {glob for match in rule.matches for glob in match.tools}
+    if not globs:
+        return _ANY_TOOL
+    names = sorted({glob.literal for glob in globs if glob.literal is not None})
+    if len(names) != 1:
+        known = f"one of {', '.join(map(shown, names))}" if names else "a name that fits the rule"
+        raise spot.wrong("the example does not say which tool is called", f"add `tool`: {known}")
+    return names[0]

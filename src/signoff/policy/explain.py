@@ -1,0 +1,105 @@
+"""Why a policy said what it said: the deciding rule, its place, and what every other rule found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.call import Call
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import Place
+from signoff.policy.facts import Facts
+from signoff.policy.finding import Finding, Truth
+from signoff.policy.rule import Rule
+
+if TYPE_CHECKING:
+    from signoff.policy.engine import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One rule, and what it found out about the call."""
+
+    rule: Rule
+    finding: Finding
+    decided: bool
+    names_tool: bool
+    """Whether the call's tool is one of those the rule is about."""
+
+    @property
+    def truth(self) -> Truth:
+        return self.finding.truth
+
+    @property
+    def why(self) -> str:
+        """Why the rule does not match, or cannot be evaluated; empty where it matches."""
+        return self.finding.why
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A verdict taken apart."""
+
+    verdict: Verdict
+    considered: tuple[Considered, ...]
+
+    @property
+    def effect(self) -> Effect:
+        return self.verdict.effect
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule that decided; the first, where several asked; None where none matched."""
+        return next((one.rule for one in self.considered if one.decided), None)
+
+    @property
+    def place(self) -> Place | None:
+        """Where the deciding rule stands."""
+        return self.rule.place if self.rule else None
+
+    @property
+    def sentence(self) -> str:
+        """What is decided and why, in one sentence."""
+        by = f" ({', '.join(self.verdict.rules)})" if self.verdict.rules else ""
+        return f"{self.verdict.effect}: {self.verdict.reason}{by}"
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "verdict": str(self.verdict.effect),
+            "rules": list(self.verdict.rules),
+            "reason": self.verdict.reason,
+            "errors": list(self.verdict.errors),
+            "place": str(self.place) if self.place else None,
+            "considered": [
+                {
+                    "rule": one.rule.id,
+                    "effect": str(one.rule.effect),
+                    "matches": one.truth.value,
+                    "why": one.why,
+                    "says": one.rule.text,
+                    "place": str(one.rule.place),
+                    "decided": one.decided,
+                }
+                for one in self.considered
+            ],
+        }
+
+
+def explain(policies: Sequence[Policy], call: Call, verdict: Verdict) -> Explanation:
+    """Take a verdict of these policies apart by asking every rule, also those the decision did not need."""
+    return Explanation(
+        verdict,
+        tuple(
+            Considered(
+                rule=rule,
+                finding=rule.find(facts),
+                decided=rule.id in verdict.rules,
+                names_tool=any(match.find_tool(call.tool).truth is not Truth.NO for match in rule.matches),
+            )
+            for policy in policies
+            for facts in (Facts(call, policy.root),)
+            for rule in policy.rules
+        ),
+    )

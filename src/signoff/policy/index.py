@@ -1,0 +1,157 @@
+"""Rules by tool: which of a thousand rules could speak about this one, found once per tool and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from signoff.core.verdict import Effect, Verdict
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.glob import any_glob
+from signoff.policy.match import Condition, Match, all_hold
+from signoff.policy.paths import PathCondition
+from signoff.policy.rule import Rule, any_holds
+
+MOST_SHELVES = 1024
+LONGEST_NAME = 256
+
+NOT_NAMED = Verdict(effect=Effect.ASK, reason="no rule names this tool")
+NOT_MATCHED = Verdict(effect=Effect.ASK, reason="no rule matches this call")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A condition whose answer is known already: what was found out about the tool's name."""
+
+    finding: Finding
+    text: str = "the tool's name"
+
+    def find(self, facts: Facts) -> Finding:
+        return self.finding
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One alternative of a rule once its tool is settled, and the verdict it leads to."""
+
+    conditions: tuple[Condition, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rule that could speak about a tool, with only those alternatives that could."""
+
+    rule: Rule
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def certain(self) -> Verdict | None:
+        """Its verdict, where it needs no look at the call."""
+        first = self.alternatives[0]
+        return None if first.conditions else first.verdict
+
+    def find(self, facts: Facts) -> Verdict | Finding:
+        """The verdict where it matches, otherwise why it does not."""
+        doubts: list[Finding] = []
+        for alternative in self.alternatives:
+            finding = all_hold(alternative.conditions, facts)
+            if finding is YES:
+                return alternative.verdict
+            doubts.append(finding)
+        return any_holds(doubts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Everything the policy could say about one tool."""
+
+    denies: tuple[Candidate, ...]
+    others: tuple[Candidate, ...]
+    """Rules that ask or allow, in order."""
+    certain: bool
+    """Whether the answer is the same for every call of the tool."""
+    answer: Verdict | None
+    """That answer; None where no rule speaks about the tool."""
+    silence: Verdict
+    """What to say where no rule matches."""
+    looks_at_paths: bool
+    looks_at_any_text: bool
+    """Whether a rule wants path keys, or every text, to be followed through links."""
+
+
+class Index:
+    """Finds the shelf of a tool: exact names by lookup, patterns by trying each once per tool."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._exact: dict[str, list[tuple[int, int]]] = {}
+        self._patterns: list[tuple[int, int]] = []
+        self._shelves: dict[str, Shelf] = {}
+        for at, rule in enumerate(rules):
+            for number, match in enumerate(rule.matches):
+                names = [glob.literal for glob in match.tools]
+                if not names or None in names:
+                    self._patterns.append((at, number))
+                else:
+                    for name in filter(None, names):
+                        self._exact.setdefault(name, []).append((at, number))
+
+    def shelf(self, tool: str) -> Shelf:
+        """Every rule that could speak about the tool."""
+        found = self._shelves.get(tool)
+        if found is None:
+            found = self._build(tool)
+            if len(tool) <= LONGEST_NAME:
+                if len(self._shelves) >= MOST_SHELVES:
+                    self._shelves.clear()
+                self._shelves[tool] = found
+        return found
+
+    def _build(self, tool: str) -> Shelf:
+        spots = sorted({*self._exact.get(tool, ()), *self._patterns})
+        alternatives: dict[int, list[Alternative]] = {}
+        named = False
+        for at, number in spots:
+            match = self._rules[at].matches[number]
+            if match.tools and any_glob(match.tools, tool) is Truth.NO:
+                continue
+            named = named or bool(match.tools)
+            alternatives.setdefault(at, []).append(_alternative(self._rules[at], match, tool))
+        return _shelf([Candidate(self._rules[at], tuple(found)) for at, found in alternatives.items()], named)
+
+
+def _alternative(rule: Rule, match: Match, tool: str) -> Alternative:
+    finding = match.find_tool(tool)
+    conditions = match.conditions if finding is YES else (Known(finding), *match.conditions)
+    return Alternative(conditions, rule.verdict(match))
+
+
+def _shelf(candidates: list[Candidate], named: bool) -> Shelf:
+    denies = tuple(candidate for candidate in candidates if candidate.rule.effect is Effect.DENY)
+    others = tuple(candidate for candidate in candidates if candidate.rule.effect is not Effect.DENY)
+    certain, answer = True, None
+    for candidate in denies or others:
+        answer = candidate.certain
+        certain = answer is not None
+        break
+    paths = [
+        condition
+        for candidate in candidates
+        for condition in _conditions(candidate.alternatives)
+        if isinstance(condition, PathCondition)
+    ]
+    return Shelf(
+        denies=denies,
+        others=others,
+        certain=certain,
+        answer=answer,
+        silence=NOT_MATCHED if named else NOT_NAMED,
+        looks_at_paths=bool(paths),
+        looks_at_any_text=not all(condition.every for condition in paths),
+    )
+
+
+def _conditions(alternatives: Iterable[Alternative]) -> Iterable[Condition]:
+    return (condition for alternative in alternatives for condition in alternative.conditions)

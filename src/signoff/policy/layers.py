@@ -1,0 +1,83 @@
+"""Several policies over one call: organisation, project, toolset, worker, caller. The strictest answer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.core.verdict import Effect, Verdict
+from signoff.policy.engine import Policy
+from signoff.policy.explain import Explanation, explain
+from signoff.policy.index import NOT_NAMED
+from signoff.policy.lint import Problem
+from signoff.policy.requirement import together
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Policies from the outermost to the innermost, judged as one. An inner layer may tighten, never loosen."""
+
+    policies: tuple[Policy, ...] = field(default=())
+
+    def judge(self, call: Call) -> Verdict:
+        """The strictest answer of the layers that have one; where all abstain, ask."""
+        return compose(self.policies, call)
+
+    def explain(self, call: Call) -> Explanation:
+        """The verdict with its rule and place, and what every rule of every layer found."""
+        return explain(self.policies, call, self.judge(call))
+
+    @cached_property
+    def revision(self) -> str:
+        """Digest of all layers: changes when any of them does."""
+        return digest([policy.revision for policy in self.policies])
+
+    @cached_property
+    def wants_paths(self) -> bool:
+        """Whether any layer looks at paths."""
+        return any(policy.wants_paths for policy in self.policies)
+
+    def paths_of(self, call: Call) -> tuple[str, ...]:
+        """The texts any layer may take for paths, as written: the keys of `Call.resolved`."""
+        return tuple(dict.fromkeys(text for policy in self.policies for text in policy.paths_of(call)))
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return tuple(problem for policy in self.policies for problem in policy.warnings)
+
+    def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
+        """As `Policy.unknown_tools`, over all layers."""
+        names = frozenset(known)
+        return tuple(problem for policy in self.policies for problem in policy.unknown_tools(names))
+
+
+def compose(layers: Sequence[Policy], call: Call) -> Verdict:
+    """The strictest answer across layers. Where several ask, all their requirements have to be met."""
+    asks: list[Verdict] = []
+    allow: Verdict | None = None
+    for policy in layers:
+        verdict = policy.judge_layer(call)
+        if verdict is None:
+            continue
+        if verdict.effect is Effect.DENY:
+            return verdict
+        if verdict.effect is Effect.ASK:
+            asks.append(verdict)
+        elif allow is None:
+            allow = verdict
+    if asks:
+        return asks[0] if len(asks) == 1 else _all_ask(asks)
+    return allow or next((said for policy in layers if (said := policy.silence(call)) != NOT_NAMED), NOT_NAMED)
+
+
+def _all_ask(asks: list[Verdict]) -> Verdict:
+    return Verdict(
+        effect=Effect.ASK,
+        rules=tuple(dict.fromkeys(rule for verdict in asks for rule in verdict.rules)),
+        reason=asks[0].reason,
+        requirement=together(verdict.requirement for verdict in asks),
+        errors=tuple(dict.fromkeys(error for verdict in asks for error in verdict.errors)),
+    )

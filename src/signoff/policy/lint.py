@@ -1,0 +1,122 @@
+"""What a policy may say but probably does not mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.errors import Place, PolicyError
+from signoff.policy.finding import Truth
+from signoff.policy.glob import Glob
+from signoff.policy.match import Match
+from signoff.policy.rule import Rule
+from signoff.policy.wording import did_you_mean, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something about a rule a person should look at."""
+
+    what: str
+    place: Place
+    rule: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}" + (f"; {self.fix}" if self.fix else "")
+
+    def as_error(self) -> PolicyError:
+        """The same as an exception, where it is not to be tolerated."""
+        return PolicyError(self.what, place=self.place, fix=self.fix)
+
+
+def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem, ...]:
+    """The names and patterns in `tool` that fit none of the known tools."""
+    names = frozenset(known)
+    found: list[Problem] = []
+    for rule in rules:
+        for glob in dict.fromkeys(glob for match in rule.matches for glob in match.tools):
+            if glob.literal is not None:
+                if glob.literal not in names:
+                    what = f"there is no tool {shown(glob.pattern)}"
+                    found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names)))
+            elif all(glob.find(name) is Truth.NO for name in names):
+                what = f"no tool is like {shown(glob.pattern)}"
+                found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names)))
+    return tuple(found)
+
+
+def warnings_of(rules: tuple[Rule, ...]) -> tuple[Problem, ...]:
+    """Rules that never decide, rules that allow everything, silence that allows."""
+    return tuple(sorted((*_lenient(rules), *_dead(rules)), key=lambda problem: problem.place.line))
+
+
+def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
+    for rule in rules:
+        if rule.requirement.on_timeout is OnTimeout.ALLOW:
+            what = f"{rule.id} allows the call when nobody answers in time"
+            yield Problem(what, rule.place, rule.id, "`deny` or `park` keeps a person in charge")
+        if rule.effect is Effect.ALLOW and Match() in rule.matches:
+            what = f"{rule.id} allows every call that no rule before it asks about and no rule denies"
+            yield Problem(what, rule.place, rule.id, "name the tools it is meant for")
+
+
+def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """Rules whose every alternative is covered by one rule that comes first: an earlier one, or any that denies."""
+    denies = _Seen()
+    for rule in rules:
+        if rule.effect is Effect.DENY:
+            denies.add(rule)
+    earlier, earlier_denies = _Seen(), _Seen()
+    for rule in rules:
+        is_deny = rule.effect is Effect.DENY
+        cover = (earlier_denies if is_deny else denies).cover_of(rule) or (None if is_deny else earlier.cover_of(rule))
+        if cover is not None:
+            what = f"{rule.id} never decides: {cover.id} {cover.text}"
+            yield Problem(what, rule.place, rule.id, _advice(rule, cover))
+        (earlier_denies if is_deny else earlier).add(rule)
+
+
+def _advice(rule: Rule, cover: Rule) -> str:
+    if cover.effect is Effect.DENY or rule.effect is cover.effect:
+        return "remove one of them"
+    return f"move it above {cover.id}, or narrow {cover.id}"
+
+
+class _Seen:
+    """Rules by the tools they name, so that a thousand rules are compared in no time."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, list[tuple[Match, Rule]]] = {}
+        self._wide: list[tuple[Match, Rule]] = []
+
+    def add(self, rule: Rule) -> None:
+        for match in rule.matches:
+            if match.tools and all(glob.literal is not None for glob in match.tools):
+                for glob in match.tools:
+                    self._named.setdefault(glob.pattern, []).append((match, rule))
+            else:
+                self._wide.append((match, rule))
+
+    def cover_of(self, rule: Rule) -> Rule | None:
+        """A rule that matches whatever this one matches."""
+        covers = [self._cover(match) for match in rule.matches]
+        return covers[0] if all(covers) else None
+
+    def _cover(self, match: Match) -> Rule | None:
+        named = self._named.get(match.tools[0].pattern, []) if match.tools else []
+        return next((rule for other, rule in (*self._wide, *named) if _covers(other, match)), None)
+
+
+def _covers(wide: Match, narrow: Match) -> bool:
+    """Whether every call the narrow match takes is taken by the wide one."""
+    if not all(condition in narrow.conditions for condition in wide.conditions):
+        return False
+    return not wide.tools or (bool(narrow.tools) and all(_has(wide.tools, glob) for glob in narrow.tools))
+
+
+def _has(globs: tuple[Glob, ...], one: Glob) -> bool:
+    if one in globs:
+        return True
+    return one.literal is not None and any(glob.find(one.literal) is Truth.YES for glob in globs)

@@ -1,0 +1,174 @@
+"""What a rule matches: a tool, and conditions that must all hold. Facts in, a finding out; nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.glob import Glob, any_glob
+from signoff.policy.keypath import ABSENT, KeyPath
+from signoff.policy.operators import Exists, Operator
+from signoff.policy.wording import listed
+
+CHAIN = " > "
+
+
+class Condition(Protocol):
+    """One thing about a call. Conditions are values: equal when they ask the same."""
+
+    @property
+    def text(self) -> str:
+        """What it asks, to follow the name of a tool: `with amount > 100`."""
+        ...
+
+    def find(self, facts: Facts) -> Finding: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetCondition:
+    """The call goes to a toolset with such a name."""
+
+    names: tuple[Glob, ...]
+
+    @property
+    def text(self) -> str:
+        return f"of toolset {listed(glob.pattern for glob in self.names)}"
+
+    def find(self, facts: Facts) -> Finding:
+        toolset = facts.call.toolset
+        if toolset is None:
+            return Finding.no("the call names no toolset")
+        return name_finding(self.names, toolset, "toolset")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCondition:
+    """The innermost worker has such a name, or the whole chain `a > b` reads so where the pattern holds ` > `."""
+
+    names: tuple[Glob, ...]
+
+    @property
+    def text(self) -> str:
+        return f"by worker {listed(glob.pattern for glob in self.names)}"
+
+    def find(self, facts: Facts) -> Finding:
+        workers = facts.call.worker
+        if not workers:
+            return Finding.no("no worker made the call")
+        single = tuple(glob for glob in self.names if CHAIN not in glob.pattern)
+        chains = tuple(glob for glob in self.names if CHAIN in glob.pattern)
+        finding = name_finding(single, workers[-1], "worker") if single else None
+        if not chains or finding is YES:
+            return finding or YES
+        if any(CHAIN in name for name in workers):
+            return Finding.unknown("a worker's own name reads like a chain")
+        chained = name_finding(chains, CHAIN.join(workers), "chain of workers")
+        return chained if finding is None or chained.truth is not Truth.NO else finding
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCondition:
+    """The call carries one of these capability labels."""
+
+    labels: frozenset[str]
+    text: str = field(init=False)
+    no: Finding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"labelled {listed(sorted(self.labels))}")
+        object.__setattr__(self, "no", Finding.no(f"the call is not {self.text}"))
+
+    def find(self, facts: Facts) -> Finding:
+        return self.no if self.labels.isdisjoint(facts.call.labels) else YES
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCondition:
+    """A value in the arguments or the deps answers one operator."""
+
+    source: Literal["args", "deps"]
+    key: KeyPath
+    operator: Operator
+    text: str = field(init=False)
+    no: Finding = field(init=False, repr=False, compare=False)
+    absent: Finding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = self.name
+        object.__setattr__(self, "text", f"where {name} is {self.operator.text}")
+        object.__setattr__(self, "no", Finding.no(f"{name} is not {self.operator.text}"))
+        gone = isinstance(self.operator, Exists) and not self.operator.wanted
+        object.__setattr__(self, "absent", YES if gone else Finding.no(f"{name} is not given"))
+
+    @property
+    def name(self) -> str:
+        return f"`{self.key.text}`" if self.source == "args" else f"deps `{self.key.text}`"
+
+    def find(self, facts: Facts) -> Finding:
+        call = facts.call
+        value = self.key.in_args(call.args) if self.source == "args" else self.key.in_deps(call.deps)
+        if value is ABSENT:
+            return self.absent
+        answer = self.operator.test(value)
+        if isinstance(answer, str):
+            return Finding.unknown(f"{self.name} {answer}")
+        return YES if answer else self.no
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One alternative of a rule. No tools and no conditions: every call."""
+
+    tools: tuple[Glob, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What it matches, for a sentence: "`pay` where `amount` is > 100"."""
+        tools = listed(glob.pattern for glob in self.tools)
+        if not self.conditions:
+            return tools or "every call"
+        return " ".join((tools or "calls", *(condition.text for condition in self.conditions)))
+
+    def find_tool(self, tool: str) -> Finding:
+        """Whether the tool is one of those it names."""
+        return name_finding(self.tools, tool, "tool") if self.tools else YES
+
+    def find(self, facts: Facts) -> Finding:
+        """Whether the whole of it holds for a call."""
+        tool = self.find_tool(facts.call.tool)
+        if tool.truth is Truth.NO:
+            return tool
+        conditions = all_hold(self.conditions, facts)
+        return tool if conditions is YES else conditions
+
+
+def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> Finding:
+    """Whether a name is like one of several globs."""
+    match any_glob(globs, name):
+        case Truth.YES:
+            return YES
+        case Truth.NO:
+            return Finding.no(f"the {what} is not {listed(glob.pattern for glob in globs)}")
+        case Truth.UNKNOWN:
+            return Finding.unknown(f"the {what}'s name holds control characters, which no wildcard covers")
+
+
+def all_hold(conditions: Iterable[Condition], facts: Facts) -> Finding:
+    """Yes if all do; no as soon as one does not, whatever the others are; otherwise what is unknown."""
+    doubt: Finding | None = None
+    for condition in conditions:
+        try:
+            finding = condition.find(facts)
+        except Exception as error:  # a condition that breaks must never let a call through
+            finding = Finding.of_error(f"checking {condition.text.removeprefix('where ')}", error)
+        if finding is YES:
+            continue
+        if finding.truth is Truth.NO:
+            return finding
+        if doubt is None or finding.raised:
+            doubt = finding
+    return doubt or YES

@@ -1,0 +1,132 @@
+"""What a rule matches, from a file: a name, a label, or a mapping of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from signoff.core.call import LABELS
+from signoff.policy.glob import BadGlob
+from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, WorkerCondition
+from signoff.policy.operators import kind_of
+from signoff.policy.parse_value import read_globs, read_values
+from signoff.policy.paths import BadPath, PathCondition
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, nearest, shown
+
+_RESERVED = {
+    "command": 'write a condition on the argument instead, as in `args: {command: {regex: "git (status|log)"}}`',
+    "sql": 'write a condition on the argument instead, as in `args: {query: {regex: "SELECT [a-z ]+"}}`',
+    "url": 'write a condition on the argument instead, as in `args: {url: {matches: "https://example.com/**"}}`',
+    "amount": 'write a condition on the argument instead, as in `args: {amount: {">": 100}}`',
+}
+
+
+def read_matches(spot: Spot, wary: bool) -> tuple[Match, ...]:
+    """The alternatives under `allow`, `ask` or `deny`. `wary` where a match makes calls run, and has to be sure."""
+    return tuple(_match(item, wary) for item in spot.one_or_more("a list of tools, labels or mappings"))
+
+
+def _match(spot: Spot, wary: bool) -> Match:
+    if isinstance(spot.value, str):
+        return _word(spot)
+    if not isinstance(spot.value, dict):
+        raise spot.wrong(
+            f"this should be a tool, a label or a mapping, not {kind_of(spot.value)}",
+            '"*" or {} matches every call',
+        )
+    return _conditions(spot, wary)
+
+
+def _word(spot: Spot) -> Match:
+    word = spot.text("a tool or a label")
+    if not word.strip("*"):
+        return Match()
+    if word in LABELS:
+        return Match(conditions=(LabelCondition(frozenset({word})),))
+    label = nearest(word, LABELS, cutoff=0.8) if "." in word else None
+    if label is not None:
+        raise spot.wrong(
+            f"unknown label {shown(word)}", f"did you mean `{label}`? A tool of that name is written {{tool: {word}}}"
+        )
+    return Match(tools=tuple(read_globs(spot, over_names=True)))
+
+
+def _conditions(spot: Spot, wary: bool) -> Match:
+    for key in spot.value:
+        if key in _RESERVED:
+            raise spot.child(key).wrong_key(f"this version knows no {shown(key)} facts yet", _RESERVED[key])
+    entries = spot.entries(("tool", *_READERS))
+    tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
+    found: list[Condition] = []
+    for key, reader in _READERS.items():  # cheap conditions first, whatever the order in the file
+        if key in entries:
+            found.extend(reader(entries[key], wary))
+    if any(not glob.pattern.strip("*") for glob in tools):
+        tools = ()
+    return Match(tools=tools, conditions=tuple(found))
+
+
+def _toolset(spot: Spot, wary: bool) -> Iterable[Condition]:
+    yield ToolsetCondition(tuple(read_globs(spot, over_names=True)))
+
+
+def _worker(spot: Spot, wary: bool) -> Iterable[Condition]:
+    yield WorkerCondition(tuple(read_globs(spot, over_names=True)))
+
+
+def _label(spot: Spot, wary: bool) -> Iterable[Condition]:
+    yield LabelCondition(frozenset(read_labels(spot)))
+
+
+def read_labels(spot: Spot) -> Iterable[str]:
+    """One capability label or a list of them."""
+    for item in spot.one_or_more("a list of labels"):
+        label = item.text("a label")
+        if label not in LABELS:
+            raise item.wrong(f"unknown label {shown(label)}", did_you_mean(label, LABELS))
+        yield label
+
+
+def _args(spot: Spot, wary: bool) -> Iterable[Condition]:
+    return read_values(spot, "args", wary=wary)
+
+
+def _deps(spot: Spot, wary: bool) -> Iterable[Condition]:
+    return read_values(spot, "deps", wary=wary)
+
+
+def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
+    if isinstance(spot.value, dict):
+        entries = spot.entries(("matches", "inside"))
+        if not entries:
+            raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
+    else:
+        entries = {"matches": spot}
+    patterns = tuple(entries["matches"].one_or_more("a list of patterns")) if "matches" in entries else ()
+    folders = tuple(entries["inside"].one_or_more("a list of folders")) if "inside" in entries else ()
+    for item in patterns:
+        _check_path(item, lambda text: PathCondition(patterns=(text,)))
+    for item in folders:
+        _check_path(item, lambda text: PathCondition(folders=(text,)))
+    yield PathCondition(
+        patterns=tuple(item.value for item in patterns),
+        folders=tuple(item.value for item in folders),
+        every=wary,
+    )
+
+
+def _check_path(spot: Spot, read: Callable[[str], PathCondition]) -> None:
+    try:
+        read(spot.text("a path"))
+    except (BadGlob, BadPath) as error:
+        raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
+
+
+_READERS: dict[str, Callable[[Spot, bool], Iterable[Condition]]] = {
+    "toolset": _toolset,
+    "worker": _worker,
+    "label": _label,
+    "args": _args,
+    "deps": _deps,
+    "path": _path,
+}

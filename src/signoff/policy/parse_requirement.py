@@ -1,0 +1,65 @@
+"""Who must agree, from the keys of an `ask` rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+
+from signoff.core.verdict import OnTimeout, Requirement
+from signoff.policy.operators import kind_of
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+REQUIREMENT_KEYS = ("by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "message")
+LONGEST_TIMEOUT = timedelta(days=3660)
+
+_EXCLUDED = ("requester", "owner")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_DURATION = re.compile(r"([1-9][0-9]{0,9})\s*([smhd])")
+
+
+def read_requirement(entries: Mapping[str, Spot]) -> Requirement:
+    """The requirement that a rule's keys describe."""
+    on_timeout = OnTimeout.DENY
+    if "on_timeout" in entries:
+        on_timeout = OnTimeout(entries["on_timeout"].choice(tuple(OnTimeout)))
+    if on_timeout is OnTimeout.ESCALATE and "escalate_to" not in entries:
+        raise entries["on_timeout"].wrong("nobody is named to escalate to", "add `escalate_to: ROLE`")
+    if on_timeout is not OnTimeout.ESCALATE and "escalate_to" in entries:
+        raise entries["escalate_to"].wrong_key("this has no effect here", "add `on_timeout: escalate`")
+    return Requirement(
+        role=_line(entries, "by", "a role") or None,
+        quorum=entries["quorum"].count() if "quorum" in entries else 1,
+        not_by=frozenset(_excluded(entries["not_by"])) if "not_by" in entries else frozenset(),
+        timeout=read_duration(entries["timeout"]) if "timeout" in entries else None,
+        on_timeout=on_timeout,
+        escalate_to=_line(entries, "escalate_to", "a role") or None,
+        message=_line(entries, "message", "a text"),
+    )
+
+
+def read_duration(spot: Spot) -> timedelta:
+    """`30s`, `15m`, `2h`, `1d`, or a whole number of seconds."""
+    value = spot.value
+    fix = "write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
+    if isinstance(value, int) and not isinstance(value, bool):
+        seconds = value
+    elif isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
+        seconds = int(timedelta(**{_UNITS[found[2]]: 1}).total_seconds()) * int(found[1])
+    else:
+        what = shown(value) if isinstance(value, str) else kind_of(value)
+        raise spot.wrong(f"this should be a duration, not {what}", fix)
+    if seconds < 1:
+        raise spot.wrong("the time is over before it begins", fix)
+    if seconds > LONGEST_TIMEOUT.total_seconds():
+        raise spot.wrong("the time is longer than ten years", fix)
+    return timedelta(seconds=seconds)
+
+
+def _excluded(spot: Spot) -> list[str]:
+    return [item.choice(_EXCLUDED) for item in spot.one_or_more(f"a list of {', '.join(_EXCLUDED)}")]
+
+
+def _line(entries: Mapping[str, Spot], key: str, what: str) -> str:
+    return entries[key].line(what) if key in entries else ""

@@ -1,0 +1,150 @@
+"""`args` and `deps` conditions from a file: keys, operators and what they are held against."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from signoff.errors import CannotCanonicalise
+from signoff.policy.glob import BadGlob, Glob
+from signoff.policy.keypath import TOP, BadKey, KeyPath
+from signoff.policy.match import ValueCondition
+from signoff.policy.operators import COMPARISONS, OPERATORS, Compare, Equals, Exists, Matches, Operator, Regex, kind_of
+from signoff.policy.spot import Spot
+from signoff.policy.wording import nearest, shown
+
+Source = Literal["args", "deps"]
+
+_SYNONYMS = {
+    "=": "equals", "==": "equals", "===": "equals", "eq": "equals", "is": "equals", "one_of": "in", "any_of": "in",
+    "glob": "matches", "like": "matches", "pattern": "regex", "re": "regex", "present": "exists", "defined": "exists",
+    "gt": ">", "gte": ">=", "ge": ">=", "=>": ">=", "min": ">=", "lt": "<", "lte": "<=", "le": "<=", "=<": "<=",
+    "max": "<=",
+}  # fmt: skip
+_NEGATIONS = frozenset({"!=", "<>", "ne", "not", "not_in", "not_equals", "nin", "!"})
+_OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "ends_with", "prefix", "suffix"})
+
+
+def read_values(spot: Spot, source: Source, *, wary: bool) -> Iterator[ValueCondition]:
+    """The conditions in an `args` or `deps` mapping. `wary` where a match makes calls run."""
+    entries = spot.entries(what="a mapping of argument names to what they must be")
+    if not entries:
+        raise spot.wrong("this is empty, so it asks for nothing", "name an argument, or leave the key out")
+    for key, child in entries.items():
+        yield from _under(child, _key(child, TOP, key, source), source, wary)
+
+
+def _under(spot: Spot, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:
+    if not isinstance(spot.value, dict):
+        yield ValueCondition(source, key, _equals(spot))
+        return
+    entries = spot.entries()
+    if not entries:
+        raise spot.wrong("this is empty, so it asks for nothing", f"write an operator: {', '.join(OPERATORS)}")
+    if all(name in OPERATORS for name in entries):
+        _check_possible(spot, entries)
+        for name, child in entries.items():
+            yield ValueCondition(source, key, _READERS[name](child, wary))
+        return
+    for name, child in entries.items():
+        _check_not_an_operator(name, child, mixed=any(other in OPERATORS for other in entries))
+        yield from _under(child, _key(child, key, name, source), source, wary)
+
+
+def _key(spot: Spot, above: KeyPath, written: str, source: Source) -> KeyPath:
+    try:
+        key = above.below(written)
+    except BadKey as error:
+        raise spot.wrong_key(f"bad key {shown(written)}", str(error)) from error
+    if source == "deps" and any(step.startswith("_") for step in key.steps):
+        raise spot.wrong_key(f"bad key {shown(written)}", "only public attributes of deps can be looked at")
+    return key
+
+
+def _check_not_an_operator(name: str, spot: Spot, *, mixed: bool) -> None:
+    """Refuse a nested key that is, or was surely meant as, an operator: else the rule would never match."""
+    escape = f"for an argument of that name, write the whole key: {shown(f'….{name}')}"
+    if name in _NEGATIONS:
+        raise spot.wrong_key(f"there is no operator {shown(name)}", "write a rule for what it is, and order the rules")
+    if name in _OTHER_TOOLS:
+        raise spot.wrong_key(f"unknown operator {shown(name)}", f'use `matches: "…**"` or `regex`; {escape}')
+    meant = _SYNONYMS.get(name) or nearest(name, OPERATORS, cutoff=0.8)
+    if meant is not None and name not in OPERATORS:
+        raise spot.wrong_key(f"unknown operator {shown(name)}", f"did you mean `{meant}`? {escape}")
+    if not any(character.isalnum() for character in name) and not name.startswith("/"):
+        raise spot.wrong_key(f"unknown operator {shown(name)}", f"known here: {', '.join(OPERATORS)}")
+    if mixed:
+        raise spot.wrong_key("operators and nested keys are mixed here", f"known operators: {', '.join(OPERATORS)}")
+
+
+def _check_possible(spot: Spot, entries: dict[str, Spot]) -> None:
+    if len(entries) > 1 and "exists" in entries and entries["exists"].value is False:
+        raise spot.wrong("`exists: false` cannot hold together with another operator")
+    low = max((_number(entries[sign]) for sign in (">", ">=") if sign in entries), default=-math.inf)
+    high = min((_number(entries[sign]) for sign in ("<", "<=") if sign in entries), default=math.inf)
+    strict = any(sign in entries and entries[sign].value in (low, high) for sign in ("<", ">"))
+    if low > high or (low == high and strict):
+        raise spot.wrong("no number is in this range")
+
+
+def _equals(spot: Spot) -> Equals:
+    try:
+        return Equals.to(spot.value)
+    except CannotCanonicalise as error:
+        raise spot.wrong(f"this has no JSON form: {error}") from error
+
+
+def _one_of(spot: Spot, wary: bool) -> Operator:
+    items = spot.items("a list of values")
+    try:
+        return Equals.to(*(item.value for item in items))
+    except CannotCanonicalise as error:
+        raise spot.wrong(f"this has no JSON form: {error}") from error
+
+
+def _matches(spot: Spot, wary: bool) -> Operator:
+    return Matches(tuple(read_globs(spot, over_names=False)), wary)
+
+
+def read_globs(spot: Spot, *, over_names: bool) -> Iterator[Glob]:
+    """One glob or a list of them."""
+    for item in spot.one_or_more("a list of patterns"):
+        try:
+            yield Glob(item.text("a pattern"), over_names=over_names)
+        except BadGlob as error:
+            raise item.wrong(f"bad pattern {shown(item.value)}", str(error)) from error
+
+
+def _regex(spot: Spot, wary: bool) -> Operator:
+    written = spot.text("a regular expression")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return Regex(re.compile(written))
+        except (re.error, OverflowError, RecursionError, Warning) as error:
+            raise spot.wrong(f"bad regex {shown(written)}: {error}") from error
+
+
+def _compare(sign: str) -> Callable[[Spot, bool], Operator]:
+    return lambda spot, wary: Compare(sign, _number(spot))
+
+
+def _number(spot: Spot) -> float:
+    if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)):
+        raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
+    if not math.isfinite(spot.value):
+        raise spot.wrong("this is not a number")
+    return spot.value
+
+
+_READERS: dict[str, Callable[[Spot, bool], Operator]] = {
+    "equals": lambda spot, wary: _equals(spot),
+    "in": _one_of,
+    "matches": _matches,
+    "regex": _regex,
+    "exists": lambda spot, wary: Exists(spot.flag()),
+    **{sign: _compare(sign) for sign in COMPARISONS},
+}

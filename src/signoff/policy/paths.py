@@ -1,0 +1,160 @@
+"""Conditions on paths: what they are like, and which folder they are inside.
+
+An allow rule must be sure: every path in the call has to match, as written and where its links lead. A rule that asks
+or denies must not be talked out of it: any text of the call that matches in any reading is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from posixpath import normpath
+
+from signoff.policy.facts import Facts, PathText
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
+from signoff.policy.wording import listed, shown
+
+_FREE = ("/", "**")
+"""How patterns start that do not depend on the policy's root."""
+
+
+class BadPath(ValueError):
+    """A path pattern or folder that cannot be used; the message says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathCondition:
+    """Paths of the call are like one of the patterns, and inside one of the folders, where these are given."""
+
+    patterns: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """The folder itself counts as inside."""
+    every: bool = False
+    """Whether all paths must match (allow) or one is enough (ask, deny)."""
+    absolute: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    relative: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    """Globs over absolute paths, and globs over what follows the policy's root."""
+    anchored: bool = field(init=False, repr=False, compare=False)
+    needs_root: bool = field(init=False, repr=False, compare=False)
+    text: str = field(init=False, compare=False)
+    no: Finding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raises `BadGlob` or `BadPath` where a pattern or folder cannot be used."""
+        patterns = [_pattern(written) for written in self.patterns]
+        folders = tuple(_folder(written) for written in self.folders)
+        if not self.every:
+            patterns += [itself for pattern in patterns if (itself := _folder_itself(pattern))]
+        relative = [pattern for pattern in patterns if not pattern.startswith(_FREE)]
+        object.__setattr__(self, "folders", folders)
+        object.__setattr__(self, "absolute", tuple(Glob(one) for one in patterns if one not in relative))
+        object.__setattr__(self, "relative", tuple(Glob(one) for one in relative))
+        anchored = bool(folders) or not all(pattern.startswith("**") for pattern in patterns)
+        object.__setattr__(self, "anchored", anchored)
+        object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in folders))
+        object.__setattr__(self, "text", f"on a path {self._words()}")
+        object.__setattr__(self, "no", Finding.no(f"no argument is a path {self._words()}"))
+
+    def find(self, facts: Facts) -> Finding:
+        return self._every(facts) if self.every else self._some(facts)
+
+    def _every(self, facts: Facts) -> Finding:
+        paths = facts.named_paths
+        if not paths:
+            return Finding.no("no argument is named as a path")
+        unknown = None
+        for path in paths:
+            doubt = self._doubt(path, facts)
+            for form in path.forms:
+                truth = self._holds(form, facts.root)
+                if truth is Truth.NO:
+                    return Finding.no(f"{shown(path.argument)} is not a path {self._words()}")
+                if truth is Truth.UNKNOWN:
+                    doubt = doubt or "holds control characters, which no wildcard covers"
+            if doubt:
+                unknown = Finding.unknown(f"{shown(path.argument)} {doubt}")
+        return unknown or YES
+
+    def _some(self, facts: Facts) -> Finding:
+        unknown = None
+        for path in facts.any_paths:
+            doubt = self._doubt(path, facts)
+            for form in path.forms:
+                truth = self._holds(form, facts.root)
+                if truth is Truth.YES:
+                    return YES
+                if truth is Truth.UNKNOWN:
+                    doubt = doubt or "holds control characters, which no wildcard covers"
+            if doubt and unknown is None:
+                unknown = Finding.unknown(f"{shown(path.argument)} {doubt}")
+        return unknown or self.no
+
+    def _holds(self, form: str, root: str | None) -> Truth:
+        if self.folders and not any(_is_inside(form, folder, root) for folder in self.folders):
+            return Truth.UNKNOWN if self.needs_root and root is None else Truth.NO
+        if not self.patterns:
+            return Truth.YES
+        truth = any_glob(self.absolute, form)
+        if truth is Truth.YES or not self.relative:
+            return truth
+        if root is None:
+            return Truth.UNKNOWN
+        start = f"{root}/" if root != "/" else root
+        below = any_glob(self.relative, form[len(start) :]) if form.startswith(start) and form != start else Truth.NO
+        return truth if below is Truth.NO else below
+
+    def _doubt(self, path: PathText, facts: Facts) -> str:
+        if path.doubt:
+            return path.doubt
+        if facts.root is None and (self.needs_root or (self.anchored and path.floating)):
+            return "may be anywhere, as the policy has no root to start from"
+        return ""
+
+    def _words(self) -> str:
+        like = f"like {listed(self.patterns)}" if self.patterns else ""
+        inside = f"inside {listed(self.folders)}" if self.folders else ""
+        return " and ".join(filter(None, (like, inside)))
+
+
+def _pattern(written: str) -> str:
+    plain = normpath(_check(written))
+    if plain == ".":
+        raise BadPath("`.` is a folder, not a pattern; write `inside: .`")
+    return plain.replace("//", "/")
+
+
+def _folder_itself(pattern: str) -> str | None:
+    """For `secrets/**`: `secrets`, as moving or deleting the folder touches what is inside."""
+    folder = pattern.removesuffix("/**")
+    return None if folder in ("", "**", pattern) else folder
+
+
+def _folder(written: str) -> str:
+    if "*" in written or "?" in written:
+        raise BadPath("`inside` takes a folder, not a pattern; use `matches` for patterns")
+    plain = normpath(_check(written.rstrip("/") or written[:1]))
+    return plain.replace("//", "/")
+
+
+def _check(pattern: str) -> str:
+    if not pattern:
+        raise BadPath("an empty path matches nothing; `.` is the policy's own folder")
+    if not is_visible(pattern):
+        raise BadGlob("a path cannot hold control characters or line breaks")
+    if pattern.startswith("~") or "$" in pattern:
+        raise BadPath("`~` and `$` are not expanded; write an absolute path, or `**/name` for a name anywhere")
+    if "\\" in pattern:
+        raise BadPath("folders are separated by `/`")
+    if len(pattern) > 1 and pattern.endswith("/"):
+        raise BadPath(f"a path does not end in `/`; write `{pattern}**` for what is inside")
+    if ".." in pattern.split("/") or "." in pattern.split("/")[1:]:
+        raise BadPath("a pattern has no `.` or `..` steps; write where they lead")
+    return pattern
+
+
+def _is_inside(path: str, folder: str, root: str | None) -> bool:
+    if not folder.startswith("/"):
+        if root is None:
+            return False
+        folder = root if folder == "." else f"{root.rstrip('/')}/{folder}"
+    return path == folder or path.startswith(folder if folder == "/" else folder + "/")

@@ -1,0 +1,34 @@
+"""Two requirements as one: who must agree where more than one rule asks about the same call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import reduce
+
+from signoff.core.verdict import OnTimeout, Requirement
+
+
+def together(requirements: Iterable[Requirement]) -> Requirement:
+    """The requirement that is met only when all of them are, as far as one can say it.
+
+    The larger quorum, all exclusions, the shorter timeout and the first message hold. Of two different roles the first
+    holds: an outer layer comes first. Silence allows only where every one of them says so.
+    """
+    return reduce(_both, requirements)
+
+
+def _both(one: Requirement, other: Requirement) -> Requirement:
+    if one == other:
+        return one
+    sooner = min(one, other, key=lambda requirement: requirement.timeout or timedelta.max)
+    allows = one.on_timeout is other.on_timeout is OnTimeout.ALLOW
+    return Requirement(
+        role=one.role or other.role,
+        quorum=max(one.quorum, other.quorum),
+        not_by=one.not_by | other.not_by,
+        timeout=sooner.timeout,
+        on_timeout=OnTimeout.DENY if sooner.on_timeout is OnTimeout.ALLOW and not allows else sooner.on_timeout,
+        escalate_to=sooner.escalate_to,
+        message=one.message or other.message,
+    )

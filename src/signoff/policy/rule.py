@@ -1,0 +1,58 @@
+"""A rule: what it says, what it matches, why, and who must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
+from signoff.errors import Place
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.match import Match
+from signoff.policy.paths import PathCondition
+
+_VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One line of a policy. It matches where any of its alternatives does."""
+
+    id: str
+    effect: Effect
+    matches: tuple[Match, ...]
+    reason: str = ""
+    requirement: Requirement = ANYONE
+    place: Place = field(default_factory=lambda: Place(""))
+
+    @property
+    def text(self) -> str:
+        """What it says, in words: "denies calls on a path like `**/.env`"."""
+        return f"{_VERB[self.effect]} {' or '.join(match.text for match in self.matches)}"
+
+    @property
+    def looks_at_paths(self) -> bool:
+        """Whether following links changes what it sees."""
+        conditions = (condition for match in self.matches for condition in match.conditions)
+        return any(isinstance(condition, PathCondition) for condition in conditions)
+
+    def find(self, facts: Facts) -> Finding:
+        """Whether it matches a call."""
+        return any_holds(match.find(facts) for match in self.matches)
+
+    def verdict(self, match: Match) -> Verdict:
+        """What it answers where this alternative matched."""
+        reason = self.reason or f"the policy {_VERB[self.effect]} {match.text}"
+        return Verdict(effect=self.effect, rules=(self.id,), reason=reason, requirement=self.requirement)
+
+
+def any_holds(findings: Iterable[Finding]) -> Finding:
+    """Yes if one is; otherwise what is unknown; otherwise the first no."""
+    answer: Finding | None = None
+    for finding in findings:
+        if finding is YES:
+            return finding
+        if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
+            answer = finding
+    return answer or Finding.no("the rule matches nothing")

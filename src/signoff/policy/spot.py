@@ -1,0 +1,107 @@
+"""A value in a document together with its place, so that whatever is wrong with it can be said where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from signoff.errors import Place, PolicyError
+from signoff.policy.document import Document, KeyStep, KeyTrail
+from signoff.policy.operators import kind_of
+from signoff.policy.wording import did_you_mean, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One value on its way from a file to something typed. The readers raise `PolicyError` with the place."""
+
+    document: Document
+    value: Any
+    trail: KeyTrail = ()
+
+    @classmethod
+    def top(cls, document: Document) -> Spot:
+        return cls(document, document.value)
+
+    @property
+    def place(self) -> Place:
+        return self.document.place_of(self.trail)
+
+    @property
+    def key_place(self) -> Place:
+        return self.document.place_of_key(self.trail)
+
+    def wrong(self, what: str, fix: str = "") -> PolicyError:
+        """The error to raise about this value."""
+        return PolicyError(what, place=self.place, fix=fix)
+
+    def wrong_key(self, what: str, fix: str = "") -> PolicyError:
+        """The error to raise about the key this value stands under."""
+        return PolicyError(what, place=self.key_place, fix=fix)
+
+    def child(self, step: KeyStep) -> Spot:
+        return Spot(self.document, self.value[step], (*self.trail, step))
+
+    def entries(self, known: Iterable[str] | None = None, *, what: str = "a mapping") -> dict[str, Spot]:
+        """The value as a mapping, each key with its spot. Keys that are not known are refused."""
+        value = self.value
+        if not isinstance(value, dict):
+            raise self.wrong(f"this should be {what}, not {kind_of(value)}")
+        entries = {key: self.child(key) for key in cast("dict[str, Any]", value)}
+        if known is not None:
+            names = tuple(known)
+            for key, spot in entries.items():
+                if key not in names:
+                    raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, names))
+        return entries
+
+    def items(self, what: str) -> list[Spot]:
+        """The value as a list with something in it."""
+        value = self.value
+        if not isinstance(value, list):
+            raise self.wrong(f"this should be {what}, not {kind_of(value)}")
+        if not value:
+            raise self.wrong("the list is empty", f"it should be {what}")
+        return [self.child(at) for at in range(len(cast("list[Any]", value)))]
+
+    def one_or_more(self, what: str) -> Iterator[Spot]:
+        """The value, or every item where it is a list."""
+        if isinstance(self.value, list):
+            yield from self.items(what)
+        else:
+            yield self
+
+    def text(self, what: str = "a text") -> str:
+        """The value as a text that is not blank."""
+        if not isinstance(self.value, str):
+            fix = "write it in quotes" if isinstance(self.value, (int, float)) else ""
+            raise self.wrong(f"this should be {what}, not {kind_of(self.value)}", fix)
+        if not self.value.strip():
+            raise self.wrong("the text is empty", f"it should be {what}")
+        return self.value
+
+    def line(self, what: str = "a text") -> str:
+        """As `text`, on one line."""
+        return " ".join(self.text(what).split())
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.wrong(f"this should be true or false, not {kind_of(self.value)}")
+        return self.value
+
+    def count(self) -> int:
+        """The value as a whole number from 1 up."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int):
+            raise self.wrong(f"this should be a whole number, not {kind_of(self.value)}")
+        if self.value < 1:
+            raise self.wrong(f"{self.value} is too small", "it should be 1 or more")
+        return self.value
+
+    def choice(self, known: Iterable[str]) -> str:
+        """The value as one of several words."""
+        words = tuple(known)
+        word = self.text(f"one of {', '.join(words)}")
+        if word not in words:
+            raise self.wrong(f"unknown value {shown(word)}", did_you_mean(word, words))
+        return word
