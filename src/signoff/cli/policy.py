@@ -6,8 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from functools import lru_cache
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     from signoff.policy.lint import Problem
 
 LONGEST_LINE = 16_000_000
+
 _CHUNK = 1 << 16
-_CALL_KEYS = frozenset({"tool", "toolset", "worker", "args", "label", "labels"})
+_WRONG = 2
 
 
 @click.group()
@@ -32,7 +32,7 @@ def policy() -> None:
 
 @policy.command()
 @click.argument("file")
-@click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another is an error.")
+@click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another one is an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def check(ctx: click.Context, file: str, tools: str | None, as_json: bool) -> None:
@@ -47,20 +47,20 @@ def check(ctx: click.Context, file: str, tools: str | None, as_json: bool) -> No
     try:
         settings = load_settings(file)
         if tools is not None:
-            _refuse(settings.policy.unknown_tools(name.strip() for name in tools.split(",") if name.strip()))
+            _refuse(settings.policy.unknown_tools(filter(None, map(str.strip, tools.split(",")))))
     except SignoffError as error:
         if not as_json:
             raise
-        click.echo(json.dumps({"file": file, "ok": False, "error": str(error)}, ensure_ascii=False))
-        ctx.exit(2)
-    count = len(settings.policy.rules)
+        click.echo(_json({"file": file, "ok": False, "error": str(error)}))
+        ctx.exit(_WRONG)
+    rules, warnings = settings.policy.rules, settings.warnings
     if as_json:
-        found = [_problem(problem) for problem in settings.warnings]
-        answer = {"file": file, "ok": True, "rules": count, "revision": settings.policy.revision, "warnings": found}
-        click.echo(json.dumps(answer, ensure_ascii=False))
+        found = [_as_json(problem) for problem in warnings]
+        revision = settings.policy.revision
+        click.echo(_json({"file": file, "ok": True, "rules": len(rules), "revision": revision, "warnings": found}))
         return
-    click.echo(f"{file}: {count} {'rule' if count == 1 else 'rules'}, ok")
-    for problem in settings.warnings:
+    click.echo(f"{file}: {len(rules)} {'rule' if len(rules) == 1 else 'rules'}, ok")
+    for problem in warnings:
         click.echo(f"warning: {problem}")
 
 
@@ -99,10 +99,7 @@ def explain(
         labels=frozenset(labels),
     )
     explanation = load_policy(file).explain(call)
-    if as_json:
-        click.echo(json.dumps(explanation.as_json(), ensure_ascii=False))
-    else:
-        click.echo("\n".join(_lines(explanation)))
+    click.echo(_json(explanation.as_json()) if as_json else "\n".join(_lines(explanation)))
 
 
 @policy.command()
@@ -111,36 +108,66 @@ def explain(
 def judge(file: str, calls: str) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
-    CALLS.jsonl may be - for standard input. Empty lines are skipped.
+    CALLS.jsonl may be - for standard input. Empty lines are skipped. A line that is no call stops the stream.
 
     \b
-    In:   {"tool": "pay", "args": {"amount": 200}}    and, if you like: toolset, worker, label or labels
+    In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
     Out:  {"verdict": "ask", "rules": ["rule-3"], "reason": "…"}
     """
     from signoff.config import load_policy
 
     judge_call = load_policy(file).judge
     name = "standard input" if calls == "-" else calls
-    out = click.get_binary_stream("stdout")
     try:
         with _opened(calls) as stream:
-            _answer(_batches(stream, name), judge_call, name, out)
+            _answer(_batches(stream, name), judge_call, name, sys.stdout.buffer)
     except BrokenPipeError:
-        _close_quietly()
+        # Whoever read our answers has seen enough. Python flushes standard output once more at exit: let it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _opened(calls: str) -> AbstractContextManager[IO[bytes]]:
+    if calls == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return open(calls, "rb")
+    except OSError as error:
+        raise WrongFile(f"{calls} cannot be read: {error.strerror}") from error
+
+
+def _batches(stream: IO[bytes], name: str) -> Iterator[list[tuple[int, bytes]]]:
+    """Lines with their numbers, as many as are there without waiting for more input."""
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    number, rest = 0, b""
+    while chunk := read(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [(number + at, line) for at, line in enumerate(lines, start=1)]
+        number += len(lines)
+        if len(rest) > LONGEST_LINE:
+            raise WrongFile(f"the line is longer than {LONGEST_LINE:,} bytes", place=Place(name, number + 1))
+    if rest:
+        yield [(number + 1, rest)]
 
 
 def _answer(
     batches: Iterable[list[tuple[int, bytes]]], judge_call: Callable[[Call], Verdict], name: str, out: IO[bytes]
 ) -> None:
-    """Write a line for every line, as soon as no more input is waiting; also what came before a bad line."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
+    """Write a verdict for every call, at once where input is slow, and also for those before a bad line."""
+    from signoff.policy.record import BadRecord, read_call
+
+    encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     for batch in batches:
         answers: list[str] = []
         try:
             for number, line in batch:
-                if line.isspace():
+                if not line or line.isspace():
                     continue
-                verdict = judge_call(_call(line, number, name))
+                try:
+                    call = read_call(line)
+                except BadRecord as error:
+                    raise WrongFile(error.what, place=Place(name, number), fix=error.fix) from error
+                verdict = judge_call(call)
                 answers.append(
                     encode({"verdict": verdict.effect.value, "rules": verdict.rules, "reason": verdict.reason})
                 )
@@ -150,44 +177,63 @@ def _answer(
                 out.flush()
 
 
-def _batches(stream: IO[bytes], name: str) -> Iterator[list[tuple[int, bytes]]]:
-    """Whole lines with their numbers, as many as are there without waiting for more."""
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    number, rest = 0, b""
-    while chunk := read(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LONGEST_LINE:
-            raise _bad_line(name, number + len(lines) + 1, f"the line is longer than {LONGEST_LINE // 1_000_000} MB")
-        if lines:
-            yield [(number + at, line) for at, line in enumerate(lines, start=1)]
-        number += len(lines)
-    if rest:
-        yield [(number + 1, rest)]
+def _refuse(problems: tuple[Problem, ...]) -> None:
+    if len(problems) == 1:
+        raise problems[0].as_error()
+    if problems:
+        raise PolicyError(f"{len(problems)} problems:\n" + "\n".join(f"  {problem}" for problem in problems))
 
 
-def _call(line: bytes, number: int, name: str) -> Call:
-    from signoff.core.call import Call
+def _check_labels(labels: Iterable[str]) -> None:
+    from signoff.core.call import LABELS
+    from signoff.policy.wording import did_you_mean, shown
 
+    for label in labels:
+        if label not in LABELS:
+            raise WrongUse(f"--label: unknown label {shown(label)}\n  {did_you_mean(label, LABELS)}")
+
+
+def _arguments(text: str) -> dict[str, Any]:
     try:
-        record: Any = json.loads(line.decode("utf-8"))
+        value: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad_line(name, number, f"this is not JSON: {error}") from error
-    if type(record) is not dict:
-        raise _bad_line(name, number, "this is not a JSON object")
-    fields = cast("dict[str, Any]", record)
-    if not fields.keys() <= _CALL_KEYS:
-        from signoff.policy.wording import did_you_mean, shown
+        raise WrongUse(f'--args is not JSON: {error}\n  write it as in --args \'{{"path": "a.txt"}}\'') from error
+    if not isinstance(value, dict):
+        raise WrongUse('--args should be a JSON object\n  write it as in --args \'{"path": "a.txt"}\'')
+    return cast("dict[str, Any]", value)
 
-        key = next(key for key in fields if key not in _CALL_KEYS)
-        raise _bad_line(name, number, f"unknown key {shown(key)}", did_you_mean(key, _CALL_KEYS))
-    tool, args, toolset = fields.get("tool"), fields.get("args", {}), fields.get("toolset")
-    if type(tool) is not str or not tool:
-        raise _bad_line(name, number, "`tool` should be the name of a tool")
-    if type(args) is not dict:
-        raise _bad_line(name, number, "`args` should be an object")
-    if toolset is not None and type(toolset) is not str:
-        raise _bad_line(name, number, "`toolset` should be a text")
-    if len(fields) <= 2:
-        return Call(tool=tool, args=args)
-    ...
-    return Call(tool=tool, args=args)
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield explanation.sentence
+    if explanation.rule is not None:
+        yield f"decided by {explanation.rule.id} at {explanation.rule.place}"
+    for error in explanation.verdict.errors:
+        yield f"could not be checked: {error}"
+    about = [one for one in explanation.considered if one.names_tool]
+    if about:
+        yield ""
+        yield "rules considered:"
+        width = max(len(one.rule.id) for one in about)
+        for one in about:
+            mark = "*" if one.decided else " "
+            text = one.why or one.rule.text
+            yield f"{mark} {one.rule.id:{width}}  {one.rule.effect:5}  {one.truth.value:7}  {text}"
+    others = len(explanation.considered) - len(about)
+    if others:
+        yield f"  {others} {'rule is' if others == 1 else 'rules are'} about other tools"
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    place = problem.place
+    return {
+        "rule": problem.rule,
+        "what": problem.what,
+        "fix": problem.fix,
+        "line": place.line,
+        "column": place.column,
+        "key": place.key,
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Literal
 
 _CONTEXT = 3
-# Beyond this many pairs of lines, finding the smallest difference takes too long: the whole is shown as replaced.
-_MOST_PAIRS = 4_000_000
-
-_Change = tuple[str, int, int, int, int]
+# Beyond this many changed lines the smallest difference takes too long to find: everything between the first and
+# the last of them is shown as replaced.
+_MOST_CHANGES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,47 +75,88 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    script = list(_script(old, new))
+    changed = [index for index, (mark, _line) in enumerate(script) if mark != " "]
+    spans: list[tuple[int, int]] = []
+    for index in changed:
+        first, last = max(0, index - _CONTEXT), min(len(script), index + 1 + _CONTEXT)
+        if spans and first <= spans[-1][1]:
+            spans[-1] = spans[-1][0], last
+        else:
+            spans.append((first, last))
+    at = old_at = new_at = 0
+    for first, last in spans:
+        old_at += sum(mark != "+" for mark, _line in script[at:first])
+        new_at += sum(mark != "-" for mark, _line in script[at:first])
+        part = script[first:last]
+        old_count = sum(mark != "+" for mark, _line in part)
+        new_count = sum(mark != "-" for mark, _line in part)
+        yield f"@@ -{_range(old_at, old_count)} +{_range(new_at, new_count)} @@"
+        for mark, line in part:
+            yield mark + line.removesuffix("\n")
+            if not line.endswith("\n"):
+                yield "\\ No newline at end of file"
+        at, old_at, new_at = last, old_at + old_count, new_at + new_count
+
+
+def _range(at: int, count: int) -> str:
+    return f"{at + 1}" if count == 1 else f"{at + (count > 0)},{count}"
+
+
+def _script(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every line of both texts, in order, with ` `, `-` or `+`."""
     shared = min(len(old), len(new))
     head = next((index for index in range(shared) if old[index] != new[index]), shared)
     tail = next((index for index in range(shared - head) if old[-1 - index] != new[-1 - index]), shared - head)
-    if head == len(old) == len(new):
-        return
-    start = max(0, head - _CONTEXT)
-    old_part = old[start : len(old) - max(0, tail - _CONTEXT)]
-    new_part = new[start : len(new) - max(0, tail - _CONTEXT)]
-    for group in _groups(old_part, new_part, head - start, min(tail, _CONTEXT)):
-        yield _place(group, start)
-        yield from _body(group, old_part, new_part)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    yield from ((" ", line) for line in old[:head])
+    x, y = head, head
+    for kept_x, kept_y in (*_kept(old[head:old_end], new[head:new_end]), (old_end - head, new_end - head)):
+        yield from (("-", line) for line in old[x : head + kept_x])
+        yield from (("+", line) for line in new[y : head + kept_y])
+        x, y = head + kept_x, head + kept_y
+        if x < old_end and y < new_end:
+            yield " ", old[x]
+            x, y = x + 1, y + 1
+    yield from ((" ", line) for line in old[old_end:])
 
 
-def _groups(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> Iterable[Sequence[_Change]]:
-    if len(old) * len(new) <= _MOST_PAIRS:
-        return SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
-    end, new_end = len(old) - tail, len(new) - tail
-    same = ("equal", 0, head, 0, head), ("equal", end, len(old), new_end, len(new))
-    return [(same[0], ("replace", head, end, head, new_end), same[1])]
+def _kept(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Positions of lines both texts keep, by Myers' shortest edit script; none where it would be too long."""
+    numbers: dict[str, int] = {}
+    a = [numbers.setdefault(line, len(numbers)) for line in old]
+    b = [numbers.setdefault(line, len(numbers)) for line in new]
+    furthest = {1: 0}
+    trail: list[dict[int, int]] = []
+    for changes in range(min(_MOST_CHANGES, len(a) + len(b)) + 1):
+        trail.append(furthest.copy())
+        for diagonal in range(-changes, changes + 1, 2):
+            x = _step(furthest, diagonal, changes)
+            while x < len(a) and x - diagonal < len(b) and a[x] == b[x - diagonal]:
+                x += 1
+            furthest[diagonal] = x
+            if x >= len(a) and x - diagonal >= len(b):
+                return _walk_back(trail, len(a), len(b))
+    return []
 
 
-def _place(group: Sequence[_Change], start: int) -> str:
-    return f"@@ -{_range(group[0][1], group[-1][2], start)} +{_range(group[0][3], group[-1][4], start)} @@"
+def _step(furthest: dict[int, int], diagonal: int, changes: int) -> int:
+    if _goes_down(furthest, diagonal, changes):
+        return furthest[diagonal + 1]
+    return furthest[diagonal - 1] + 1
 
 
-def _range(first: int, last: int, start: int) -> str:
-    length = last - first
-    return f"{start + first + (length > 0)},{length}" if length != 1 else f"{start + first + 1}"
+def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
+    return diagonal == -changes or (diagonal != changes and furthest[diagonal - 1] < furthest[diagonal + 1])
 
 
-def _body(group: Sequence[_Change], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    for change, first, last, new_first, new_last in group:
-        if change == "equal":
-            yield from _marked(" ", old[first:last])
-            continue
-        yield from _marked("-", old[first:last])
-        yield from _marked("+", new[new_first:new_last])
-
-
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield mark + line.removesuffix("\n")
-        if not line.endswith("\n"):
-            yield "\\ No newline at end of file"
+def _walk_back(trail: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for changes in range(len(trail) - 1, -1, -1):
+        furthest, diagonal = trail[changes], x - y
+        start = _step(furthest, diagonal, changes)
+        while x > start:
+            x, y = x - 1, y - 1
+            kept.append((x, y))
+        x, y = (x, y - 1) if _goes_down(furthest, diagonal, changes) else (x - 1, y)
+    return kept[::-1]

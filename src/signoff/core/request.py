@@ -35,6 +35,7 @@ class State(StrEnum):
 class Binding:
     """What an approval holds for. If any of it differs when the call is about to run, it is asked again."""
 
+    tool: str
     args_digest: str
     schema_hash: str = ""
     policy_revision: str = ""
@@ -42,6 +43,8 @@ class Binding:
     def changed_since(self, then: Binding) -> tuple[str, ...]:
         """What differs from the binding that was approved, in words."""
         changed: list[str] = []
+        if self.tool != then.tool:
+            changed.append(f"the tool (it was {then.tool})")
         if self.args_digest != then.args_digest:
             changed.append("the arguments")
         if self.schema_hash != then.schema_hash:
@@ -108,6 +111,7 @@ class ApprovalRequest:
     def binding(self) -> Binding:
         """What an approval of this request holds for."""
         return Binding(
+            tool=self.tool_name,
             args_digest=digest(self.effective_args),
             schema_hash=self.call.schema_hash if self.call else "",
             policy_revision=self.policy_revision,

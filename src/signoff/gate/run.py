@@ -147,7 +147,10 @@ class GatedRun:
             case _:
                 raise self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
         now = Binding(
-            args_digest=digest(call.args), schema_hash=call.schema_hash, policy_revision=self.gate.policy.revision
+            tool=call.tool,
+            args_digest=digest(call.args),
+            schema_hash=call.schema_hash,
+            policy_revision=self.gate.policy.revision,
         )
         if changed := now.changed_since(request.binding):
             reason = f"{' and '.join(changed)} changed after {settled_text(request)}"

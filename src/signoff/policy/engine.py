@@ -146,24 +146,21 @@ def _first_match(candidates: Iterable[Candidate], facts: Facts, doubts: list[tup
 
 def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, Finding]], call: Call) -> Verdict:
     """Ask, on the terms of every rule that asks or might have."""
-    errors = (
-        *(f"{rule.id}: {finding.why}" for rule, finding in doubts),
-        *(f"argument {argument} cannot be read" for argument in call.unreadable),
-    )
+    unread = [f"the argument {argument} cannot be read" for argument in call.unreadable]
     asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]
+    deciding = [rule.id for rule in asking or [rule for rule, _ in doubts]]
     requirements = [rule.requirement for rule in asking]
-    rules = [rule.id for rule in asking or (rule for rule, _ in doubts)]
-    reason = f"{errors[0]}, and what cannot be checked is asked about"
+    reason = f"{doubts[0][0].id} could not be checked: {doubts[0][1].why}" if doubts else unread[0]
     if first is not None and first.effect is Effect.ASK:
+        deciding = [*(rule.id for rule in asking), *first.rules]
         requirements.append(first.requirement)
-        rules = [*(rule.id for rule in asking), *first.rules]
         reason = reason if asking else first.reason
     return Verdict(
         effect=Effect.ASK,
-        rules=tuple(rules),
+        rules=tuple(deciding),
         reason=reason,
         requirement=together(requirements) if requirements else ANYONE,
-        errors=errors,
+        errors=(*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread),
     )
 
 

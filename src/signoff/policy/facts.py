@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from posixpath import join, normpath
-from typing import Any, cast
+from posixpath import normpath
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from signoff.core.call import Call
@@ -23,7 +22,6 @@ _LAST_WORDS = frozenset({
 })  # fmt: skip
 _BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_TANGLED = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|/$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -38,8 +36,7 @@ def is_path_key(key: str) -> bool:
     return len(words) > 1 and words[-1] in ("name", "names") and words[-2] in _BEFORE_NAME
 
 
-@dataclass(frozen=True, slots=True)
-class PathText:
+class PathText(NamedTuple):
     """A text from the arguments, and what it may mean as a path."""
 
     argument: str
@@ -86,11 +83,12 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 class Facts:
     """A call, and its path texts once somebody asks for them."""
 
-    __slots__ = ("_any", "_named", "call", "root")
+    __slots__ = ("_any", "_named", "_start", "call", "root")
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
         self.root = root
+        self._start = f"{root}/" if root else "/"
         self._named: tuple[PathText, ...] | None = None
         self._any: tuple[PathText, ...] | None = None
 
@@ -127,20 +125,21 @@ class Facts:
         elif _SCHEME.match(text):
             doubt = "starts with a scheme or a drive"
         forms = (self.lexical(text),)
-        resolved = self.call.resolved.get(text)
-        forms = forms if resolved is None else (*forms, normal(resolved))
+        if (resolved := self.call.resolved.get(text)) is not None:
+            forms += (normal(resolved),)
         return PathText(argument, forms, doubt, self._floats(text))
 
     def _wide(self, argument: str, text: str, named: bool) -> PathText:
-        forms = [self.lexical(text)]
+        forms = (self.lexical(text),)
         if "\\" in text:
-            forms.append(self.lexical(text.replace("\\", "/")))
-        if text[:5].lower() == "file:":
-            forms.append(self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))))
-        resolved = self.call.resolved.get(text)
-        if resolved is not None:
-            forms.append(normal(resolved))
-        return PathText(argument, tuple(forms), _expansion(text) if named else "", named and self._floats(text))
+            forms += (self.lexical(text.replace("\\", "/")),)
+        if text[4:5] == ":" and text[:4].lower() == "file":
+            forms += (self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))),)
+        if (resolved := self.call.resolved.get(text)) is not None:
+            forms += (normal(resolved),)
+        if not named:
+            return PathText(argument, forms)
+        return PathText(argument, forms, _expansion(text), self._floats(text))
 
     def _floats(self, text: str) -> bool:
         return self.root is None and not text.startswith("/")
@@ -148,16 +147,16 @@ class Facts:
     def lexical(self, text: str) -> str:
         """The text as an absolute, normalised path, without a look at the file system."""
         if not text.startswith("/"):
-            text = join(self.root or "/", text)
+            text = f"{self._start}{text}"
         return normal(text)
 
 
 def normal(path: str) -> str:
     """An absolute path without `.`, `..`, doubled or trailing slashes."""
-    if not _TANGLED.search(path):
+    if "/." not in path and "//" not in path and not path.endswith("/"):
         return path
-    normal = normpath(path)
-    return normal[1:] if normal.startswith("//") else normal
+    plain = normpath(path)
+    return plain[1:] if plain.startswith("//") else plain
 
 
 def _expansion(text: str) -> str:

@@ -1,0 +1,212 @@
+"""The card every channel draws: one request, in words and texts that are safe to show.
+
+Every text on a card went through redaction and `visible`, once. A channel lays it out; it adds and hides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, cast
+
+from signoff.core.decision import Remember
+from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
+from signoff.core.quorum import approvals
+from signoff.core.redact import Redactor
+from signoff.core.request import ApprovalRequest
+from signoff.core.summary import summary_of
+from signoff.core.verdict import OnTimeout
+from signoff.core.visible import CLOSE, OPEN, suspicious, visible
+
+LONG_TEXT = 600
+LONG_LINES = 12
+_MOST_WARNINGS = 6
+_ONE_LINE = 60
+_CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
+
+
+class Choice(StrEnum):
+    """What a person may do with a card."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    DENY_NOTE = "deny_note"
+    EDIT = "edit"
+    SESSION = "session"
+    ALWAYS = "always"
+    EVERYTHING = "everything"
+    WHY = "why"
+
+
+APPROVING = frozenset({Choice.APPROVE, Choice.EDIT, Choice.SESSION, Choice.ALWAYS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardArg:
+    """One argument, whole."""
+
+    name: str
+    text: str
+    """A text as it is, anything else as JSON; line breaks are real ones."""
+    masked: bool = False
+    """Whether a secret in it is masked."""
+    long: bool = False
+    """Whether a channel would rather show it behind a button. What is not shown cannot be approved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One request as a person sees it."""
+
+    request_id: str
+    title: str
+    """One line: what the call is about, as the tool describes it. The arguments are what counts."""
+    tool: str
+    chain: str
+    """Who calls it: `triage > analyzer > shell`."""
+    toolset: str = ""
+    why: str = ""
+    """Why it is asked, as a sentence."""
+    rule: str = ""
+    """Which rules decided."""
+    errors: tuple[str, ...] = ()
+    """What policy could not evaluate."""
+    message: str = ""
+    """The rule's own words to whoever is asked."""
+    needs: str = ""
+    """Who must agree; empty where anyone may."""
+    until: str = ""
+    """What happens without an answer, and when."""
+    args: tuple[CardArg, ...] = ()
+    masked: tuple[str, ...] = ()
+    """What was masked, and why, one sentence each."""
+    warnings: tuple[str, ...] = ()
+    """What a reader might overlook or mistake."""
+    preview: Preview | None = None
+    changed: str = ""
+    """Why it is asked again."""
+    problem: str = ""
+    """Why the last answer was not accepted."""
+    choices: tuple[Choice, ...] = ()
+    digest: str = ""
+    """Digest of the arguments that would run: what an approval of this card holds for."""
+
+
+def card_for(
+    request: ApprovalRequest, *, secrets: Iterable[str] = (), remember: bool = True, keeps_always: bool = True
+) -> Card:
+    """The card for a request. `remember` and `keeps_always`: whether an answer can be kept at all, and for good.
+
+    Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
+    """
+    verdict, call = request.verdict, request.call
+    writer = _Writer(request, secrets)
+    args = tuple(writer.args(request.effective_args))
+    unreadable = call.unreadable if call else ()
+    return Card(
+        request_id=writer.line(request.id or request.tool_call_id),
+        title=writer.title(),
+        tool=writer.line(request.tool_name),
+        chain=writer.line(" > ".join((*request.worker, request.tool_name))),
+        toolset=writer.line((call.toolset if call else None) or ""),
+        why=writer.line(_why(request)),
+        rule=writer.line(", ".join(verdict.rules) if verdict else ""),
+        errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
+        message=writer.block(request.requirement.message),
+        needs=writer.line(_needs(request)),
+        until=writer.line(_until(request)),
+        preview=writer.preview(),
+        changed=writer.line(_changed(request)),
+        problem=writer.block(request.problem),
+        args=args,
+        warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings(request.effective_args)),
+        masked=tuple(writer.safe(str(masked)) for masked in writer.redactor.masked),
+        choices=_choices(request, remember=remember, keeps_always=keeps_always),
+        digest=request.binding.args_digest,
+    )
+
+
+def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
+    """Exactly what would be remembered, spelled out."""
+    how_long = "again, in this session or any later one," if scope is Remember.ALWAYS else "again in this session"
+    return (
+        f"You will not be asked {how_long} for {visible(request.tool_name)} with exactly these arguments. "
+        "Any other arguments, and a changed tool, are asked about as before; a rule that denies still denies."
+    )
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Makes the texts of one card safe, numbering masks through."""
+
+    request: ApprovalRequest
+    secrets: Iterable[str]
+    redactor: Redactor = field(init=False)
+    _shown: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        request = self.request
+        shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
+        self.redactor = Redactor(self.secrets, avoid=(*shown_texts, request.effective_args))
+        self._shown = self.redactor.mapping(request.effective_args)
+
+    def line(self, text: str) -> str:
+        """A text on one line."""
+        return self.safe(self.redactor.text(text)) if text else ""
+
+    def block(self, text: str) -> str:
+        """A text that may have several lines."""
+        return self.safe(self.redactor.text(text), lines=_has_lines(text)) if text else ""
+
+    def safe(self, text: str, *, lines: bool = False) -> str:
+        """A redacted text, made visible; the masks stay masks."""
+        shown = visible(text, lines=lines)
+        return self._spelled_mask.sub(rf"{OPEN}\1{CLOSE}", shown) if self.redactor.masked else shown
+
+    @property
+    def _spelled_mask(self) -> re.Pattern[str]:
+        return re.compile(rf"{visible(OPEN)}({self.redactor.stem} \d+: [^{OPEN}{CLOSE}]*){visible(CLOSE)}")
+
+    def args(self, raw: Mapping[str, Any]) -> Iterator[CardArg]:
+        for name, value in self._shown.items():
+            text = value if isinstance(value, str) and not _reads_as_json(value) else _as_json(value)
+            shown = self.safe(text, lines=not isinstance(value, str) or _has_lines(value))
+            yield CardArg(
+                name=self.safe(name),
+                text=shown,
+                masked=any(masked.placeholder in shown for masked in self.redactor.masked),
+                long=len(shown) > LONG_TEXT or shown.count("\n") >= LONG_LINES,
+            )
+
+    def title(self) -> str:
+        request = self.request
+        tool, metadata = request.tool_name, request.metadata
+        if request.summary and request.summary != summary_of(tool, request.args, metadata):
+            return self.line(request.summary)
+        # Redacted before it is cut to a line: half a secret would not be recognised.
+        said = {name: value for name, value in metadata.items() if name in ("summary", "reason", "path")}
+        safe = {name: self.redactor.text(text) if isinstance(text, str) else text for name, text in said.items()}
+        return self.safe(summary_of(tool, self._shown, safe))
+
+    def preview(self) -> Preview | None:
+        preview = _preview_of(self.request.metadata)
+        if preview is None:
+            return None
+        text = self.redactor.text(preview.text)
+        if preview.kind == "text":
+            return replace(preview, text=self.safe(text, lines=True))
+        # Line by line: the marks in the first column are ours, a blank after one is no trailing blank.
+        lines = ((line[:1], line[1:]) if mark else ("", line) for mark, line in marked_lines(text))
+        return replace(preview, text="\n".join(first + self.safe(rest, lines=True) for first, rest in lines))
+
+    def warnings(self, raw: Mapping[str, Any]) -> Iterator[str]:
+        found = [f"the tool's name holds {what}" for what in suspicious(self.request.tool_name, code=True)]
+        for name, text in _strings(self._shown, ""):
+            words = {word.lower() for word in re.split(r"\W|_", name)}
+            found += [f"{name} holds {what}" for what in suspicious(text, code=bool(words & _CODE))]
+        yield from (self.safe(warning) for warning in found[:_MOST_WARNINGS])
+        if len(found) > _MOST_WARNINGS:
+            yield f"and {len(found) - _MOST_WARNINGS} more of this kind"

@@ -1,0 +1,368 @@
+"""Attempts to run what was not approved, or to run it twice, by way of resuming."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.tools import DeferredToolResults, ToolApproved
+
+from signoff import ApprovalDecision, ApprovalMemory, Policy, Signoff, SuspendedRun, resume
+from signoff.core.request import State
+from signoff.store.memory import MemoryRequests
+from signoff.testing import ScriptedModel, ScriptedUI
+from tests.gate.agents import Till, agent_with, calls, pays, returns
+
+APPROVE = ApprovalDecision(approved=True)
+DENY = ApprovalDecision(approved=False, note="never")
+ASK = [{"ask": "pay"}]
+
+
+class Scene:
+    """A paused run with one open question, on a store that other gates may share."""
+
+    def __init__(self, rules: Any = ASK, turns: Any = None) -> None:
+        self.till, self.store = Till(), MemoryRequests()
+        self.turns = turns or pays(5)
+        self.signoff, self.agent = self.gate(rules)
+
+    def gate(self, rules: Any, **options: Any) -> tuple[Signoff, Agent[Any, Any]]:
+        signoff = Signoff(rules, wait="suspend", store=self.store, memory=ApprovalMemory(None), **options)
+        return signoff, agent_with(signoff, self.turns, self.till, suspends=True)
+
+    async def pause(self) -> Any:
+        paused = await self.agent.run("go")
+        assert isinstance(paused.output, DeferredToolRequests)
+        return paused
+
+    async def answer(self, decision: ApprovalDecision) -> None:
+        for request in await self.signoff.pending():
+            await self.signoff.answer(request.id, decision, by="ana")
+
+
+def approved(paused: Any) -> DeferredToolResults:
+    """What a careless or hostile caller sends: yes to everything."""
+    return paused.output.build_results(approve_all=True)
+
+
+async def test_a_persons_no_stands_when_the_policy_changes_before_the_resume() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(DENY)
+    _, lenient = scene.gate([{"allow": "pay"}])
+    for results in (None, approved(paused)):
+        if results is None:
+            done = await resume(lenient, paused)
+        else:
+            done = await lenient.run(message_history=paused.all_messages(), deferred_tool_results=results)
+        assert scene.till.paid == []
+        assert "never" in returns(done.all_messages())[-1][1]
+
+
+async def test_a_persons_no_stands_when_the_history_is_replayed_without_results() -> None:
+    """Without results PydanticAI calls the pending tools afresh; a lenient policy would let them run."""
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(DENY)
+    _, lenient = scene.gate([{"allow": "pay"}])
+    await lenient.run(message_history=paused.all_messages())
+    assert scene.till.paid == []
+
+
+async def test_an_open_question_is_not_settled_by_a_more_lenient_policy() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    _, lenient = scene.gate([{"allow": "pay"}])
+    again = await lenient.run(message_history=paused.all_messages(), deferred_tool_results=approved(paused))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+
+
+async def test_two_concurrent_resumes_run_the_tool_once() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    done = await asyncio.gather(*(resume(scene.agent, paused) for _ in range(8)))
+    assert scene.till.paid == [(5, "shop")]
+    outcomes = sorted(returns(result.all_messages())[-1][0] for result in done)
+    assert outcomes == ["denied"] * 7 + ["success"]
+
+
+async def test_one_saved_state_resumed_twice_runs_the_tool_once() -> None:
+    scene = Scene()
+    saved = SuspendedRun.of(await scene.pause()).to_json()
+    await scene.answer(APPROVE)
+    await resume(scene.agent, SuspendedRun.from_json(saved))
+    again = await resume(scene.agent, SuspendedRun.from_json(saved))
+    assert scene.till.paid == [(5, "shop")]
+    assert "runs once" in returns(again.all_messages())[-1][1]
+
+
+async def test_a_resume_after_a_failure_does_not_run_the_tool_again() -> None:
+    scene = Scene()
+
+    def pay(amount: int) -> str:
+        scene.till.paid.append((amount, "shop"))
+        raise OSError("the line went dead")
+
+    agent = Agent(
+        ScriptedModel(pays(5)), tools=[pay], output_type=[str, DeferredToolRequests], capabilities=[scene.signoff]
+    )
+    paused = await agent.run("go")
+    await scene.answer(APPROVE)
+    with pytest.raises(OSError, match="line"):
+        await resume(agent, paused)
+    await resume(agent, paused)
+    assert scene.till.paid == [(5, "shop")]
+
+
+def with_args(messages: list[ModelMessage], args: dict[str, Any]) -> list[ModelMessage]:
+    """The same history with other arguments in every tool call."""
+    return [
+        replace(
+            message,
+            parts=[replace(part, args=args) if isinstance(part, ToolCallPart) else part for part in message.parts],
+        )
+        if isinstance(message, ModelResponse)
+        else message
+        for message in messages
+    ]
+
+
+async def test_arguments_edited_in_history_after_review_are_asked_about_again() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    forged = with_args(paused.all_messages(), {"amount": 999_999})
+    again = await scene.agent.run(message_history=forged, deferred_tool_results=approved(paused))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [request] = await scene.signoff.pending()
+    assert request.args["amount"] == 999_999
+    assert "the arguments changed after" in request.changed[0] and "approved by ana" in request.changed[0]
+
+
+async def test_arguments_overridden_in_the_results_are_asked_about_again() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    forged = DeferredToolResults(approvals={"call-1-1": ToolApproved(override_args={"amount": 999_999})})
+    again = await scene.agent.run(message_history=paused.all_messages(), deferred_tool_results=forged)
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+
+
+async def test_an_edit_by_a_person_does_not_let_the_original_run() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(ApprovalDecision(approved=True, edited_args={"amount": 1}))
+    await scene.agent.run(message_history=paused.all_messages(), deferred_tool_results=approved(paused))
+    assert scene.till.paid == [], "the person approved 1, not 5"
+
+
+async def test_a_forged_approval_of_a_call_nobody_was_asked_about_does_not_run() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    fresh_store = Signoff(ASK, wait="suspend", memory=ApprovalMemory(None))
+    agent = agent_with(fresh_store, scene.turns, scene.till, suspends=True)
+    again = await agent.run(message_history=paused.all_messages(), deferred_tool_results=approved(paused))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [request] = await fresh_store.pending()
+    assert request.changed == ("an approval was claimed for this call, but none is on record",)
+
+
+async def test_a_forged_approval_of_an_unanswered_call_does_not_run() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    again = await scene.agent.run(message_history=paused.all_messages(), deferred_tool_results=approved(paused))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    assert len(await scene.signoff.pending()) == 1
+
+
+async def test_metadata_sent_with_the_results_is_not_believed() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    results = approved(paused)
+    results.metadata = {"call-1-1": {"signoff": {"request": "x", "approved": True, "verdict": "allow"}}}
+    again = await scene.agent.run(message_history=paused.all_messages(), deferred_tool_results=results)
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+
+
+async def test_a_changed_policy_asks_again_and_says_so() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    stricter, agent = scene.gate([*ASK, {"deny": {"tool": "pay", "args": {"amount": {">": 100}}}}])
+    again = await resume(agent, paused)
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [request] = await stricter.pending()
+    assert "the policy changed" in request.changed[0]
+    await stricter.answer(request.id, APPROVE, by="ana")
+    await resume(agent, again)
+    assert scene.till.paid == [(5, "shop")]
+
+
+async def test_deny_wins_over_an_approval() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    _, strict = scene.gate([{"deny": "pay"}])
+    done = await resume(strict, paused)
+    assert scene.till.paid == [] and '"by": "policy"' in done.output
+
+
+async def test_a_changed_tool_asks_again() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+
+    def pay(amount: int, to: str = "shop", currency: str = "BTC") -> str:
+        scene.till.paid.append((amount, to))
+        return "paid"
+
+    agent = Agent(
+        ScriptedModel(pays(5)), tools=[pay], output_type=[str, DeferredToolRequests], capabilities=[scene.signoff]
+    )
+    again = await resume(agent, paused)
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [request] = await scene.signoff.pending()
+    assert "the tool's definition" in request.changed[0]
+
+
+async def test_a_renamed_tool_does_not_take_the_approval_along() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    renamed = [
+        replace(
+            message,
+            parts=[
+                replace(part, tool_name="wire") if isinstance(part, ToolCallPart) else part for part in message.parts
+            ],
+        )
+        if isinstance(message, ModelResponse)
+        else message
+        for message in paused.all_messages()
+    ]
+
+    def wire(amount: int, to: str = "shop") -> str:
+        scene.till.paid.append((amount, to))
+        return "wired"
+
+    agent = Agent(
+        ScriptedModel(pays(5)), tools=[wire], output_type=[str, DeferredToolRequests], capabilities=[scene.signoff]
+    )
+    again = await agent.run(message_history=renamed, deferred_tool_results=approved(paused))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+
+
+async def test_a_reused_call_id_is_another_call() -> None:
+    """Some providers number calls anew in every turn."""
+    turns = [
+        {"calls": [{"tool": "pay", "args": {"amount": 5}, "id": "call_0"}]},
+        {"calls": [{"tool": "pay", "args": {"amount": 5}, "id": "call_0"}]},
+        {"say": "done"},
+    ]
+    scene = Scene(turns=turns)
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    second = await resume(scene.agent, paused)
+    assert scene.till.paid == [(5, "shop")]
+    assert isinstance(second.output, DeferredToolRequests), "the same arguments and the same id, and yet asked about"
+    await scene.answer(DENY)
+    await resume(scene.agent, second)
+    assert scene.till.paid == [(5, "shop")]
+
+
+async def test_an_approval_in_one_conversation_is_none_in_another() -> None:
+    scene = Scene()
+    first = await scene.pause()
+    await scene.answer(APPROVE)
+    second = await scene.pause()
+    again = await scene.agent.run(message_history=second.all_messages(), deferred_tool_results=approved(second))
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    await resume(scene.agent, first)
+    assert scene.till.paid == [(5, "shop")]
+
+
+async def test_always_on_one_argument_set_does_not_cover_another() -> None:
+    till, memory = Till(), ApprovalMemory(None)
+    ui = ScriptedUI(["session", "deny", "deny", "deny"])
+    turns = [
+        calls(("pay", {"amount": 1, "to": "ana"})),
+        calls(("pay", {"amount": 1_000_000, "to": "ana"})),
+        calls(("pay", {"amount": 1, "to": "eve"})),
+        calls(("pay", {"amount": 1})),
+        calls(("pay", {"to": "ana", "amount": 1})),
+        {"say": "done"},
+    ]
+    await agent_with(Signoff([], approver=ui, memory=memory), turns, till).run("go")
+    assert till.paid == [(1, "ana"), (1, "ana")] and len(ui.asked) == 4
+
+
+async def test_what_was_remembered_never_beats_a_deny() -> None:
+    till, memory = Till(), ApprovalMemory(None)
+    await agent_with(Signoff([], approver=ScriptedUI(["session"]), memory=memory), pays(5), till).run("go")
+    await agent_with(Signoff([{"deny": "pay"}], memory=memory), pays(5), till).run("go")
+    await agent_with(Signoff([{"deny": "pay"}], memory=memory, mode="auto_approve"), pays(5), till).run("go")
+    assert till.paid == [(5, "shop")]
+
+
+async def test_what_was_remembered_does_not_stand_in_for_particular_people() -> None:
+    till, memory = Till(), ApprovalMemory(None)
+    await agent_with(Signoff([], approver=ScriptedUI(["session"]), memory=memory), pays(5), till).run("go")
+    two = Signoff([{"ask": "pay", "quorum": 2}], memory=memory, wait="suspend")
+    paused = await agent_with(two, pays(5), till, suspends=True).run("go")
+    assert isinstance(paused.output, DeferredToolRequests) and till.paid == [(5, "shop")]
+
+
+async def test_a_misspelt_tool_in_the_policy_leaves_nothing_ungated() -> None:
+    till = Till()
+    policy = Policy.from_rules([{"deny": "payy"}])
+    signoff = Signoff(policy, approver=ScriptedUI(["deny"]), memory=ApprovalMemory(None))
+    with pytest.warns(UserWarning, match="payy"):
+        await agent_with(signoff, pays(5), till).run("go")
+    assert till.paid == []
+
+
+async def test_an_approval_withdrawn_before_the_resume_asks_again() -> None:
+    scene = Scene()
+    paused = await scene.pause()
+    await scene.answer(APPROVE)
+    [request] = await scene.signoff.requests_of(paused.conversation_id)
+    await scene.signoff.cancel(request.id, "ana changed her mind")
+    again = await resume(scene.agent, paused)
+    assert scene.till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [asked] = await scene.signoff.pending()
+    assert "ana changed her mind" in asked.changed[0]
+
+
+async def test_a_run_level_gate_does_not_replace_the_agents_own() -> None:
+    """A capability with an id would be replaced by one of the same id passed to `run`."""
+    till = Till()
+    agent = agent_with(Signoff([{"deny": "pay"}], memory=ApprovalMemory(None)), pays(5), till)
+    await agent.run("go", capabilities=[Signoff([{"allow": "*"}], memory=ApprovalMemory(None))])
+    assert till.paid == []
+
+
+async def test_a_tool_that_changes_its_arguments_does_not_change_the_record() -> None:
+    scene = Scene()
+    kept: list[dict[str, Any]] = []
+
+    def pay(order: dict[str, Any]) -> str:
+        order["amount"] = 0
+        kept.append(order)
+        return "paid"
+
+    agent = Agent(
+        ScriptedModel([calls(("pay", {"order": {"amount": 5}})), {"say": "done"}]),
+        tools=[pay],
+        output_type=[str, DeferredToolRequests],
+        capabilities=[scene.signoff],
+    )
+    paused = await agent.run("go")
+    await scene.answer(APPROVE)
+    await resume(agent, paused)
+    [request] = await scene.signoff.requests_of(paused.conversation_id)
+    assert request.state is State.SUCCEEDED and request.args == {"order": {"amount": 5}} and kept[0]["amount"] == 0
