@@ -838,6 +838,7 @@ def test_a_suspended_run_of_another_version_is_refused() -> None:
         SuspendedRun.from_json('{"version": 2, "conversation": {}}')
 
 
+@pytest.mark.usefixtures("sync_loop")
 def test_the_sync_door_works_too(till: Till) -> None:
     result = agent_with(gate(ui=ScriptedUI(["approve"])), pays(5), till).run_sync("go")
     assert result.output == "paid 5 to shop"

@@ -104,7 +104,7 @@ def card_for(
     """
     verdict, call = request.verdict, request.call
     writer = _Writer(request, secrets)
-    args = tuple(writer.args(request.effective_args))
+    args = tuple(writer.args())
     unreadable = call.unreadable if call else ()
     return Card(
         request_id=writer.line(request.id or request.tool_call_id),
@@ -122,7 +122,7 @@ def card_for(
         changed=writer.line(_changed(request)),
         problem=writer.block(request.problem),
         args=args,
-        warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings(request.effective_args)),
+        warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings()),
         masked=tuple(writer.safe(str(masked)) for masked in writer.redactor.masked),
         choices=_choices(request, remember=remember, keeps_always=keeps_always),
         digest=request.binding.args_digest,
@@ -170,14 +170,14 @@ class _Writer:
     def _spelled_mask(self) -> re.Pattern[str]:
         return re.compile(rf"{visible(OPEN)}({self.redactor.stem} \d+: [^{OPEN}{CLOSE}]*){visible(CLOSE)}")
 
-    def args(self, raw: Mapping[str, Any]) -> Iterator[CardArg]:
+    def args(self) -> Iterator[CardArg]:
         for name, value in self._shown.items():
             text = value if isinstance(value, str) and not _reads_as_json(value) else _as_json(value)
             shown = self.safe(text, lines=not isinstance(value, str) or _has_lines(value))
             yield CardArg(
                 name=self.safe(name),
                 text=shown,
-                masked=any(masked.placeholder in shown for masked in self.redactor.masked),
+                masked=f"{OPEN}{self.redactor.stem} " in shown,
                 long=len(shown) > LONG_TEXT or shown.count("\n") >= LONG_LINES,
             )
 
@@ -202,11 +202,122 @@ class _Writer:
         lines = ((line[:1], line[1:]) if mark else ("", line) for mark, line in marked_lines(text))
         return replace(preview, text="\n".join(first + self.safe(rest, lines=True) for first, rest in lines))
 
-    def warnings(self, raw: Mapping[str, Any]) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         found = [f"the tool's name holds {what}" for what in suspicious(self.request.tool_name, code=True)]
         for name, text in _strings(self._shown, ""):
             words = {word.lower() for word in re.split(r"\W|_", name)}
-            found += [f"{name} holds {what}" for what in suspicious(text, code=bool(words & _CODE))]
-        yield from (self.safe(warning) for warning in found[:_MOST_WARNINGS])
+            found += [f"{self.safe(name)} holds {what}" for what in suspicious(text, code=bool(words & _CODE))]
+        yield from found[:_MOST_WARNINGS]
         if len(found) > _MOST_WARNINGS:
             yield f"and {len(found) - _MOST_WARNINGS} more of this kind"
+
+
+def _why(request: ApprovalRequest) -> str:
+    said = request.metadata.get("reason")
+    if request.verdict is not None and request.verdict.reason:
+        return request.verdict.reason
+    return said if isinstance(said, str) and said.strip() else "the tool asks for approval"
+
+
+def _needs(request: ApprovalRequest) -> str:
+    requirement = request.requirement
+    if not requirement.is_strict:
+        return ""
+    text = f"{requirement.quorum} people" if requirement.quorum > 1 else "somebody"
+    if requirement.role is not None:
+        text += f" with the role {requirement.role}"
+    if requirement.not_by:
+        text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
+    if agreed := sorted(approvals(request.votes, request.binding.args_digest)):
+        text += f"; {len(agreed)} so far ({', '.join(agreed)})"
+    return text
+
+
+def _until(request: ApprovalRequest) -> str:
+    if request.deadline is None:
+        return ""
+    requirement = request.requirement
+    match requirement.on_timeout:
+        case OnTimeout.ALLOW:
+            outcome = "it runs"
+        case OnTimeout.PARK:
+            outcome = "it goes on waiting"
+        case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
+            outcome = f"{requirement.escalate_to} is asked instead"
+        case _:
+            outcome = "it is denied"
+    return f"{outcome} if nobody answers by {request.deadline:%Y-%m-%d %H:%M:%S %Z}".rstrip()
+
+
+def _changed(request: ApprovalRequest) -> str:
+    if not request.changed:
+        return ""
+    *others, last = request.changed
+    what = f"{', '.join(others)} and {last}" if others else last
+    return f"it was answered before, but {what} changed since"
+
+
+def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:
+    offered = set(Choice)
+    if request.call is not None and request.call.unreadable:
+        offered -= APPROVING
+    if request.requirement.is_strict or not remember:
+        offered -= {Choice.SESSION, Choice.ALWAYS}
+    if not keeps_always:
+        offered -= {Choice.ALWAYS}
+    return tuple(choice for choice in Choice if choice in offered)
+
+
+def _cannot_show(argument: str) -> str:
+    return f"{argument} cannot be shown, so this call cannot be approved here"
+
+
+def _preview_of(metadata: Mapping[str, Any]) -> Preview | None:
+    diff, before, after = metadata.get("diff"), metadata.get("before"), metadata.get("after")
+    if isinstance(diff, str) and diff.strip():
+        return read_diff(diff.removesuffix("\n"))
+    if isinstance(after, str) or isinstance(before, str):
+        path = metadata.get("path")
+        texts = (text if isinstance(text, str) else "" for text in (before, after))
+        return unified_diff(*texts, path if isinstance(path, str) else "")
+    said = metadata.get("preview")
+    if said is None or said == "":
+        return None
+    return Preview(kind="text", text=said if isinstance(said, str) else _as_json(said))
+
+
+def _as_json(value: object) -> str:
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    if len(line) <= _ONE_LINE or not isinstance(value, (dict, list)):
+        return line
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _reads_as_json(text: str) -> bool:
+    """Whether a text would be taken for another kind of value (`5`, `true`, `[1]`, nothing): it is shown quoted."""
+    if not text or text.isspace():
+        return True
+    if text[0] not in '{["-0123456789tfn':
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _has_lines(text: str) -> bool:
+    return "\n" in text.rstrip("\n")
+
+
+def _strings(value: object, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, object]", value).items():
+            yield from _strings(item, f"{path}.{name}" if path else name)
+            if suspicious(name):
+                yield f"a name in {path or 'the arguments'}", name
+    elif isinstance(value, list):
+        for index, item in enumerate(cast("Sequence[object]", value)):
+            yield from _strings(item, f"{path}[{index}]")

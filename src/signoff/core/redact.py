@@ -69,13 +69,14 @@ class Redactor:
     avoid: object = None
     """Whatever will be masked or shown next to a mask: no placeholder is made that occurs in it already."""
     _declared: tuple[str, ...] = field(init=False)
-    _stem: str = field(init=False)
+    stem: str = field(init=False)
+    """How every placeholder begins, after its bracket."""
 
     def __post_init__(self) -> None:
         self._declared = tuple(sorted({form for secret in self.secrets for form in _forms(secret)}))
-        self._stem = _STEM
-        while any(f"{OPEN}{self._stem} " in text for text in _texts(self.avoid, 0)):
-            self._stem += "'"
+        self.stem = _STEM
+        while any(f"{OPEN}{self.stem} " in text for text in _texts(self.avoid, 0)):
+            self.stem += "'"
 
     def mapping(self, args: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         """A mapping of arguments, masked by name, value and shape."""
@@ -150,7 +151,7 @@ class Redactor:
         return "".join((*pieces, text[end:])) if pieces else text
 
     def _mask(self, path: str, kind: str, why: str, span: tuple[int, int] | None = None) -> str:
-        placeholder = f"{OPEN}{self._stem} {len(self.masked) + 1}: {kind}{CLOSE}"
+        placeholder = f"{OPEN}{self.stem} {len(self.masked) + 1}: {kind}{CLOSE}"
         self.masked.append(Masked(path=path, why=why, placeholder=placeholder, span=span))
         return placeholder
 

@@ -88,28 +88,24 @@ class Facts:
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
         self.root = root
-        self._start = f"{root}/" if root else "/"
-        self._named: tuple[PathText, ...] | None = None
-        self._any: tuple[PathText, ...] | None = None
+        self._start = "/" if root is None or root == "/" else f"{root}/"
+        self._named: list[PathText] | None = None
+        self._any: list[PathText] | None = None
 
     @property
-    def named_paths(self) -> tuple[PathText, ...]:
+    def named_paths(self) -> list[PathText]:
         """What stands under path keys, each in every form that must be right before a call may run."""
         if self._named is None:
-            self._named = tuple(
-                self._strict(argument, text) for argument, text, _ in path_texts(self.call.args, named_only=True)
-            )
+            texts = path_texts(self.call.args, named_only=True)
+            self._named = [self._strict(argument, text) for argument, text, _ in texts]
         return self._named
 
     @property
-    def any_paths(self) -> tuple[PathText, ...]:
+    def any_paths(self) -> list[PathText]:
         """Every text, under any key, in every form that somebody might take for a path."""
         if self._any is None:
-            self._any = tuple(
-                self._wide(argument, text, named)
-                for argument, text, named in path_texts(self.call.args, named_only=False)
-                if text is not None
-            )
+            texts = path_texts(self.call.args, named_only=False)
+            self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
         return self._any
 
     def _strict(self, argument: str, text: str | None) -> PathText:
@@ -138,23 +134,22 @@ class Facts:
         if (resolved := self.call.resolved.get(text)) is not None:
             forms += (normal(resolved),)
         if not named:
-            return PathText(argument, forms)
-        return PathText(argument, forms, _expansion(text), self._floats(text))
+            return PathText(argument, forms, "", False)
+        return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
 
     def _floats(self, text: str) -> bool:
         return self.root is None and not text.startswith("/")
 
     def lexical(self, text: str) -> str:
         """The text as an absolute, normalised path, without a look at the file system."""
-        if not text.startswith("/"):
-            text = f"{self._start}{text}"
-        return normal(text)
+        path = text if text.startswith("/") else self._start + text
+        if "/." in path or "//" in path or path.endswith("/"):
+            return normal(path)
+        return path
 
 
 def normal(path: str) -> str:
     """An absolute path without `.`, `..`, doubled or trailing slashes."""
-    if "/." not in path and "//" not in path and not path.endswith("/"):
-        return path
     plain = normpath(path)
     return plain[1:] if plain.startswith("//") else plain
 

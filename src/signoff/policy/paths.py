@@ -78,7 +78,7 @@ class PathCondition:
     def _some(self, facts: Facts) -> Finding:
         unknown = None
         for path in facts.any_paths:
-            doubt = self._doubt(path, facts)
+            doubt = path.doubt if facts.root else self._doubt(path, facts)
             for form in path.forms:
                 truth = self._holds(form, facts.root)
                 if truth is Truth.YES:
@@ -90,6 +90,8 @@ class PathCondition:
         return unknown or self.no
 
     def _holds(self, form: str, root: str | None) -> Truth:
+        if not (self.folders or self.relative):
+            return any_glob(self.absolute, form)
         if self.folders and not any(_is_inside(form, folder, root) for folder in self.folders):
             return Truth.UNKNOWN if self.needs_root and root is None else Truth.NO
         if not self.patterns:

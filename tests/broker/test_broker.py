@@ -1,0 +1,137 @@
+"""The broker: the only writer, over any store; whoever waits is woken."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+
+from signoff.broker import Broker, new_id
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.errors import AlreadySettled, AlreadySpent, UnknownRequest
+from signoff.store.memory import MemoryRequests
+from signoff.testing import FakeClock
+
+YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
+
+
+def people(count: int) -> list[Answerer]:
+    return [Answerer(name=f"p{number}") for number in range(count)]
+
+
+def question(timeout: timedelta | None = None) -> ApprovalRequest:
+    return ApprovalRequest(
+        tool_call_id="c1",
+        tool_name="pay",
+        args={"amount": 5},
+        call=Call(tool="pay", args={"amount": 5}, conversation_id="conv"),
+        verdict=Verdict(effect=Effect.ASK, requirement=Requirement(timeout=timeout)),
+    )
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def broker(clock: FakeClock) -> Broker:
+    return Broker(MemoryRequests(), clock)
+
+
+async def test_an_opened_request_has_an_id_a_time_and_a_deadline(broker: Broker, clock: FakeClock) -> None:
+    [request] = await broker.open([question(timedelta(minutes=5))])
+    assert request.id and request.opened_at == clock.now()
+    assert request.deadline == clock.now() + timedelta(minutes=5)
+    assert list(await broker.pending()) == [request] == list(await broker.of_conversation("conv"))
+
+
+async def test_of_answers_in_the_same_instant_one_wins_and_the_others_hear_who(broker: Broker) -> None:
+    [request] = await broker.open([question()])
+    answers = [broker.answer(request.id, YES if n % 2 else NO, by=who) for n, who in enumerate(people(10))]
+    results = await asyncio.gather(*answers, return_exceptions=True)
+    winners = [one for one in results if isinstance(one, ApprovalRequest)]
+    losers = [one for one in results if isinstance(one, AlreadySettled)]
+    assert len(winners) == 1 and len(losers) == 9
+    assert winners[0].decision is not None and winners[0].decision.by is not None
+    assert all(winners[0].decision.by.name in str(loser) for loser in losers)
+
+
+def test_of_answers_from_many_threads_one_wins(broker: Broker) -> None:
+    [request] = asyncio.run(broker.open([question()]))
+    asyncio.run(broker.answer(request.id, YES, by=people(1)[0]))
+    claims: list[object] = []
+    start = threading.Barrier(16)
+
+    def claim() -> None:
+        start.wait()
+        try:
+            claims.append(asyncio.run(broker.claim(request.id)))
+        except AlreadySpent as spent:
+            claims.append(spent)
+
+    threads = [threading.Thread(target=claim) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(one, ApprovalRequest) for one in claims) == 1 and len(claims) == 16
+
+
+async def test_a_waiter_is_woken_by_the_answer(broker: Broker) -> None:
+    [request] = await broker.open([question()])
+    waiting = [asyncio.ensure_future(broker.wait(request.id)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await broker.answer(request.id, YES, by=people(1)[0])
+    assert {one.state for one in await asyncio.gather(*waiting)} == {State.APPROVED}
+    assert (await broker.wait(request.id)).state is State.APPROVED, "no waiting where it is settled"
+
+
+async def test_a_waiter_in_another_event_loop_is_woken_too(broker: Broker) -> None:
+    [request] = await broker.open([question()])
+    waiting = asyncio.ensure_future(broker.wait(request.id))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(lambda: asyncio.run(broker.answer(request.id, NO, by=people(1)[0])))
+    assert (await waiting).state is State.DENIED
+
+
+async def test_a_waiter_expires_the_request_when_its_time_comes(broker: Broker, clock: FakeClock) -> None:
+    [request] = await broker.open([question(timedelta(minutes=5))])
+    waiting = asyncio.ensure_future(broker.wait(request.id))
+    await asyncio.sleep(0)
+    clock.advance(299)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    clock.advance(1)
+    assert (await waiting).state is State.EXPIRED
+
+
+async def test_time_is_fed_to_everything_that_is_due(broker: Broker, clock: FakeClock) -> None:
+    await broker.open([question(timedelta(minutes=5)), question(), question(timedelta(minutes=9))])
+    assert await broker.expire_due() == []
+    clock.advance(timedelta(minutes=6))
+    assert [one.state for one in await broker.expire_due()] == [State.EXPIRED]
+    assert len(await broker.pending()) == 2
+
+
+async def test_an_unknown_id_says_so(broker: Broker) -> None:
+    with pytest.raises(UnknownRequest, match="nope"):
+        await broker.answer("nope", YES, by=people(1)[0])
+
+
+async def test_the_same_id_is_not_stored_twice(broker: Broker) -> None:
+    [request] = await broker.open([question()])
+    with pytest.raises(ValueError, match=request.id):
+        await broker.open([question(), request])
+    assert len(await broker.pending()) == 1, "all or none"
+
+
+def test_ids_are_short_and_hard_to_misread() -> None:
+    ids = {new_id() for _ in range(1000)}
+    assert len(ids) == 1000 and not set("".join(ids)) & set("0o1li")

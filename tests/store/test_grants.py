@@ -1,0 +1,125 @@
+"""What is remembered, in memory and in a file that survives processes, crashes and each other."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from signoff import ApprovalMemory
+from signoff.core.call import Call
+from signoff.core.decision import Remember
+from signoff.core.grant import Grant
+from signoff.errors import GrantsError, WrongUse
+
+
+def call(amount: object = 5, schema: str = "") -> Call:
+    return Call(tool="pay", args={"amount": amount}, schema_hash=schema)
+
+
+def grant(scope: str = "always", amount: object = 5, schema: str = "") -> Grant:
+    return Grant(
+        tool="pay",
+        memory_key=call(amount).memory_key,
+        approved=True,
+        scope=Remember(scope),
+        schema_hash=schema,
+        by="ana",
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+        note="fine",
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / ".signoff" / "grants.json"
+
+
+def test_always_survives_and_session_does_not(file: Path) -> None:
+    memory = ApprovalMemory(file)
+    memory.remember(grant("always", 1))
+    memory.remember(grant("session", 2))
+    assert memory.lookup(call(1)) == grant("always", 1) and memory.lookup(call(2)) is not None
+    again = ApprovalMemory(file)
+    assert again.lookup(call(1)) == grant("always", 1) and again.lookup(call(2)) is None
+
+
+def test_another_process_is_seen_without_a_restart(file: Path) -> None:
+    one, other = ApprovalMemory(file), ApprovalMemory(file)
+    assert one.lookup(call()) is None
+    other.remember(grant())
+    assert one.lookup(call()) is not None
+
+
+def test_a_grant_sleeps_when_the_tool_changed(file: Path) -> None:
+    memory = ApprovalMemory(file)
+    memory.remember(grant(schema="old"))
+    assert memory.lookup(call(schema="old")) is not None
+    assert memory.lookup(call(schema="new")) is None
+
+
+def test_nothing_is_written_before_something_is_remembered(file: Path) -> None:
+    assert ApprovalMemory(file).lookup(call()) is None
+    assert not file.parent.exists()
+
+
+def test_without_a_file_always_is_refused_and_not_offered() -> None:
+    memory = ApprovalMemory(None)
+    assert not memory.keeps_always
+    with pytest.raises(WrongUse, match="file="):
+        memory.remember(grant())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "version None"),
+        ('{"version": 9, "grants": []}', "version 9"),
+        ('{"version": 1, "grants": [{}]}', "malformed"),
+        ('{"version": 1, "grants": 3}', "malformed"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(file: Path, text: str, problem: str) -> None:
+    file.parent.mkdir()
+    file.write_text(text)
+    for act in (lambda: ApprovalMemory(file).lookup(call()), lambda: ApprovalMemory(file).remember(grant())):
+        with pytest.raises(GrantsError, match=problem) as raised:
+            act()
+        assert str(file) in str(raised.value) and "move the file away" in str(raised.value)
+    assert file.read_text() == text, "what cannot be read is not overwritten"
+
+
+def test_approved_must_be_a_plain_yes_or_no(file: Path) -> None:
+    memory = ApprovalMemory(file)
+    memory.remember(grant())
+    content = json.loads(file.read_text())
+    content["grants"][0]["approved"] = "no"
+    file.write_text(json.dumps(content))
+    with pytest.raises(GrantsError):
+        ApprovalMemory(file).lookup(call())
+
+
+def _remember_many(file: Path, start: int) -> None:
+    memory = ApprovalMemory(file)
+    for amount in range(start, start + 20):
+        memory.remember(grant("always", amount))
+
+
+def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_remember_many, args=(file, start)) for start in (0, 100, 200)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert len(ApprovalMemory(file).grants()) == 60
+    assert sorted(one.name for one in file.parent.iterdir()) == ["grants.json", "grants.lock"]
+
+
+def test_what_has_no_canonical_form_is_never_remembered(file: Path) -> None:
+    assert ApprovalMemory(file).lookup(Call(tool="pay", args={"x": "\ud800"})) is None
