@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from signoff.config import load_policy
+from signoff.config import Settings, load_policy, load_settings
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 POLICY_FILE = "signoff.yaml"
 
 
-def policy_for(file: str | os.PathLike[str] | None) -> str | os.PathLike[str] | Policy:
-    """The given policy file, else `signoff.yaml` here, else a policy without rules: everything is asked about."""
-    if file is not None:
-        return file
-    return POLICY_FILE if Path(POLICY_FILE).exists() else Policy(rules=())
+def settings_for(file: str | os.PathLike[str] | None) -> Settings:
+    """The given file, else `signoff.yaml` here, else no rules: everything is asked about."""
+    if file is None and not Path(POLICY_FILE).exists():
+        return Settings(policy=Policy(rules=()), people={})
+    return load_settings(file if file is not None else POLICY_FILE)
 
 
 async def run_agent(
@@ -53,12 +52,20 @@ async def run_agent(
             f"{path} brings its own Signoff capability, which has its policy and mode.\n"
             "  Leave --policy and --mode out, or take the capability off the agent."
         )
-    terminal = TerminalApprover(headless=unattended)
+    if own is None:
+        settings = settings_for(policy)
+        people = {name: person.roles for name, person in settings.people.items()}
+        gate = Signoff(settings.policy, people=people, mode=mode, observe=observe)
+        model = model or (settings.model if agent.model is None else None)
+    else:
+        gate = own
+    if model is None and agent.model is None:
+        raise WrongUse(f"{path} has no model: name one with --model, or `model:` in {POLICY_FILE}")
     return await run_once(
         agent,
         prompt,
-        gate=own or Signoff(policy_for(policy), mode=mode, observe=observe),
-        approver=terminal,
+        gate=gate,
+        approver=TerminalApprover(headless=unattended),
         model=model_named(model) if model is not None else None,
         may_pause=unattended == "park",
     )
@@ -78,6 +85,5 @@ async def run_demo(
     from signoff.workers.runtime import run_once
 
     lay_out(root)
-    policy = replace(load_policy(POLICY), root=str(root.resolve()))
-    gate = Signoff(policy, memory=ApprovalMemory(grants), observe=observe)
+    gate = Signoff(load_policy(POLICY, root=root), memory=ApprovalMemory(grants), observe=observe)
     return await run_once(demo_agent(root), "Get the release notes ready.", gate=gate, approver=approver)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from dataclasses import replace
@@ -39,6 +38,8 @@ def demo(answers: str | None, folder: Path | None) -> None:
       signoff demo
       signoff demo --answers approve,deny,edit,always
     """
+    import asyncio
+
     from rich.console import Console
 
     from signoff.cli.progress import print_event

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING, Literal
@@ -59,6 +58,8 @@ def run(
 
     Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
     """
+    import asyncio
+
     from signoff.cli.progress import event_json, print_event
     from signoff.core.mode import ApprovalMode
     from signoff.errors import SignoffError

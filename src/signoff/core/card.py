@@ -112,15 +112,15 @@ def card_for(
         tool=writer.line(request.tool_name),
         chain=writer.line(" > ".join((*request.worker, request.tool_name))),
         toolset=writer.line((call.toolset if call else None) or ""),
-        why=writer.line(_why(request)),
+        why=writer.line(_why(request), "the reason"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
-        message=writer.block(request.requirement.message),
+        message=writer.block(request.requirement.message, "the message"),
         needs=writer.line(_needs(request)),
         until=writer.line(_until(request)),
         preview=writer.preview(),
         changed=writer.line(_changed(request)),
-        problem=writer.block(request.problem),
+        problem=writer.block(request.problem, "the problem"),
         args=args,
         warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings()),
         masked=tuple(writer.safe(str(masked)) for masked in writer.redactor.masked),
@@ -153,13 +153,13 @@ class _Writer:
         self.redactor = Redactor(self.secrets, avoid=(*shown_texts, request.effective_args))
         self._shown = self.redactor.mapping(request.effective_args)
 
-    def line(self, text: str) -> str:
+    def line(self, text: str, where: str = "") -> str:
         """A text on one line."""
-        return self.safe(self.redactor.text(text)) if text else ""
+        return self.safe(self.redactor.text(text, where)) if text else ""
 
-    def block(self, text: str) -> str:
+    def block(self, text: str, where: str = "") -> str:
         """A text that may have several lines."""
-        return self.safe(self.redactor.text(text), lines=_has_lines(text)) if text else ""
+        return self.safe(self.redactor.text(text, where), lines=_has_lines(text)) if text else ""
 
     def safe(self, text: str, *, lines: bool = False) -> str:
         """A redacted text, made visible; the masks stay masks."""
@@ -185,17 +185,20 @@ class _Writer:
         request = self.request
         tool, metadata = request.tool_name, request.metadata
         if request.summary and request.summary != summary_of(tool, request.args, metadata):
-            return self.line(request.summary)
+            return self.line(request.summary, "the summary")
         # Redacted before it is cut to a line: half a secret would not be recognised.
         said = {name: value for name, value in metadata.items() if name in ("summary", "reason", "path")}
-        safe = {name: self.redactor.text(text) if isinstance(text, str) else text for name, text in said.items()}
+        safe = {
+            name: self.redactor.text(text, "the summary") if isinstance(text, str) else text
+            for name, text in said.items()
+        }
         return self.safe(summary_of(tool, self._shown, safe))
 
     def preview(self) -> Preview | None:
         preview = _preview_of(self.request.metadata)
         if preview is None:
             return None
-        text = self.redactor.text(preview.text)
+        text = self.redactor.text(preview.text, "the preview")
         if preview.kind == "text":
             return replace(preview, text=self.safe(text, lines=True))
         # Line by line: the marks in the first column are ours, a blank after one is no trailing blank.
@@ -277,9 +280,8 @@ def _preview_of(metadata: Mapping[str, Any]) -> Preview | None:
     if isinstance(diff, str) and diff.strip():
         return read_diff(diff.removesuffix("\n"))
     if isinstance(after, str) or isinstance(before, str):
-        path = metadata.get("path")
-        texts = (text if isinstance(text, str) else "" for text in (before, after))
-        return unified_diff(*texts, path if isinstance(path, str) else "")
+        old, new, path = (text if isinstance(text, str) else "" for text in (before, after, metadata.get("path")))
+        return unified_diff(old, new, path)
     said = metadata.get("preview")
     if said is None or said == "":
         return None

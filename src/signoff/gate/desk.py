@@ -81,8 +81,8 @@ class Desk:
             return None
         except (EditRefused, NotEntitled) as problem:
             draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
-            if isinstance(problem, NotEntitled) and not draft and request.problem == str(problem):
-                raise  # the same answerer would be asked for ever
+            if isinstance(problem, NotEntitled) and request.problem == str(problem):
+                return None  # told once and tried again: whoever this is cannot answer, so the request stays open
             return replace(request, problem=str(problem), metadata={**request.metadata, **draft})
         return None
 

@@ -1,0 +1,29 @@
+"""The work every framework is given: one turn with a number of calls of one tool, then an end. Standard library only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PROMPT = "Please write the files."
+DONE = "done"
+TOOL = "write_file"
+FOLDER = "notes"
+
+_BODY = "x" * 64
+
+
+def arguments(number: int) -> dict[str, Any]:
+    """The arguments of one call, about 100 bytes of JSON, different for each."""
+    return {"path": f"{FOLDER}/file_{number}.txt", "body": _BODY}
+
+
+class Tally:
+    """Counts what the tool did, so that no variant is fast because it did less."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+
+    def expect(self, calls: int) -> None:
+        """Check the calls since the last look, and start anew."""
+        ran, self.ran = self.ran, 0
+        assert ran == calls, f"the tool ran {ran} times, not {calls}"

@@ -1,0 +1,49 @@
+"""How a person is reached: one card, drawn by every channel in its own way.
+
+The ready-made approvers are made here; each loads what it needs only when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from signoff.channels.headless import HeadlessApprover
+    from signoff.channels.terminal import TerminalApprover
+    from signoff.core.people import Answerer
+
+__all__ = ["headless_approver", "terminal_approver"]
+
+
+def terminal_approver(
+    console: Console | None = None,
+    *,
+    answerer: Answerer | None = None,
+    headless: Literal["deny", "park"] = "deny",
+    secrets: Iterable[str] = (),
+    editor: str | None = None,
+    remember: bool = True,
+    keeps_always: bool = True,
+) -> TerminalApprover:
+    """Asks whoever sits at the terminal. `headless`: what to do where there is none."""
+    from signoff.channels.terminal import TerminalApprover
+
+    return TerminalApprover(
+        console,
+        answerer=answerer,
+        headless=headless,
+        secrets=secrets,
+        editor=editor,
+        remember=remember,
+        keeps_always=keeps_always,
+    )
+
+
+def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
+    """Asks nobody: denies every call, or leaves it waiting for somebody elsewhere. It never approves."""
+    from signoff.channels.headless import HeadlessApprover
+
+    return HeadlessApprover(otherwise)

@@ -1,0 +1,172 @@
+"""The conversation about one card, until it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from signoff.channels.editing import edit_arguments
+from signoff.channels.keys import BACK, KEYS, choice_for, is_yes
+from signoff.channels.render import Drawing, draw_card, draw_facts
+from signoff.channels.screen import Screen
+from signoff.core.card import APPROVING, Card, Choice, remember_text
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+
+_PROMPT = "your answer"
+
+
+@dataclass(slots=True)
+class Dialog:
+    """Shows a card, takes letters, and returns a decision. It is never the decision of an empty line."""
+
+    request: ApprovalRequest
+    card: Card
+    screen: Screen
+    by: Answerer
+    editor: str | None = None
+    secrets: Iterable[str] = ()
+    in_list: bool = False
+    """Whether there is a list to go back to."""
+    moot: Callable[[], str] = lambda: ""
+    """Why the question is no longer open, or an empty text."""
+    was_shown: bool = field(default=False, init=False)
+    was_shown_whole: bool = field(default=False, init=False)
+    """Whether every part of it has been on the screen: without that it cannot be approved."""
+
+    def run(self) -> ApprovalDecision | None:
+        """The decision; None to go back to the list. Raises `Stopped`."""
+        self._draw()
+        self._offer()
+        while True:
+            typed = self.screen.ask(_PROMPT, self.moot)
+            if self.in_list and BACK.means(typed):
+                return None
+            choice = choice_for(typed, self._offered)
+            decision = self._follow(choice, typed)
+            if decision is not None:
+                return decision
+
+    @property
+    def _offered(self) -> tuple[Choice, ...]:
+        """What can be chosen, in the order of the keys. Showing everything is offered where something is not shown."""
+        shown = self.was_shown_whole
+        return tuple(
+            choice for choice in KEYS if choice in self.card.choices and not (choice is Choice.EVERYTHING and shown)
+        )
+
+    def _follow(self, choice: Choice | None, typed: str) -> ApprovalDecision | None:
+        if choice in APPROVING and choice is not Choice.EDIT and not self.was_shown_whole:
+            self.screen.say("Not everything is on the screen yet: press m to see it whole, then approve.", "yellow")
+            return None
+        match choice:
+            case Choice.APPROVE:
+                return self._approved()
+            case Choice.DENY:
+                return self._denied("")
+            case Choice.DENY_NOTE:
+                return self._deny_with_reason()
+            case Choice.EDIT:
+                return self._edit()
+            case Choice.SESSION:
+                return self._approve_and_remember(Remember.SESSION)
+            case Choice.ALWAYS:
+                return self._approve_and_remember(Remember.ALWAYS)
+            case Choice.EVERYTHING:
+                self._show_everything()
+            case Choice.WHY:
+                self._explain()
+            case None:
+                self._hint(typed)
+        return None
+
+    def _draw(self) -> None:
+        drawing: Drawing = draw_card(self.card, self.screen.look)
+        self.screen.show(drawing.lines)
+        self.was_shown = True
+        self.was_shown_whole = self.was_shown_whole or not drawing.shortened
+        if drawing.shortened and not self.was_shown_whole and APPROVING & set(self.card.choices):
+            self.screen.say(
+                "Some of it is left out above. Press m to see everything; only then can you approve.", "yellow"
+            )
+
+    def _offer(self) -> None:
+        self.screen.offer([*(KEYS[choice] for choice in self._offered), *([BACK] if self.in_list else [])])
+
+    def _hint(self, typed: str) -> None:
+        what = (
+            f"“{visible(typed.strip()[:40])}” is not one of the answers."
+            if typed.strip()
+            else "Enter alone is no answer."
+        )
+        self.screen.say(f"{what} Nothing is decided. Type a letter, then Enter:", "yellow")
+        self._offer()
+
+    def _show_everything(self) -> None:
+        drawing = draw_card(self.card, self.screen.look, whole=True)
+        if self.screen.page(drawing.lines, self.moot):
+            self.was_shown_whole = True
+        else:
+            self.screen.say("You stopped before the end, so it cannot be approved yet.", "yellow")
+        self._offer()
+
+    def _deny_with_reason(self) -> ApprovalDecision | None:
+        reason = self.screen.ask("reason, for the model and the record", self.moot).strip()
+        if reason:
+            return self._denied(reason)
+        self.screen.say("No reason, so nothing is decided.", "yellow")
+        self._offer()
+        return None
+
+    def _approve_and_remember(self, scope: Remember) -> ApprovalDecision | None:
+        self.screen.say(remember_text(self.request, scope))
+        if is_yes(self.screen.ask("approve and remember this? y yes, Enter no", self.moot)):
+            return replace(self._approved(), remember=scope)
+        self.screen.say("Nothing is decided.", "yellow")
+        self._offer()
+        return None
+
+    def _edit(self) -> ApprovalDecision | None:
+        draft = self.request.metadata.get("draft")
+        start = cast("Mapping[str, Any]", draft) if isinstance(draft, Mapping) else self.request.args
+        edited = edit_arguments(
+            self.screen,
+            self.card,
+            asked=self.request.args,
+            start=start,
+            command=self.editor,
+            secrets=self.secrets,
+            moot=self.moot,
+        )
+        if edited is not None:
+            return replace(self._approved(), edited_args=edited)
+        self.screen.say("Nothing is decided.", "yellow")
+        self._offer()
+        return None
+
+    def _explain(self) -> None:
+        card, call = self.card, self.request.call
+        facts = [
+            ("asked because", card.why),
+            ("rules", card.rule or "none: what no rule allows is asked about"),
+            *(("could not judge", error) for error in card.errors),
+            ("who may answer", card.needs or "anyone"),
+            ("without answer", card.until or "it waits"),
+            ("message", card.message),
+            ("called by", card.chain),
+            ("toolset", card.toolset),
+            ("kind of call", ", ".join(sorted(visible(label) for label in call.labels)) if call else ""),
+            ("arguments", f"sha256 {card.digest}"),
+            ("policy", visible(self.request.policy_revision)),
+        ]
+        self.screen.show(draw_facts([fact for fact in facts if fact[1]], self.screen.look, "why this is asked").lines)
+        self._offer()
+
+    def _approved(self) -> ApprovalDecision:
+        return ApprovalDecision(approved=True, by=self.by)
+
+    def _denied(self, note: str) -> ApprovalDecision:
+        return ApprovalDecision(approved=False, note=note, by=self.by)

@@ -1,0 +1,38 @@
+"""Nobody at a keyboard: every call is denied, or waits for somebody elsewhere. Never approved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from signoff.core.decision import ApprovalDecision
+from signoff.core.mode import ApprovalMode
+from signoff.core.request import ApprovalRequest
+from signoff.errors import NobodyHere, WrongUse
+
+NO_TERMINAL = "no terminal to ask at"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlessApprover:
+    """An `ApprovalUI` for places without people."""
+
+    otherwise: Literal["deny", "park"] = "deny"
+    """`deny` answers no; `park` raises `NobodyHere`, and the request stays open."""
+
+    def __post_init__(self) -> None:
+        if self.otherwise not in ("deny", "park"):
+            raise WrongUse(
+                f"without a terminal a call is denied or parked, so say 'deny' or 'park', not {self.otherwise!r}"
+            )
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        """A denial, or `NobodyHere`."""
+        if self.otherwise == "park":
+            raise NobodyHere(NO_TERMINAL)
+        return ApprovalDecision(approved=False, note=NO_TERMINAL)
+
+    def choose_all(self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode) -> list[ApprovalDecision]:
+        """As `choose`, for each."""
+        return [self.choose(request, mode=mode) for request in requests]

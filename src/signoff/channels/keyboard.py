@@ -1,0 +1,138 @@
+"""Lines typed at a terminal, read so that Ctrl-C is an answer and not a signal.
+
+The gate asks in a thread, and a signal goes to the main thread, where it would end the run. So while a line is
+read the terminal sends no signal for Ctrl-C but ends the line with it, and we see it where we wait.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+_CTRL_C = b"\x03"
+_LFLAG, _CC = 3, 6
+
+
+class Stopped(Exception):
+    """No line was typed; the text says why."""
+
+
+class Interrupted(Stopped):
+    """Ctrl-C."""
+
+
+class EndOfInput(Stopped):
+    """Ctrl-D, or the terminal is gone."""
+
+
+class Withdrawn(Stopped):
+    """The question is moot: somebody else answered it, or it was taken back."""
+
+
+class Keyboard:
+    """The keyboard of the terminal that a stream comes from."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._wake: int | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether somebody may type: a terminal, and this program in front of it."""
+        fd = self._fd()
+        try:
+            return fd is not None and os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def forget(self) -> None:
+        """Drop what was typed before the question was there."""
+        fd = self._fd()
+        if fd is not None:
+            with suppress(termios.error):
+                termios.tcflush(fd, termios.TCIFLUSH)
+
+    def line(self, moot: Callable[[], str] = lambda: "") -> str:
+        """The next line, without its end. Raises `Stopped`.
+
+        `moot` is asked whenever `wake` was called; if it gives a reason, the line is not waited for any longer.
+        """
+        fd = self._fd()
+        if fd is None:
+            raise EndOfInput("there is no terminal")
+        woken, self_wake = os.pipe()
+        with self._lock:
+            self._wake = self_wake
+        try:
+            with self.without_signals(ends_line=True):
+                return self._read(fd, woken, moot)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted at the terminal") from None
+        except (OSError, termios.error) as error:
+            raise EndOfInput("the terminal was closed") from error
+        finally:
+            with self._lock:
+                self._wake = None
+            os.close(self_wake)
+            os.close(woken)
+
+    def wake(self) -> None:
+        """Make a waiting `line`, in another thread, look whether its question is still open."""
+        with self._lock:
+            if self._wake is not None:
+                os.write(self._wake, b"!")
+
+    @contextmanager
+    def without_signals(self, *, ends_line: bool = False) -> Generator[None]:
+        """Ctrl-C sends no signal inside; with `ends_line` it ends the line that is read."""
+        fd = self._fd()
+        try:
+            before = termios.tcgetattr(fd) if fd is not None else None
+        except termios.error:
+            before = None
+        if fd is None or before is None:
+            yield
+            return
+        keys = list(before[_CC])
+        keys[termios.VINTR] = bytes([os.fpathconf(fd, "PC_VDISABLE") & 0xFF])
+        if ends_line:
+            keys[termios.VEOL] = _CTRL_C
+        now: list[Any] = [*before[:_CC], keys]
+        now[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG
+        termios.tcsetattr(fd, termios.TCSADRAIN, now)
+        try:
+            yield
+        finally:
+            with suppress(termios.error):
+                termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+    def _read(self, fd: int, woken: int, moot: Callable[[], str]) -> str:
+        typed = b""
+        while True:
+            if reason := moot():
+                raise Withdrawn(reason)
+            ready, _, _ = select.select([fd, woken], [], [])
+            if woken in ready:
+                os.read(woken, 64)
+                continue
+            chunk = os.read(fd, 4096)
+            typed += chunk
+            if _CTRL_C in chunk:
+                raise Interrupted("interrupted at the terminal")
+            if not chunk:
+                raise EndOfInput("the terminal was closed")
+            if typed.endswith(b"\n"):
+                return typed.decode("utf-8", "replace").rstrip("\r\n")
+
+    def _fd(self) -> int | None:
+        try:
+            return (self._stream if self._stream is not None else sys.stdin).fileno()
+        except (AttributeError, OSError, ValueError):
+            return None

@@ -1,0 +1,52 @@
+"""The letters a person answers with at a terminal, and what they say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from signoff.core.card import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One answer: its letter, what else is understood, and what it does, in words."""
+
+    letter: str
+    label: str
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.letter} {self.label}"
+
+    def means(self, typed: str) -> bool:
+        """Whether this is the key that was typed."""
+        return typed.strip().casefold() in (self.letter, *self.words)
+
+
+KEYS = {
+    Choice.APPROVE: Key("a", "approve once", ("y", "yes", "approve")),
+    Choice.DENY: Key("d", "deny", ("n", "no", "deny")),
+    Choice.DENY_NOTE: Key("r", "deny with a reason", ("reason",)),
+    Choice.EDIT: Key("e", "edit", ("edit",)),
+    Choice.EVERYTHING: Key("m", "show everything", ("more", "everything")),
+    Choice.SESSION: Key("s", "approve for this session", ("session",)),
+    Choice.ALWAYS: Key("w", "approve always", ("always",)),
+    Choice.WHY: Key("?", "why", ("why", "h", "help")),
+}
+"""In the order they are offered. No key is Enter."""
+
+BACK = Key("b", "back to the list", ("back",))
+ONE_BY_ONE = Key("o", "one after the other", ("one",))
+ALL = Key("all", "approve all")
+NONE = Key("none", "deny all")
+
+
+def choice_for(typed: str, offered: Collection[Choice]) -> Choice | None:
+    """What was chosen, if it is on offer."""
+    return next((choice for choice, key in KEYS.items() if choice in offered and key.means(typed)), None)
+
+
+def is_yes(typed: str) -> bool:
+    """Whether a question was answered with yes. Enter is no."""
+    return typed.strip().casefold() in ("y", "yes")

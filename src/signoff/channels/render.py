@@ -1,0 +1,287 @@
+"""A card as lines for a terminal: framed, coloured by meaning, never wider than the screen.
+
+Everything a call brings along stays inside the frame, to the right of a bar it cannot reach; so a text in an
+argument cannot pass for ours. Lines are folded, not cut, and a folded line is marked where it goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, get_character_cell_size
+from rich.text import Text
+
+from signoff.core.card import Card, CardArg
+from signoff.core.preview import Preview, marked_lines
+from signoff.core.visible import CLOSE, OPEN
+
+_WIDEST_NAME = 18
+_NARROWEST = 24
+_TAIL = 2
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "": "bold", " ": ""}
+_NOTE_STYLES = {"approved": "green", "denied": "red"}
+_MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a terminal can show."""
+
+    width: int = 80
+    height: int = 24
+    boxes: bool = True
+    """Whether frames may be drawn with box characters; on a dumb terminal with ASCII."""
+    colour: bool = True
+    charset: str = "utf-8"
+
+    @property
+    def corners(self) -> tuple[str, str, str, str, str]:
+        """Top, side, middle, bottom, and the bar between."""
+        return ("╭─", "│ ", "├─", "╰─", "─") if self.boxes else ("+-", "| ", "+-", "+-", "-")
+
+    @property
+    def onward(self) -> str:
+        """What marks a line that goes on from the one above. As wide as the gap it stands in."""
+        return "↳ " if self.boxes else "> "
+
+    def spelled(self, text: str) -> str:
+        """A text in characters this terminal has. Where it lacks some, backslashes are doubled to stay unambiguous."""
+        if self.charset.lower().replace("-", "").startswith("utf"):
+            return text
+        return text.replace("\\", "\\\\").encode(self.charset, "backslashreplace").decode(self.charset)
+
+    def text(self, text: str, style: str = "") -> Text:
+        """One line, styled, with the markers of hidden and masked things standing out."""
+        line = Text(self.spelled(text).expandtabs(4), style=style if self.colour else "", end="")
+        if self.colour:
+            for marker in _MARKER.finditer(line.plain):
+                line.stylize("magenta" if marker["mask"] else "bold black on yellow", *marker.span())
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A card as lines, and whether any of it was left out."""
+
+    lines: tuple[Text, ...]
+    shortened: bool = False
+
+
+def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
+    """The card, with long parts shortened to fit the screen unless it is wanted whole."""
+    frame = _Frame(look)
+    frame.rule(0, "that answer was not accepted" if card.problem else "may this run?")
+    frame.text(card.title, "bold")
+    frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
+    facts = [("problem", card.problem, "bold red"), ("again", card.changed, "yellow"), ("why", _why(card), "")]
+    facts += [("message", card.message, "bold"), ("needs", card.needs, ""), ("until", card.until, "")]
+    facts += [("error", error, "yellow") for error in card.errors]
+    frame.fields([(name, text, style) for name, text, style in facts if text], limit=0)
+    count = len(card.args)
+    frame.rule(2, f"{count} arguments" if count > 1 else "argument" if count else "no arguments")
+    limit = 0 if whole else _limit(card, look)
+    args = card.args if whole or count <= _most_args(look) else card.args[: _most_args(look) - 1]
+    frame.fields([(arg.name, arg.text, "") for arg in args], limit=limit)
+    if len(args) < count:
+        frame.left_out(f"{count - len(args):,} more arguments")
+    if card.preview is not None:
+        _draw_preview(frame, card.preview, limit)
+    if card.masked or card.warnings:
+        frame.rule(2, "look twice" if card.warnings else "masked")
+        frame.fields([("warning", text, "yellow") for text in card.warnings], limit=0)
+        frame.fields([("masked", text, "") for text in card.masked], limit=limit)
+    frame.rule(
+        3, " · ".join(part for part in (f"request {card.request_id}", f"sha256 {card.digest[:12]}") if part), "dim"
+    )
+    return Drawing(tuple(frame.lines), frame.shortened)
+
+
+def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawing:
+    """Several cards, one line each, numbered; `notes` say how each stands."""
+    frame = _Frame(look)
+    frame.rule(0, f"{len(cards)} calls wait for an answer")
+    number = len(str(len(cards)))
+    for index, (card, note) in enumerate(zip(cards, notes, strict=True), 1):
+        room = look.width - number - cell_len(note) - 6
+        title = card.title if card.title.startswith(card.tool) else f"{card.tool}: {card.title}"
+        line = look.text(f"{index:>{number}}  ", "bold cyan")
+        shown = _clipped(look.text(title), room)
+        shown.append(" " * (room - shown.cell_len + 2))
+        line.append_text(shown)
+        line.append_text(look.text(note, _NOTE_STYLES.get(note, "dim")))
+        line.rstrip()
+        frame.add(line)
+    frame.rule(3, "")
+    return Drawing(tuple(frame.lines))
+
+
+def draw_diff(preview: Preview, look: Look, title: str) -> Drawing:
+    """A difference in a frame of its own, whole."""
+    frame = _Frame(look)
+    frame.rule(0, title)
+    frame.diff(preview.text, limit=0)
+    frame.rule(3, "")
+    return Drawing(tuple(frame.lines))
+
+
+def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Drawing:
+    """Named texts in a frame, whole."""
+    frame = _Frame(look)
+    frame.rule(0, title)
+    frame.fields([(name, text, "") for name, text in facts], limit=0)
+    frame.rule(3, "")
+    return Drawing(tuple(frame.lines))
+
+
+def _why(card: Card) -> str:
+    return f"{card.why} (rule {card.rule})" if card.rule and card.why else card.why or card.rule
+
+
+def _most_args(look: Look) -> int:
+    return max(12, look.height - 8)
+
+
+def _limit(card: Card, look: Look) -> int:
+    """How many rows a long text may take, so that the whole card about fits the screen."""
+    rows = max(10, look.height - 12)
+    blocks: Iterable[CardArg | Preview] = (*card.args, *([card.preview] if card.preview else ()))
+    long = sum(block.text.count("\n") >= 4 or len(block.text) > 4 * look.width for block in blocks)
+    return max(_TAIL + 3, rows // max(1, long))
+
+
+def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
+    if preview.kind == "diff":
+        frame.rule(
+            2, f"what would change: +{preview.added} -{preview.removed}" if preview.text else "nothing would change"
+        )
+        frame.diff(preview.text, limit)
+    else:
+        frame.rule(2, "what it would do")
+        frame.fields([("", preview.text, "")], limit)
+
+
+@dataclass(slots=True)
+class _Frame:
+    look: Look
+    lines: list[Text] = field(default_factory=list[Text])
+    shortened: bool = False
+
+    def rule(self, part: int, title: str, style: str = "") -> None:
+        """A horizontal line with words in it: 0 on top, 2 in the middle, 3 at the bottom."""
+        corner, bar = self.look.corners[part], self.look.corners[4]
+        line = self.look.text(corner, "dim")
+        if title:
+            line.append_text(_clipped(self.look.text(f" {title} ", style or "bold"), self.look.width - 4))
+        line.append_text(self.look.text(bar * max(0, self.look.width - line.cell_len), "dim"))
+        self.lines.append(line)
+
+    def add(self, line: Text) -> None:
+        """A line inside the frame."""
+        row = self.look.text(self.look.corners[1], "dim")
+        row.append_text(line)
+        self.lines.append(row)
+
+    def text(self, text: str, style: str = "") -> None:
+        """A text of one line across the frame."""
+        if text:
+            self._flush_left(_rows(self.look.text(text, style), self.look.width - 4, self.look.onward))
+
+    def fields(self, fields: Sequence[tuple[str, str, str]], limit: int) -> None:
+        """Named texts, their names in a column."""
+        column = min(_WIDEST_NAME, max((cell_len(name) for name, _, _ in fields), default=0))
+        column = 0 if self.look.width - column < _NARROWEST else column
+        for name, text, style in fields:
+            if cell_len(self.look.spelled(name)) > column:
+                self.text(name, "bold")
+                self._block("", text, style, column=0, limit=limit)
+            else:
+                self._block(name, text, style, column=column, limit=limit)
+
+    def diff(self, text: str, limit: int) -> None:
+        """A unified diff, coloured by line."""
+        rows: list[tuple[str, Text]] = []
+        for mark, line in marked_lines(text) if text else ():
+            rows += _rows(self.look.text(line, _DIFF_STYLES[mark]), self.look.width - 4, self.look.onward)
+        self._flush_left(rows, limit)
+
+    def left_out(self, what: str) -> None:
+        """Say that something is not on the screen."""
+        self.shortened = True
+        self.add(self.look.text(f"… {what}: press m to see everything", "bold yellow"))
+
+    def _flush_left(self, rows: Sequence[tuple[str, Text]], limit: int = 0) -> None:
+        for gap, row in _ends(rows, limit):
+            if row is None:
+                self.left_out(f"{len(rows) - limit + 1:,} more lines")
+                continue
+            line = self.look.text(gap, "dim")
+            line.append_text(row)
+            self.add(line)
+
+    def _block(self, name: str, text: str, style: str, *, column: int, limit: int) -> None:
+        width = self.look.width - column - 4
+        parts = (text,)
+        if limit and len(text) > 2 * limit * width:
+            # Only the ends of a huge text will be shown: the middle need not be laid out.
+            parts = text[: limit * width], text[-_TAIL * width :]
+        rows: list[tuple[str, Text]] = []
+        for line in (line for part in parts for line in part.split("\n")):
+            rows += _rows(self.look.text(line, style), width, self.look.onward)
+        shown = list(_ends(rows, limit))
+        head = self.look.text(f"{name}{' ' * (column - cell_len(self.look.spelled(name)))}", "bold")
+        for gap, row in shown:
+            if row is None:
+                self.left_out(f"{len(text) - sum(len(row.plain) for _, row in shown if row):,} more characters")
+                continue
+            head.append_text(self.look.text(gap or "  ", "dim"))
+            head.append_text(row)
+            self.add(head)
+            head = self.look.text(" " * column)
+
+
+def _ends(rows: Sequence[tuple[str, Text]], limit: int) -> Iterator[tuple[str, Text | None]]:
+    """The rows, or the first and the last of them around a gap."""
+    if not limit or len(rows) <= limit:
+        yield from rows
+        return
+    yield from rows[: limit - _TAIL - 1]
+    yield "", None
+    yield from rows[-_TAIL:]
+
+
+def folded(line: Text, width: int) -> list[Text]:
+    """A line in pieces no wider than `width`. Nothing is dropped, blanks included."""
+    offsets = _offsets(line.plain, max(1, width))
+    return list(line.divide(offsets)) if offsets else [line]
+
+
+def _rows(line: Text, width: int, onward: str) -> list[tuple[str, Text]]:
+    """The pieces of a line, every one but the first marked as going on."""
+    return [(onward if index else "", piece) for index, piece in enumerate(folded(line, width))]
+
+
+def _offsets(text: str, width: int) -> list[int]:
+    """Where to fold: after a blank where one is near, else where the screen ends."""
+    if len(text) <= width // 2 or (text.isascii() and len(text) <= width):
+        return []
+    offsets: list[int] = []
+    start = used = blank = 0
+    for index, char in enumerate(text):
+        size = get_character_cell_size(char)
+        if used + size > width:
+            start = blank if blank > start + width // 2 else index
+            offsets.append(start)
+            used = cell_len(text[start:index])
+        used += size
+        if char == " ":
+            blank = index + 1
+    return offsets
+
+
+def _clipped(line: Text, width: int) -> Text:
+    """A line cut to `width`: for lists and headings only, where nothing is decided."""
+    if line.cell_len > width:
+        line.truncate(max(1, width), overflow="ellipsis")
+    return line

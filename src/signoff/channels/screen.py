@@ -1,0 +1,104 @@
+"""The terminal as a place to talk: shows drawings, says sentences, asks for lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import IO
+
+from rich.console import Console
+from rich.text import Text
+
+from signoff.channels.keyboard import Keyboard
+from signoff.channels.keys import Key
+from signoff.channels.render import Look, folded
+
+_NARROWEST = 20
+
+
+def terminal_console() -> Console | None:
+    """A console on whichever of standard error and output is a terminal; output may be piped elsewhere."""
+    for stream in (sys.stderr, sys.stdout):
+        if _is_terminal(stream):
+            return Console(file=stream, markup=False, emoji=False, highlight=False)
+    return None
+
+
+def _is_terminal(stream: IO[str] | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+class Screen:
+    """One conversation at one terminal."""
+
+    def __init__(self, console: Console, keyboard: Keyboard) -> None:
+        self._console = console
+        self.keyboard = keyboard
+
+    @property
+    def look(self) -> Look:
+        """What the terminal can show now; its size may change at any time."""
+        console = self._console
+        boxes = not console.is_dumb_terminal and console.encoding.lower().startswith("utf")
+        return Look(
+            width=max(_NARROWEST, console.width),
+            height=console.height,
+            boxes=boxes,
+            colour=console.color_system is not None and not console.no_color,
+            charset=console.encoding,
+        )
+
+    def show(self, lines: Iterable[Text]) -> None:
+        """Print lines that are laid out already, in one piece."""
+        whole = Text("\n", end="").join(lines)
+        self._console.print(whole, soft_wrap=True, markup=False, emoji=False, highlight=False)
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print a sentence of ours; what came with the call must have been made safe."""
+        look = self.look
+        self.show(line for part in text.split("\n") for line in folded(look.text(part, style), look.width))
+
+    def offer(self, keys: Sequence[Key]) -> None:
+        """Print keys and what they do, as many to a line as fit."""
+        look, separator = self.look, " · " if self.look.boxes else " | "
+        lines = [Text(end="")]
+        for key in keys:
+            item = look.text(key.letter, "bold cyan")
+            item.append_text(look.text(f" {key.label}"))
+            if lines[-1].plain and lines[-1].cell_len + len(separator) + item.cell_len > look.width:
+                lines.append(Text(end=""))
+            elif lines[-1].plain:
+                lines[-1].append_text(look.text(separator, "dim"))
+            lines[-1].append_text(item)
+        self.show(lines)
+
+    def ask(self, prompt: str, moot: Callable[[], str] = lambda: "") -> str:
+        """A line typed in answer. What was typed before the prompt was there does not count. Raises `Stopped`."""
+        self.keyboard.forget()
+        look = self.look
+        self._console.print(look.text(f"{prompt} > ", "bold"), end="", soft_wrap=True, markup=False, highlight=False)
+        self._console.file.flush()
+        try:
+            return self.keyboard.line(moot)
+        except BaseException:
+            self.show([Text(end="")])
+            raise
+
+    def page(self, lines: Sequence[Text], moot: Callable[[], str] = lambda: "") -> bool:
+        """Show lines a screenful at a time; says whether all of them were shown."""
+        rows = max(4, self.look.height - 1)
+        at = 0
+        while at < len(lines):
+            self.show(lines[at : at + rows])
+            at += rows
+            if at >= len(lines):
+                break
+            typed = self.ask(f"{at:,} of {len(lines):,} lines: Enter next, a all the rest, q stop", moot)
+            if typed.strip().casefold() in ("q", "quit", "stop"):
+                return False
+            if typed.strip().casefold() in ("a", "all"):
+                rows = len(lines)
+        return True

@@ -1,0 +1,127 @@
+"""Several cards at once: a numbered list, decided one by one or together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from signoff.channels.dialog import Dialog
+from signoff.channels.keyboard import EndOfInput, Interrupted, Stopped, Withdrawn
+from signoff.channels.keys import ALL, NONE, ONE_BY_ONE, Key
+from signoff.channels.render import draw_list
+from signoff.channels.screen import Screen
+from signoff.core.card import Choice
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
+from signoff.core.visible import visible
+
+Stop = Callable[[Stopped], ApprovalDecision]
+"""What it means that no answer was typed."""
+
+
+class Several:
+    """Goes through cards in any order until each has its decision."""
+
+    def __init__(
+        self,
+        dialogs: Sequence[Dialog],
+        screen: Screen,
+        by: Answerer,
+        *,
+        stopped: Stop,
+        say: Callable[[Dialog, ApprovalDecision], None],
+    ) -> None:
+        self._dialogs = dialogs
+        self._screen = screen
+        self._by = by
+        self._stopped = stopped
+        self._say = say
+        self._decisions: dict[int, ApprovalDecision] = {}
+
+    def run(self) -> list[ApprovalDecision]:
+        """One decision for each card, in their order."""
+        while self._open:
+            self._screen.show(draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines)
+            self._offer()
+            try:
+                self._follow(self._screen.ask("your answer", self._moot).strip())
+            except Withdrawn:
+                self._drop_withdrawn()
+            except (Interrupted, EndOfInput) as stop:
+                self._settle(self._open, self._stopped(stop))
+        return [self._decisions[index] for index in range(len(self._dialogs))]
+
+    @property
+    def _open(self) -> list[int]:
+        return [index for index in range(len(self._dialogs)) if index not in self._decisions]
+
+    def _follow(self, typed: str) -> None:
+        if ALL.means(typed):
+            self._approve_all()
+        elif NONE.means(typed):
+            self._settle(self._open, ApprovalDecision(approved=False, by=self._by))
+        elif ONE_BY_ONE.means(typed):
+            for index in self._open:
+                if not self._decide(index):
+                    break
+        elif typed.isdecimal() and 1 <= int(typed) <= len(self._dialogs):
+            self._open_one(int(typed) - 1)
+        else:
+            what = f"“{visible(typed[:40])}” is not one of the answers" if typed else "Enter alone is no answer"
+            self._screen.say(f"{what}. Nothing is decided.", "yellow")
+
+    def _open_one(self, index: int) -> None:
+        if index in self._decisions:
+            self._screen.say(f"{index + 1} is decided already.", "yellow")
+        else:
+            self._decide(index)
+
+    def _decide(self, index: int) -> bool:
+        """Open one card; says whether it was decided."""
+        dialog = self._dialogs[index]
+        try:
+            decision = dialog.run()
+        except Stopped as stop:
+            decision = self._stopped(stop)
+        if decision is not None:
+            self._settle([index], decision)
+        return decision is not None
+
+    def _approve_all(self) -> None:
+        unseen = [index + 1 for index in self._open if not self._dialogs[index].was_shown_whole]
+        barred = [index + 1 for index in self._open if Choice.APPROVE not in self._dialogs[index].card.choices]
+        if unseen:
+            self._screen.say(f"Not yet: {_numbers(unseen)} not seen whole. Open each one first.", "yellow")
+        elif barred:
+            self._screen.say(f"Not all: {_numbers(barred)} not to be approved here.", "yellow")
+        else:
+            self._settle(self._open, ApprovalDecision(approved=True, by=self._by))
+
+    def _settle(self, indexes: Sequence[int], decision: ApprovalDecision) -> None:
+        for index in indexes:
+            self._decisions[index] = decision
+            self._say(self._dialogs[index], decision)
+
+    def _moot(self) -> str:
+        return next((reason for index in self._open if (reason := self._dialogs[index].moot())), "")
+
+    def _drop_withdrawn(self) -> None:
+        for index in self._open:
+            if reason := self._dialogs[index].moot():
+                self._settle([index], self._stopped(Withdrawn(reason)))
+
+    def _notes(self) -> list[str]:
+        notes: list[str] = []
+        for index, dialog in enumerate(self._dialogs):
+            decision = self._decisions.get(index)
+            seen = "seen" if dialog.was_shown_whole else "seen in part" if dialog.was_shown else ""
+            notes.append(str(decision.ending) if decision else seen)
+        return notes
+
+    def _offer(self) -> None:
+        numbers = Key(f"1-{len(self._dialogs)}", "open one")
+        self._screen.offer([numbers, ONE_BY_ONE, Key(ALL.letter, "approve all, once each was seen"), NONE])
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"

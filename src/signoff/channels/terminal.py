@@ -1,0 +1,172 @@
+"""Asking whoever sits at the terminal.
+
+```python
+Signoff("signoff.yaml", approver=TerminalApprover())
+```
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from typing import IO, Literal
+
+from rich.console import Console
+
+from signoff.channels.dialog import Dialog
+from signoff.channels.headless import HeadlessApprover
+from signoff.channels.keyboard import Interrupted, Keyboard, Stopped, Withdrawn
+from signoff.channels.screen import Screen, terminal_console
+from signoff.channels.several import Several
+from signoff.core.card import card_for
+from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+from signoff.errors import NobodyHere, SignoffError
+
+__all__ = ["NobodyHere", "TerminalApprover"]
+
+
+class TerminalApprover:
+    """An `ApprovalUI` at the terminal: shows the card, takes a letter and Enter.
+
+    Enter alone decides nothing; Ctrl-C and the end of input deny. Without a terminal, or in the background, it never
+    asks: it denies, or with `headless="park"` raises `NobodyHere`. Its methods wait for a person, so call them from
+    a thread; questions from several threads are put one at a time.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        stdin: IO[str] | None = None,
+        answerer: Answerer | None = None,
+        headless: Literal["deny", "park"] = "deny",
+        secrets: Iterable[str] = (),
+        editor: str | None = None,
+        remember: bool = True,
+        keeps_always: bool = True,
+    ) -> None:
+        """By default it talks on standard error or output, and the answerer is `$SIGNOFF_AS` or the system's user.
+
+        `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
+        `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good.
+        """
+        self._console = console
+        self._keyboard = Keyboard(stdin)
+        self._answerer = answerer
+        self._headless = HeadlessApprover(headless)
+        self._secrets = tuple(secrets)
+        self._editor = editor
+        self._remember = remember
+        self._keeps_always = keeps_always
+        self._lock = threading.Lock()
+        self._asked: dict[str, str] = {}
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
+        """The answer to one request. The mode is settled before a person is asked; it changes nothing here."""
+        return self.choose_all([request], mode=mode)[0]
+
+    def choose_all(
+        self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode = ApprovalMode.INTERACTIVE
+    ) -> list[ApprovalDecision]:
+        """The answers to several requests, in order. More than one are listed first."""
+        keys = [_key(request) for request in requests]
+        self._asked.update(dict.fromkeys(keys, ""))
+        try:
+            with self._lock:
+                console = self._console if self._console is not None else terminal_console()
+                if console is None or not console.is_terminal or not self._keyboard.is_here:
+                    return self._headless.choose_all(requests, mode=mode)
+                return self._ask(requests, Screen(console, self._keyboard))
+        finally:
+            for key in keys:
+                self._asked.pop(key, None)
+
+    def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
+        """Stop asking about a request, from another thread: its answer becomes a decision that ended as cancelled.
+
+        Nothing happens if it is not being asked about.
+        """
+        if request_id in self._asked:
+            self._asked[request_id] = why
+            self._keyboard.wake()
+
+    def _ask(self, requests: Sequence[ApprovalRequest], screen: Screen) -> list[ApprovalDecision]:
+        dialogs = [self._dialog(request, screen, in_list=len(requests) > 1) for request in requests]
+        shown = [dialog for dialog in dialogs if isinstance(dialog, Dialog)]
+        decisions = iter(self._decide(shown, screen))
+        return [next(decisions) if isinstance(dialog, Dialog) else dialog for dialog in dialogs]
+
+    def _decide(self, dialogs: Sequence[Dialog], screen: Screen) -> list[ApprovalDecision]:
+        def say(dialog: Dialog, decision: ApprovalDecision) -> None:
+            screen.say(f"{_said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+
+        try:
+            if len(dialogs) != 1:
+                return Several(dialogs, screen, self._who(), stopped=self._stopped, say=say).run()
+            decision = dialogs[0].run()
+            assert decision is not None
+        except (Stopped, KeyboardInterrupt) as stop:
+            decision = self._stopped(stop if isinstance(stop, Stopped) else Interrupted("interrupted at the terminal"))
+        for dialog in dialogs:
+            say(dialog, decision)
+        return [decision] * len(dialogs)
+
+    def _dialog(self, request: ApprovalRequest, screen: Screen, *, in_list: bool) -> Dialog | ApprovalDecision:
+        """The conversation about a request; a denial where it cannot be shown, since then it cannot be approved."""
+        try:
+            card = card_for(request, secrets=self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        except (SignoffError, ValueError, TypeError, RecursionError) as error:
+            note = f"the call could not be shown: {error}"
+            screen.say(f"denied: {visible(request.tool_name)}: {visible(note)}", "red")
+            return ApprovalDecision(approved=False, note=note)
+        return Dialog(
+            request,
+            card,
+            screen,
+            self._who(),
+            editor=self._editor,
+            secrets=self._secrets,
+            in_list=in_list,
+            moot=lambda: self._asked.get(_key(request), ""),
+        )
+
+    def _stopped(self, stop: Stopped) -> ApprovalDecision:
+        if isinstance(stop, Withdrawn):
+            return ApprovalDecision(approved=False, note=str(stop), ending=Ending.CANCELLED)
+        return ApprovalDecision(approved=False, note=str(stop), by=self._who())
+
+    def _who(self) -> Answerer:
+        return self._answerer or Answerer(name=_user(), via="terminal")
+
+
+def _key(request: ApprovalRequest) -> str:
+    return request.id or request.tool_call_id
+
+
+def _user() -> str:
+    try:
+        return os.environ.get("SIGNOFF_AS", "").strip() or getpass.getuser()
+    except (KeyError, OSError):  # a user the system has no name for
+        return f"user {os.getuid()}"
+
+
+def _said(decision: ApprovalDecision) -> str:
+    if decision.ending is Ending.CANCELLED:
+        return f"withdrawn, {visible(decision.note)}"
+    if not decision.approved:
+        return f"denied ({visible(decision.note)})" if decision.note else "denied"
+    if decision.edited_args is not None:
+        return "approved with your changes"
+    match decision.remember:
+        case Remember.SESSION:
+            return "approved for this session"
+        case Remember.ALWAYS:
+            return "approved always"
+        case Remember.NONE:
+            return "approved once"

@@ -1,0 +1,229 @@
+"""Conditions on arguments and deps: every operator, nested keys, and the three answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from signoff.policy.finding import Truth
+from tests.policy.rules import call, finding
+
+YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "answer"),
+    [
+        # equals: JSON equality
+        ("ana", "ana", YES),
+        ("ana", "Ana", NO),
+        ("ana", ["ana"], NO),
+        (1, 1, YES),
+        (1, 1.0, YES),
+        (1, True, NO),
+        (True, 1, NO),
+        (True, True, YES),
+        ("1", 1, NO),
+        (1, "1", NO),
+        (None, None, YES),
+        (None, "", NO),
+        ([1, 2], [1, 2.0], YES),
+        ([1, 2], [2, 1], NO),
+        ({"equals": {"a": 1, "b": [True]}}, {"b": [True], "a": 1.0}, YES),
+        ({"equals": {"a": 1}}, {"a": 1, "b": 2}, NO),
+        ({"equals": 10**30}, 10**30, YES),
+        (0, math.nan, UNKNOWN),
+        (0, object(), UNKNOWN),
+        ("ana", object(), NO),
+        # in
+        ({"in": ["a", "b"]}, "b", YES),
+        ({"in": ["a", "b"]}, "c", NO),
+        ({"in": [1, "1", None]}, 1.0, YES),
+        ({"in": [1]}, True, NO),
+        ({"in": [[1], {"a": 2}]}, {"a": 2}, YES),
+        ({"in": [1]}, math.inf, UNKNOWN),
+        # matches
+        ({"matches": "src/**"}, "src/a/b", YES),
+        ({"matches": "src/*"}, "src/a/b", NO),
+        ({"matches": ["a*", "b*"]}, "bc", YES),
+        ({"matches": "git *"}, "git status\nrm -rf", UNKNOWN),
+        ({"matches": "*"}, 5, UNKNOWN),
+        ({"matches": "*"}, None, UNKNOWN),
+        ({"matches": "*"}, ["a"], UNKNOWN),
+        # regex: the whole text
+        ({"regex": "git (status|log)"}, "git status", YES),
+        ({"regex": "git (status|log)"}, "git status; rm", NO),
+        ({"regex": "git (status|log)"}, "git status\n", NO),
+        ({"regex": "a|b"}, "bb", NO),
+        ({"regex": ".*"}, 5, UNKNOWN),
+        ({"regex": "a*"}, "a" * 100_001, UNKNOWN),
+        # numbers
+        ({">": 100}, 101, YES),
+        ({">": 100}, 100, NO),
+        ({">=": 100}, 100, YES),
+        ({"<": 100}, 99.9, YES),
+        ({"<=": 100}, 100.5, NO),
+        ({">": 0, "<=": 10}, 10, YES),
+        ({">": 0, "<=": 10}, 11, NO),
+        ({">": 10**20}, 10**20 + 1, YES),
+        ({">": 100}, math.inf, YES),
+        ({">": 100}, "1000", UNKNOWN),
+        ({">": 100}, True, UNKNOWN),
+        ({">": 100}, math.nan, UNKNOWN),
+        ({">": 100}, None, UNKNOWN),
+        ({"<": 100}, [1], UNKNOWN),
+        # exists
+        ({"exists": True}, None, YES),
+        ({"exists": True}, 0, YES),
+        ({"exists": False}, None, NO),
+        ({"exists": True, "in": [1, 2]}, 2, YES),
+        # all operators together: one no is enough, whatever the others are
+        ({">": 100, "regex": "x"}, 50, NO),
+        ({">": 10, "in": [5]}, "x", NO),
+        ({">": 10, "matches": "*"}, "x", UNKNOWN),
+    ],
+)
+@pytest.mark.parametrize("source", ["args", "deps"])
+def test_operators(condition: Any, value: Any, answer: Truth, source: str) -> None:
+    found = finding({source: {"x": condition}}, call(**{source: {"x": value}}))
+    assert found.truth is answer
+    assert bool(found.why) == (answer is not YES)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["a", None, {"equals": None}, {"in": [1]}, {"matches": "*"}, {"regex": ".*"}, {">": 1}, {"<=": 1}, {"exists": True}],
+)
+def test_what_is_absent_matches_nothing(condition: Any) -> None:
+    found = finding({"args": {"x": condition}}, call(y=1))
+    assert found.truth is NO
+    assert found.why == "`x` is not given"
+
+
+def test_absent_can_be_asked_for() -> None:
+    assert finding({"args": {"x": {"exists": False}}}, call(y=1)).truth is YES
+
+
+@pytest.mark.parametrize(
+    ("key", "args", "answer"),
+    [
+        ("user.name", {"user": {"name": "ana"}}, YES),
+        ("user.name", {"user": {"name": "bob"}}, NO),
+        ("user.name", {"user.name": "ana"}, NO),
+        ("user.name", {"user": "ana"}, NO),
+        ("user.name", {"user": None}, NO),
+        ("items.0.name", {"items": [{"name": "ana"}]}, YES),
+        ("items.1.name", {"items": [{"name": "ana"}]}, NO),
+        ("items.00.name", {"items": [{"name": "ana"}]}, NO),
+        ("items.-1.name", {"items": [{"name": "ana"}]}, NO),
+        ("items.٠.name", {"items": [{"name": "ana"}]}, NO),
+        ("items.99999999999999999999.name", {"items": [{"name": "ana"}]}, NO),
+        ("items.0", {"items": {"0": "ana"}}, YES),
+        ("items.0", {"items": "ana"}, NO),
+        ("/user.name", {"user.name": "ana"}, YES),
+        ("/user.name", {"user": {"name": "ana"}}, NO),
+        ("/a~1b/~0c/1", {"a/b": {"~c": ["x", "ana"]}}, YES),
+        ("/*", {"*": "ana"}, YES),
+    ],
+)
+def test_keys(key: str, args: dict[str, Any], answer: Truth) -> None:
+    assert finding({"args": {key: "ana"}}, call(args=args)).truth is answer
+
+
+def test_nested_mappings_are_nested_keys() -> None:
+    match = {"args": {"user": {"name": "ana", "/a.b": {"age": {">": 17}}}}}
+    assert finding(match, call(user={"name": "ana", "a.b": {"age": 18}})).truth is YES
+    assert finding(match, call(user={"name": "ana", "a.b": {"age": 17}})).truth is NO
+    assert finding(match, call(user={"name": "ana"})).truth is NO
+
+
+def test_swapping_two_arguments_does_not_help() -> None:
+    match = {"tool": "copy", "args": {"src": {"matches": "public/**"}, "dst": {"matches": "private/**"}}}
+    assert finding(match, call("copy", dst="private/a", src="public/a")).truth is YES
+    assert finding(match, call("copy", src="private/a", dst="public/a")).truth is NO
+
+
+@pytest.mark.parametrize("text", ["src/../../etc/passwd", "src/..", "src/x/../y", "src/a\\..\\b"])
+def test_wildcards_do_not_step_up_in_an_allow_rule(text: str) -> None:
+    match = {"args": {"name": {"matches": "src/**"}}}
+    assert finding(match, call(name=text), effect="allow").truth is UNKNOWN
+    assert finding(match, call(name=text), effect="deny").truth is YES
+    assert finding({"args": {"name": {"matches": [text.replace("\\", "[\\]"), text]}}}, call(name=text)).truth is YES
+
+
+def test_a_step_up_that_is_spelt_out_is_meant() -> None:
+    assert finding({"args": {"name": {"matches": ["a*", "../x"]}}}, call(name="../x"), effect="allow").truth is YES
+    assert finding({"args": {"name": {"matches": "a*"}}}, call(name="a..b"), effect="allow").truth is YES
+
+
+@dataclass
+class User:
+    role: str
+    budget: float = 10
+    _secret: str = "x"
+
+    @property
+    def broken(self) -> str:
+        raise RuntimeError("the database is away\nfor now")
+
+    @property
+    def half_broken(self) -> str:
+        raise AttributeError("inside")
+
+
+@dataclass
+class Deps:
+    user: User
+    flags: dict[str, Any]
+
+
+DEPS = Deps(User("admin"), {"dry.run": True, "list": [1]})
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        ({"user.role": "admin"}, YES),
+        ({"user.role": "guest"}, NO),
+        ({"user": {"budget": {">=": 10}}}, YES),
+        ({"flags": {"/dry.run": True}}, YES),
+        ({"flags.list.0": 1}, YES),
+        ({"user.nope": "x"}, NO),
+        ({"user.nope": {"exists": False}}, YES),
+        ({"user.role.upper": {"exists": True}}, NO),
+        ({"user": {"matches": "*"}}, UNKNOWN),
+        ({"user": 1}, UNKNOWN),
+        ({"user.broken": "x"}, UNKNOWN),
+        ({"user.half_broken": {"exists": False}}, UNKNOWN),
+    ],
+)
+def test_deps_through_attributes_and_keys(condition: dict[str, Any], answer: Truth) -> None:
+    assert finding({"deps": condition}, call(deps=DEPS)).truth is answer
+
+
+def test_deps_that_are_not_there() -> None:
+    assert finding({"deps": {"user": "x"}}, call()).truth is NO
+    assert finding({"deps": {"user": "x"}}, call(deps=SimpleNamespace(user="x"))).truth is YES
+
+
+def test_an_attribute_that_raises_is_told_in_one_line() -> None:
+    found = finding({"deps": {"user.broken": "x"}}, call(deps=DEPS))
+    assert found.raised
+    assert found.why == 'checking deps `user.broken` is "x" failed with RuntimeError: the database is away for now'
+
+
+def test_an_error_without_a_message_of_its_own() -> None:
+    class Rude(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    class Thing:
+        @property
+        def name(self) -> str:
+            raise Rude
+
+    assert "Rude: a message that raises ValueError" in finding({"deps": {"name": "x"}}, call(deps=Thing())).why
