@@ -21,15 +21,13 @@ def machine() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's name; some virtual machines only tell who makes it."""
+    """The processor's name; on ARM only its maker is told."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or "unknown processor"
-    facts = dict(part.strip() for part in line.split(":", 1)) if False else {}
-    for line in lines:
-        key, _, value = line.partition(":")
-        facts.setdefault(key.strip(), value.strip())
+    pairs = (line.partition(":") for line in lines)
+    facts = {key.strip(): value.strip() for key, _, value in pairs}
     return facts.get("model name") or f"processor of implementer {facts.get('CPU implementer', 'unknown')}"
 
 

@@ -8,7 +8,9 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+Name = TypeVar("Name")
 Sampler = Callable[[], float]
 """Does a piece of work once and says how many seconds it took."""
 
@@ -74,7 +76,7 @@ def async_sampler(runner: asyncio.Runner, work: Callable[[], Awaitable[object]])
     return lambda: runner.run(timed())
 
 
-def take_turns(samplers: Mapping[str, Sampler], *, rounds: int, warm_up: int = 3) -> dict[str, list[float]]:
+def take_turns(samplers: Mapping[Name, Sampler], *, rounds: int, warm_up: int = 3) -> dict[Name, list[float]]:
     """Sample every variant once a round, in an order that changes from round to round.
 
     The garbage collector stays on, as it is part of what a variant costs. What is there before the first sample is
@@ -84,7 +86,7 @@ def take_turns(samplers: Mapping[str, Sampler], *, rounds: int, warm_up: int = 3
         for _ in range(warm_up):
             sampler()
     names = list(samplers)
-    samples: dict[str, list[float]] = {name: [] for name in names}
+    samples: dict[Name, list[float]] = {name: [] for name in names}
     gc.collect()
     gc.freeze()
     try:
@@ -97,7 +99,7 @@ def take_turns(samplers: Mapping[str, Sampler], *, rounds: int, warm_up: int = 3
     return samples
 
 
-def _rotated(names: list[str], number: int) -> list[str]:
+def _rotated(names: list[Name], number: int) -> list[Name]:
     start = number % len(names)
     turned = names[start:] + names[:start]
     return turned[::-1] if number % 2 else turned

@@ -61,7 +61,8 @@ class ApprovalUI(Protocol):
     """How a person is reached: one method. It may be a plain or an async method.
 
     A user interface that can show several requests at once may also have
-    `choose_all(requests, *, mode)`, which returns one decision for each, in order.
+    `choose_all(requests, *, mode)`, which returns one decision for each, in order. One that can be told that a question
+    was settled elsewhere may have `withdraw(request_id, why)`; what it then returns for the request is not used.
     """
 
     def choose(

@@ -33,12 +33,12 @@ def test_examples_that_hold(rule: str) -> None:
     [
         (
             "{ask: {tool: pay, args: {amount: {'>': 9}}}, examples: {match: [{args: {amount: 9}}]}}",
-            "f:2:68: policy[0].examples.match[0]",
+            "f:2:67: policy[0].examples.match[0]",
             "this example should match, but rule-1 does not match it: `amount` is not > 9",
         ),
         (
             "{ask: {tool: pay, args: {amount: {'>': 9}}}, examples: {match: [{args: {amount: '10'}}]}}",
-            "f:2:68: policy[0].examples.match[0]",
+            "f:2:67: policy[0].examples.match[0]",
             "rule-1 cannot be evaluated for it: `amount` is a text",
         ),
         (

@@ -89,9 +89,7 @@ class Dialog:
         self.was_shown = True
         self.was_shown_whole = self.was_shown_whole or not drawing.shortened
         if drawing.shortened and not self.was_shown_whole and APPROVING & set(self.card.choices):
-            self.screen.say(
-                "Some of it is left out above. Press m to see everything; only then can you approve.", "yellow"
-            )
+            self.screen.say("Not all of it is shown: press m to see the rest; only then can you approve.", "yellow")
 
     def _offer(self) -> None:
         self.screen.offer([*(KEYS[choice] for choice in self._offered), *([BACK] if self.in_list else [])])

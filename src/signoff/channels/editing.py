@@ -57,7 +57,7 @@ def _in_editor(screen: Screen, command: str | None, text: str) -> str:
     if not editor:
         raise EditorFailed("no editor is known; set VISUAL or EDITOR")
     with screen.keyboard.without_signals():
-        return edit_text(editor, text)
+        return edit_text(editor, text, stdin=screen.keyboard.fd(), stdout=screen.fd())
 
 
 def _heading(card: Card, shown: Redacted) -> list[str]:

@@ -27,25 +27,28 @@ class BrokenArgs(Exception):
 
 
 def find_editor(given: str | None = None) -> list[str]:
-    """The editor's command: the one given, `$VISUAL`, `$EDITOR`, or one that is installed. Empty where there is none."""
+    """The editor's command: as given, `$VISUAL`, `$EDITOR`, or one that is installed. Empty where there is none."""
     for command in (given, os.environ.get("VISUAL"), os.environ.get("EDITOR")):
         if command and command.strip():
             try:
                 return shlex.split(command)
             except ValueError as error:
                 raise EditorFailed(f"the editor's command {visible(command)} cannot be read: {error}") from error
-    return next(([found] for name in ("nano", "vi") if (found := shutil.which(name))), [])
+    return [found for name in ("nano", "vi") if (found := shutil.which(name))][:1]
 
 
-def edit_text(command: Sequence[str], text: str) -> str:
-    """Let a person edit a text: it is written to a file that only they can read, which is gone afterwards."""
+def edit_text(command: Sequence[str], text: str, *, stdin: int | None = None, stdout: int | None = None) -> str:
+    """Let a person edit a text: it is written to a file that only they can read, which is gone afterwards.
+
+    `stdin` and `stdout` are the terminal's, where the program's own lead elsewhere.
+    """
     handle, name = tempfile.mkstemp(prefix="signoff-", suffix=".jsonc")
     path = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         try:
-            status = subprocess.run([*command, name], check=False).returncode
+            status = subprocess.run([*command, name], stdin=stdin, stdout=stdout, check=False).returncode
         except OSError as error:
             raise EditorFailed(f"{visible(command[0])} cannot be started: {error.strerror}") from error
         if status != 0:

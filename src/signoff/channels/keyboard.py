@@ -46,7 +46,7 @@ class Keyboard:
     @property
     def is_here(self) -> bool:
         """Whether somebody may type: a terminal, and this program in front of it."""
-        fd = self._fd()
+        fd = self.fd()
         try:
             return fd is not None and os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp()
         except OSError:
@@ -54,7 +54,7 @@ class Keyboard:
 
     def forget(self) -> None:
         """Drop what was typed before the question was there."""
-        fd = self._fd()
+        fd = self.fd()
         if fd is not None:
             with suppress(termios.error):
                 termios.tcflush(fd, termios.TCIFLUSH)
@@ -64,7 +64,7 @@ class Keyboard:
 
         `moot` is asked whenever `wake` was called; if it gives a reason, the line is not waited for any longer.
         """
-        fd = self._fd()
+        fd = self.fd()
         if fd is None:
             raise EndOfInput("there is no terminal")
         woken, self_wake = os.pipe()
@@ -92,7 +92,7 @@ class Keyboard:
     @contextmanager
     def without_signals(self, *, ends_line: bool = False) -> Generator[None]:
         """Ctrl-C sends no signal inside; with `ends_line` it ends the line that is read."""
-        fd = self._fd()
+        fd = self.fd()
         try:
             before = termios.tcgetattr(fd) if fd is not None else None
         except termios.error:
@@ -131,7 +131,8 @@ class Keyboard:
             if typed.endswith(b"\n"):
                 return typed.decode("utf-8", "replace").rstrip("\r\n")
 
-    def _fd(self) -> int | None:
+    def fd(self) -> int | None:
+        """The terminal's file descriptor, if the stream has one."""
         try:
             return (self._stream if self._stream is not None else sys.stdin).fileno()
         except (AttributeError, OSError, ValueError):

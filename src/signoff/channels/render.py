@@ -20,8 +20,11 @@ from signoff.core.visible import CLOSE, OPEN
 _WIDEST_NAME = 18
 _NARROWEST = 24
 _TAIL = 2
+_MOST_MASKED = 6
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "": "bold", " ": ""}
 _NOTE_STYLES = {"approved": "green", "denied": "red"}
+# A diff of one file: its name is said once, above.
+_HEADING = re.compile(r"--- a/(?P<path>[^\n]+)\n\+\+\+ b/(?P=path)\n(?!(?s:.*)^--- )", re.MULTILINE)
 _MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
 
 
@@ -72,28 +75,20 @@ class Drawing:
 def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
     """The card, with long parts shortened to fit the screen unless it is wanted whole."""
     frame = _Frame(look)
-    frame.rule(0, "that answer was not accepted" if card.problem else "may this run?")
-    frame.text(card.title, "bold")
-    frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
-    facts = [("problem", card.problem, "bold red"), ("again", card.changed, "yellow"), ("why", _why(card), "")]
-    facts += [("message", card.message, "bold"), ("needs", card.needs, ""), ("until", card.until, "")]
-    facts += [("error", error, "yellow") for error in card.errors]
-    frame.fields([(name, text, style) for name, text, style in facts if text], limit=0)
-    count = len(card.args)
-    frame.rule(2, f"{count} arguments" if count > 1 else "argument" if count else "no arguments")
     limit = 0 if whole else _limit(card, look)
-    args = card.args if whole or count <= _most_args(look) else card.args[: _most_args(look) - 1]
-    frame.fields([(arg.name, arg.text, "") for arg in args], limit=limit)
-    if len(args) < count:
-        frame.left_out(f"{count - len(args):,} more arguments")
+    frame.rule(0, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
+    if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
+        frame.text(card.title, "bold")
+    frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
+    frame.fields(_facts(card))
+    _draw_args(frame, card.args, limit)
     if card.preview is not None:
         _draw_preview(frame, card.preview, limit)
-    if card.masked or card.warnings:
-        frame.rule(2, "look twice" if card.warnings else "masked")
-        frame.fields([("warning", text, "yellow") for text in card.warnings], limit=0)
-        frame.fields([("masked", text, "") for text in card.masked], limit=limit)
+    _draw_notes(frame, card, whole=whole)
     frame.rule(
-        3, " · ".join(part for part in (f"request {card.request_id}", f"sha256 {card.digest[:12]}") if part), "dim"
+        3,
+        f"request {card.request_id} · sha256 {card.digest[:12]}" if look.boxes else f"request {card.request_id}",
+        "dim",
     )
     return Drawing(tuple(frame.lines), frame.shortened)
 
@@ -130,17 +125,17 @@ def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Draw
     """Named texts in a frame, whole."""
     frame = _Frame(look)
     frame.rule(0, title)
-    frame.fields([(name, text, "") for name, text in facts], limit=0)
+    frame.fields([(name, text, "") for name, text in facts])
     frame.rule(3, "")
     return Drawing(tuple(frame.lines))
 
 
-def _why(card: Card) -> str:
-    return f"{card.why} (rule {card.rule})" if card.rule and card.why else card.why or card.rule
-
-
-def _most_args(look: Look) -> int:
-    return max(12, look.height - 8)
+def _facts(card: Card) -> list[tuple[str, str, str]]:
+    why = f"{card.why} (rule {card.rule})" if card.rule and card.why else card.why or card.rule
+    facts = [("problem", card.problem, "bold red"), ("again", card.changed, "yellow"), ("why", why, "")]
+    facts += [("error", error, "yellow") for error in card.errors]
+    facts += [("message", card.message, "bold"), ("needs", card.needs, ""), ("until", card.until, "")]
+    return [fact for fact in facts if fact[1]]
 
 
 def _limit(card: Card, look: Look) -> int:
@@ -148,18 +143,39 @@ def _limit(card: Card, look: Look) -> int:
     rows = max(10, look.height - 12)
     blocks: Iterable[CardArg | Preview] = (*card.args, *([card.preview] if card.preview else ()))
     long = sum(block.text.count("\n") >= 4 or len(block.text) > 4 * look.width for block in blocks)
-    return max(_TAIL + 3, rows // max(1, long))
+    return max(_TAIL + 4, rows // max(1, long))
+
+
+def _draw_args(frame: _Frame, args: Sequence[CardArg], limit: int) -> None:
+    most = max(12, frame.look.height - 8) if limit else len(args)
+    shown = args if len(args) <= most else args[: most - 1]
+    frame.rule(2, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments")
+    frame.fields([(arg.name, arg.text, "") for arg in shown], limit)
+    if len(shown) < len(args):
+        frame.left_out(f"{len(args) - len(shown):,} more arguments")
 
 
 def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
-    if preview.kind == "diff":
-        frame.rule(
-            2, f"what would change: +{preview.added} -{preview.removed}" if preview.text else "nothing would change"
-        )
-        frame.diff(preview.text, limit)
-    else:
+    if preview.kind == "text":
         frame.rule(2, "what it would do")
         frame.fields([("", preview.text, "")], limit)
+        return
+    heading = _HEADING.match(preview.text)
+    where = f" in {heading['path']}" if heading and len(heading["path"]) < frame.look.width // 2 else ""
+    counts = f"+{preview.added} -{preview.removed}"
+    frame.rule(2, f"what would change{where}: {counts}" if preview.text else "nothing would change")
+    frame.diff(preview.text[heading.end() :] if heading and where else preview.text, limit)
+
+
+def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:
+    if not card.masked and not card.warnings:
+        return
+    most = len(card.masked) if whole else _MOST_MASKED
+    masked = [("masked", text, "") for text in card.masked[:most]]
+    if len(card.masked) > most:
+        masked.append(("masked", f"and {len(card.masked) - most:,} more", ""))
+    frame.rule(2, "look twice" if card.warnings else "masked")
+    frame.fields([*(("warning", text, "yellow") for text in card.warnings), *masked])
 
 
 @dataclass(slots=True)
@@ -188,7 +204,7 @@ class _Frame:
         if text:
             self._flush_left(_rows(self.look.text(text, style), self.look.width - 4, self.look.onward))
 
-    def fields(self, fields: Sequence[tuple[str, str, str]], limit: int) -> None:
+    def fields(self, fields: Sequence[tuple[str, str, str]], limit: int = 0) -> None:
         """Named texts, their names in a column."""
         column = min(_WIDEST_NAME, max((cell_len(name) for name, _, _ in fields), default=0))
         column = 0 if self.look.width - column < _NARROWEST else column

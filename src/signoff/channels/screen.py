@@ -51,6 +51,13 @@ class Screen:
             charset=console.encoding,
         )
 
+    def fd(self) -> int | None:
+        """The file descriptor of what is printed, if there is one."""
+        try:
+            return self._console.file.fileno()
+        except (AttributeError, OSError, ValueError):
+            return None
+
     def show(self, lines: Iterable[Text]) -> None:
         """Print lines that are laid out already, in one piece."""
         whole = Text("\n", end="").join(lines)

@@ -110,13 +110,16 @@ class PreparedAnswers:
                 decision_from(answer)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        from signoff.channels.render import render_card
+        from signoff.channels.keyboard import Keyboard
+        from signoff.channels.render import draw_card
+        from signoff.channels.screen import Screen
         from signoff.core.card import card_for
         from signoff.core.people import Answerer, AnswererKind
 
-        self._console.print(render_card(card_for(request), self._console))
+        screen = Screen(self._console, Keyboard())
+        screen.show(draw_card(card_for(request), screen.look, whole=True).lines)
         answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
-        self._console.print(f"  answer: {answer}\n", markup=False)
+        screen.say(f"your answer > {answer}")
         return replace(_decision(answer, request), by=Answerer(name="--answers", kind=AnswererKind.SCRIPT))
 
 
@@ -161,7 +164,7 @@ def _on_whose_word(event: CallEvent) -> str:
             return "not asked again: an earlier answer was remembered always"
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:
             decision = event.request.decision
-            edited = ", with other arguments than the agent asked for" if decision.edited_args is not None else ""
+            edited = ", with other arguments" if decision.edited_args is not None else ""
             return f"asked by rule {rules}; approved by {decision.by}{edited}"
         case _:
             return str(event.what)

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 waiting for a person, 4 denied.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -66,6 +67,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the program: known errors are one message and an exit code, never a traceback."""
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # its greeting would stand between the person and the card
     try:
         program(prog_name="signoff")
     except ApprovalError as error:

@@ -12,6 +12,9 @@ from signoff.core.redact import redact
 from signoff.core.summary import summary_of
 from signoff.core.visible import visible
 
+LONGEST = 62
+"""So that a line with its mark fits 80 columns."""
+
 _MARKS = {
     Happened.ALLOWED: ("allowed", "green"),
     Happened.REMEMBERED: ("remembered", "green"),
@@ -50,8 +53,8 @@ def event_json(event: CallEvent) -> str:
 
 
 def one_line(event: CallEvent) -> str:
-    """The call on one line, safe to print."""
-    return visible(summary_of(event.call.tool, redact(event.call.args).args, {}))
+    """The call on one short line, safe to print."""
+    return visible(summary_of(event.call.tool, redact(event.call.args).args, {}, longest=LONGEST))
 
 
 def _because(event: CallEvent) -> str:
@@ -61,10 +64,10 @@ def _because(event: CallEvent) -> str:
         case Happened.FAILED:
             return f"\n                {visible(event.text)}"
         case Happened.ALLOWED if event.verdict is not None and event.verdict.rules:
-            return click.style(f"  ({', '.join(event.verdict.rules)})", dim=True)
+            return click.style(f"\n                by rule {', '.join(event.verdict.rules)}", dim=True)
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:
             by = event.request.decision.by
             edited = ", arguments edited" if event.request.decision.edited_args is not None else ""
-            return click.style(f"  (by {visible(str(by))}{edited})", dim=True)
+            return click.style(f"\n                by {visible(str(by))}{edited}", dim=True)
         case _:
             return ""

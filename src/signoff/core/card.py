@@ -168,7 +168,8 @@ class _Writer:
 
     @property
     def _spelled_mask(self) -> re.Pattern[str]:
-        return re.compile(rf"{visible(OPEN)}({self.redactor.stem} \d+: [^{OPEN}{CLOSE}]*){visible(CLOSE)}")
+        start, end = re.escape(visible(OPEN)), re.escape(visible(CLOSE))
+        return re.compile(rf"{start}({self.redactor.stem} \d+: [^{OPEN}{CLOSE}]*){end}")
 
     def args(self) -> Iterator[CardArg]:
         for name, value in self._shown.items():

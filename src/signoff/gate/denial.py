@@ -44,5 +44,7 @@ def decided_why(decision: ApprovalDecision) -> str:
             return "nobody answered in time"
         case Ending.CANCELLED:
             return "the request was withdrawn"
-        case _:
+        case _ if decision.by is not None and decision.by.kind is AnswererKind.PERSON:
             return "a person looked at this call and said no"
+        case _:
+            return "the answer was no"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from signoff.broker import Broker
-from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind
@@ -75,6 +75,8 @@ class Desk:
 
     async def _offer(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest | None:
         """Take an answer; if it cannot be accepted, the request to ask again with, which says why."""
+        if decision.ending is Ending.CANCELLED:
+            return None  # the user interface was told that the question is moot; that is no answer
         try:
             await self.take(request.id, decision)
         except AlreadySettled:

@@ -6,34 +6,50 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from signoff.broker import Broker
+from signoff.core.lifecycle import settled_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NobodyHere
 from signoff.gate.gate import Gate
+from signoff.ports import ApprovalUI
 
 
 async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
     """Those of the requests that were settled, by id, when all were, or nobody is left to ask, or time is up."""
-    broker = gate.broker
-    asking = asyncio.ensure_future(gate.desk.ask(requests, gate.who_is_asked(), gate.mode))
-    waits = {request.id: asyncio.ensure_future(broker.wait(request.id)) for request in requests}
+    broker, ui = gate.broker, gate.who_is_asked()
+    asking = asyncio.ensure_future(gate.desk.ask(requests, ui, gate.mode))
+    waits = {request.id: asyncio.ensure_future(_told(broker, ui, request.id)) for request in requests}
     limit = asyncio.ensure_future(broker.clock.sleep_until(broker.clock.now() + gate.wait)) if gate.wait else None
     everything: list[asyncio.Future[Any]] = [asking, *waits.values(), *([limit] if limit else [])]
     try:
         while not all(wait.done() for wait in waits.values()):
-            running = [task for task in everything if not task.done()]
             if limit is not None and limit.done():
                 break
             if asking.done() and _nobody_else(asking, requests, waited=limit is not None):
                 break
+            running = [task for task in everything if not task.done()]
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         if asking.done():
             _raise_failure(asking)
     finally:
         for task in everything:
             task.cancel()
+        for request in requests:
+            _withdraw(ui, request.id, "nobody waits for the answer here any longer")
         await asyncio.gather(*everything, return_exceptions=True)
     settled = [await broker.get(request.id) for request in requests]
     return {request.id: request for request in settled if request.state is not State.PENDING}
+
+
+async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> None:
+    """Wait until a request is settled, and tell the user interface, which may still be asking about it."""
+    _withdraw(ui, request_id, settled_text(await broker.wait(request_id)))
+
+
+def _withdraw(ui: ApprovalUI, request_id: str, why: str) -> None:
+    withdraw = getattr(ui, "withdraw", None)
+    if callable(withdraw):
+        withdraw(request_id, why)
 
 
 def _nobody_else(asking: asyncio.Future[None], requests: Sequence[ApprovalRequest], *, waited: bool) -> bool:

@@ -128,10 +128,11 @@ class Match:
     @property
     def text(self) -> str:
         """What it matches, for a sentence: "`pay` where `amount` is > 100"."""
-        tools = listed(glob.pattern for glob in self.tools)
-        if not self.conditions:
-            return tools or "every call"
-        return " ".join((tools or "calls", *(condition.text for condition in self.conditions)))
+        words = listed(glob.pattern for glob in self.tools) or ("calls" if self.conditions else "every call")
+        for condition in self.conditions:
+            again = " where " in words and condition.text.startswith("where ")
+            words += f" and {condition.text.removeprefix('where ')}" if again else f" {condition.text}"
+        return words
 
     def find_tool(self, tool: str) -> Finding:
         """Whether the tool is one of those it names."""

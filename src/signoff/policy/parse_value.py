@@ -135,7 +135,7 @@ def _compare(sign: str) -> Callable[[Spot, bool], Operator]:
 def _number(spot: Spot) -> float:
     if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)):
         raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
-    if not math.isfinite(spot.value):
+    if isinstance(spot.value, float) and not math.isfinite(spot.value):
         raise spot.wrong("this is not a number")
     return spot.value
 

@@ -1,0 +1,52 @@
+"""PydanticAI agents that play the script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.usage import RequestUsage
+
+from benchmarks.script import DONE, PROMPT, TOOL, Tally, arguments
+
+
+def model(calls: int) -> FunctionModel:
+    """One turn of calls, then the end. Without a usage of ours the model would count words over the whole history."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        usage = RequestUsage(input_tokens=1, output_tokens=1)
+        if any(isinstance(part, ToolReturnPart) for part in messages[-1].parts):
+            return ModelResponse(parts=[TextPart(DONE)], usage=usage)
+        made = [ToolCallPart(TOOL, arguments(number), tool_call_id=f"call-{number}") for number in range(calls)]
+        return ModelResponse(parts=made, usage=usage)
+
+    return FunctionModel(answer)
+
+
+def tools(tally: Tally, *, requires_approval: bool = False) -> FunctionToolset[Any]:
+    """The tool does nothing but count. It is async, as PydanticAI runs others in a thread."""
+
+    async def write_file(path: str, body: str) -> str:
+        tally.ran += 1
+        return "ok"
+
+    toolset: FunctionToolset[Any] = FunctionToolset()
+    toolset.add_function(write_file, requires_approval=requires_approval)
+    return toolset
+
+
+def agent(calls: int, toolset: AbstractToolset[Any], *capabilities: Any, suspends: bool = False) -> Agent[Any, Any]:
+    output: Any = [str, DeferredToolRequests] if suspends else str
+    return Agent(
+        model(calls), name="writer", output_type=output, toolsets=[toolset], capabilities=list(capabilities)
+    )
+
+
+async def run_whole(agent: Agent[Any, Any], tally: Tally, calls: int) -> None:
+    """Run to the end, and make sure that everything ran."""
+    result = await agent.run(PROMPT)
+    assert result.output == DONE
+    tally.expect(calls)

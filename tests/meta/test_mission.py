@@ -1,0 +1,70 @@
+"""The mission page is complete: every id has a row, and every proof it names exists and carries the id."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| (?P<id>[DWPCH]\d+) \| (?P<what>[^|]+) \|(?P<where>[^|]*)\| (?P<proof>[^|]+) \|$", re.MULTILINE)
+IDS = [f"{letter}{number}" for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11)) for number in range(1, last + 1)]
+DONE = {*(f"D{n}" for n in range(1, 10)), *(f"W{n}" for n in range(1, 8))}
+"""What has to be proven from now on. It only grows."""
+
+
+def rows() -> dict[str, re.Match[str]]:
+    return {row["id"]: row for row in ROW.finditer((ROOT / "docs" / "mission.md").read_text("utf-8"))}
+
+
+def marked_tests() -> dict[str, set[str]]:
+    """Mission id -> the tests that carry it, as `path::name`."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for mark in node.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.mission":
+                        found[ast.literal_eval(mark.args[0])].add(f"{file.relative_to(ROOT)}::{node.name}")
+    return found
+
+
+def all_tests() -> set[str]:
+    return {
+        f"{file.relative_to(ROOT)}::{node.name}"
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_every_id_has_a_row() -> None:
+    assert list(rows()) == IDS
+
+
+def test_every_proof_exists() -> None:
+    tests = all_tests()
+    for id_, row in rows().items():
+        if row["proof"].strip() == "not yet":
+            assert id_ not in DONE and not row["where"].strip(), f"{id_} has no proof"
+            continue
+        assert row["proof"].strip(" `") in tests, f"{id_}: {row['proof']} is not a test"
+
+
+def test_every_done_row_is_proven_by_tests_named_for_it() -> None:
+    marked, page = marked_tests(), rows()
+    for id_ in sorted(DONE):
+        proof = page[id_]["proof"].strip(" `")
+        assert proof in marked[id_], f"{proof} does not carry the mark {id_}"
+        assert all(f"_{id_.lower()}_" in name for name in marked[id_]), f"a test of {id_} is not named for it"
+
+
+def test_every_mark_is_on_the_page() -> None:
+    assert set(marked_tests()) <= set(rows())
+
+
+def test_where_it_lives_is_there() -> None:
+    for id_, row in rows().items():
+        for place in re.findall(r"`([^`]+)`", row["where"]):
+            assert (ROOT / "src" / "signoff" / place).exists(), f"{id_}: src/signoff/{place} is not there"
