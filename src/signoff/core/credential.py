@@ -179,10 +179,11 @@ def _url_passwords(text: str) -> Iterator[Found]:
 
 
 _NAMED = re.compile(
-    r"(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)(?:\\?[\"'])?\s{0,4}(?P<sign>=>|[:=])\s{0,4}(?:\\?[\"'])?"
+    r"(?<![A-Za-z0-9_.-])(?<!://)(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)(?:\\?[\"'])?\s{0,4}(?P<sign>=>|[:=])\s{0,4}(?:\\?[\"'])?"
 )
 _FLAG = re.compile(r"(?<!\S)--(?P<name>[A-Za-z][A-Za-z0-9-]{0,63}+)(?P<sign>[ =])[\"']?(?=[^\s-])")
-_VALUE = re.compile(r"(?![/~.$])[^\s\"'`;|&<>()\\,{}\[\]]{4,}")
+_VALUE = re.compile(r"(?![/~.])[^\s\"'`$;|&<>()\\,{}\[\]]{4,}")
+_VALUE_BEFORE_HOST = re.compile(r"(?![/~.])[^\s\"'`$;|&<>()\\,{}\[\]@]{4,}")
 _NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token", "digest", "undefined"})
 
 
@@ -193,7 +194,8 @@ def _assignments(text: str) -> Iterator[Found]:
         while name := names.search(text, at):
             at = name.end()
             kind = secret_name(name["name"])
-            value = _VALUE.match(text, at) if kind else None
+            shape = _VALUE_BEFORE_HOST if name["sign"] == ":" else _VALUE
+            value = shape.match(text, at) if kind else None
             if value is not None and _is_secret_value(value[0], name["sign"]):
                 yield Found(*value.span(), kind)
                 at = value.end()

@@ -1,0 +1,78 @@
+"""`signoff demo`: what was approved happened, and nothing else did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from signoff.cli.demo import split_answers
+from tests.cli.program import refused, signoff
+
+BEFORE = {
+    ".env": "DEPLOY_TOKEN=not-a-real-token\n",
+    "drafts/old-plan.md": "# Plan\n\nShip it on Friday.\n",
+    "notes.md": "# Relase notes\n\n- Approvals survive a restart\n",
+}
+WRITTEN = "# Release notes, 2026-01-15\n\n- Approvals survive a restart\n- The inbox is twice as fast\n"
+
+
+def files(root: Path) -> dict[str, str]:
+    return {str(file.relative_to(root)): file.read_text() for file in root.rglob("*") if file.is_file()}
+
+
+def test_the_folder_holds_exactly_what_was_approved(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    done = signoff("demo", "--answers", "approve,deny,edit,always", "--dir", str(root))
+    assert done.returncode == 0, done.stderr
+    assert files(root) == {**BEFORE, "notes.md": WRITTEN, "counts.txt": "4 notes.md\n"}
+    assert done.stderr.count("your answer >") == 4
+    ran, _, rest = done.stdout.partition("What did not")
+    assert "not asked again: an earlier answer was remembered always" in ran
+    assert "approved by --answers (script), with other arguments" in ran
+    assert "denied by policy: secrets stay where they are" in rest and "delete_file" in rest
+
+
+@pytest.mark.parametrize(
+    ("answers", "after"),
+    [
+        ("deny,deny,deny,deny,deny", BEFORE),
+        ("approve,approve,deny,deny,deny", {".env": BEFORE[".env"], "notes.md": WRITTEN}),
+        ("", BEFORE),
+        ('edit:{"path": "new.md", "content": "a,b"},deny', {**BEFORE, "new.md": "a,b"}),
+    ],
+)
+def test_every_other_answer_is_followed_too(answers: str, after: dict[str, str], tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    done = signoff("demo", "--answers", answers, "--dir", str(root))
+    assert done.returncode == 0, done.stderr
+    assert files(root) == after
+
+
+def test_an_edit_that_reaches_for_secrets_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    done = signoff("demo", "--answers", 'edit:{"path": "x/../.env", "content": "stolen"},deny', "--dir", str(root))
+    assert files(root) == BEFORE
+    assert "policy denies the edited call: secrets stay where they are" in done.stderr
+
+
+def test_nobody_can_be_asked_without_a_terminal() -> None:
+    assert "--answers approve,deny,edit,always" in refused(signoff("demo"))
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert "is not empty" in refused(signoff("demo", "--answers", "approve", "--dir", str(tmp_path)))
+    assert files(tmp_path) == {"mine.txt": "mine"}
+
+
+def test_a_word_that_is_no_answer_is_refused_before_anything_happens(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    assert "'maybe' is not an answer" in refused(signoff("demo", "--answers", "approve,maybe", "--dir", str(root)))
+    assert not root.exists()
+
+
+def test_answers_are_separated_by_commas_outside_of_braces() -> None:
+    edit = "edit:" + json.dumps({"a": 1, "b": [1, 2]})
+    assert split_answers(f"approve, deny:no,{edit},always") == ["approve", "deny:no", edit, "always"]

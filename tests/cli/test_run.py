@@ -1,0 +1,167 @@
+"""`signoff run` and `signoff init`, and what a person is told who uses them wrongly."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import refused, signoff
+
+AGENT = '''
+from pathlib import Path
+from pydantic_ai import Agent, DeferredToolRequests
+from signoff import ApprovalMemory, Signoff
+
+def look() -> str:
+    return "seen"
+
+def touch(name: str) -> str:
+    Path(name).touch()
+    return f"touched {name}"
+
+def broken() -> str:
+    raise RuntimeError("out of order")
+
+agent = Agent("test", name="hand", tools=[look, touch, broken])
+bare = Agent(tools=[look])
+gated = Agent("test", tools=[touch], capabilities=[Signoff([{"deny": "touch"}], memory=ApprovalMemory(None))])
+stuck = Agent("test", tools=[touch], capabilities=[Signoff([], wait="suspend", memory=ApprovalMemory(None))])
+number = 3
+'''
+SCRIPT = """
+- calls: [{tool: look}, {tool: touch, args: {name: a.txt}}]
+- say: "{{last}}"
+"""
+POLICY = "policy:\n  - {allow: look}\n  - {allow: {tool: touch, args: {name: a.txt}}}\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(AGENT)
+    (tmp_path / "turns.yaml").write_text(SCRIPT)
+    (tmp_path / "signoff.yaml").write_text(POLICY)
+    return tmp_path
+
+
+def test_an_agent_runs_under_the_policy_here(project: Path) -> None:
+    done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "seen\ntouched a.txt\n" and (project / "a.txt").exists()
+    assert "allowed" in done.stderr and 'touch(name="a.txt")' in done.stderr
+
+
+def test_without_a_terminal_what_must_be_asked_is_denied(project: Path) -> None:
+    (project / "signoff.yaml").write_text("policy:\n  - {allow: look}\n")
+    done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", cwd=project)
+    assert done.returncode == 0 and not (project / "a.txt").exists()
+    assert "no terminal to ask at" in done.stdout
+
+
+def test_or_the_run_parks_with_exit_code_3(project: Path) -> None:
+    (project / "signoff.yaml").write_text("policy:\n  - {allow: look}\n")
+    run = ("run", "shop:agent", "go", "--model", "script:turns.yaml", "--unattended", "park")
+    done = signoff(*run, cwd=project)
+    assert done.returncode == 3 and done.stdout == "" and not (project / "a.txt").exists()
+    assert 'touch(name="a.txt")' in done.stderr
+    rows = [json.loads(line) for line in signoff(*run, "--json", cwd=project).stdout.splitlines()]
+    assert [row.get("event") for row in rows] == ["allowed", "ran", "asked", None]
+    assert rows[-1]["waiting"][0]["summary"] == 'touch(name="a.txt")'
+
+
+def test_json_is_one_object_a_line(project: Path) -> None:
+    done = signoff("run", "shop:agent", "--model", "script:turns.yaml", "--json", cwd=project, given="go")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(row.get("event", "") for row in rows[:-1]) == ["allowed", "allowed", "ran", "ran"]
+    assert rows[-1] == {"output": "seen\ntouched a.txt"}
+
+
+def test_no_policy_asks_about_everything(project: Path) -> None:
+    (project / "signoff.yaml").unlink()
+    done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", cwd=project)
+    assert done.stdout.count("permission_denied") == 2
+
+
+def test_modes_never_turn_a_deny_around(project: Path) -> None:
+    (project / "signoff.yaml").write_text("policy:\n  - {deny: touch}\n")
+    done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", "--mode", "auto_approve", cwd=project)
+    assert done.returncode == 0 and "seen" in done.stdout and not (project / "a.txt").exists()
+
+
+def test_an_agent_that_fails_is_one_message_and_exit_code_1(project: Path) -> None:
+    (project / "turns.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
+    run = ("run", "shop:agent", "go", "--model", "script:turns.yaml", "--mode", "auto_approve")
+    done = signoff(*run, cwd=project)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "the agent failed: RuntimeError: out of order" in done.stderr
+    assert "Traceback" in signoff(*run, "--traceback", cwd=project).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere:agent", "go"], "there is no module 'nowhere'"),
+        (["shop", "go"], "write package.module:agent"),
+        (["shop:agnet", "go"], "Did you mean 'agent'?"),
+        (["shop:number", "go"], "is a int, not a pydantic_ai.Agent"),
+        (["broken_import:agent", "go"], "needs a module that is not installed: 'missing_thing'"),
+        (["broken_code:agent", "go"], "importing broken_code failed with ZeroDivisionError"),
+        (["shop:bare", "go"], "has no model: name one with --model"),
+        (["shop:agent", "go", "--model", "nobody:x"], "the model 'nobody:x' cannot be used"),
+        (["shop:agent", "go", "--model", "script:none.yaml"], "none.yaml: there is no such file"),
+        (["shop:agent", "go", "--model", "script:short.yaml"], "short.yaml: the agent asks for turn 2"),
+        (["shop:agent", "go", "--policy", "none.yaml"], "none.yaml"),
+        (["shop:agent", "go", "--policy", "broken.yaml"], "broken.yaml:2:"),
+        (["shop:agent", "go", "--policy", "unknown.yaml"], "did you mean `reason`?"),
+        (["shop:gated", "go", "--policy", "signoff.yaml"], "brings its own Signoff capability"),
+        (["shop:stuck", "go", "--model", "script:turns.yaml"], "output_type=[str, DeferredToolRequests]"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_is_one_clear_message(project: Path, arguments: list[str], told: str) -> None:
+    (project / "broken_import.py").write_text("import missing_thing\n")
+    (project / "broken_code.py").write_text("1 / 0\n")
+    (project / "broken.yaml").write_text("policy:\n  - {allow: [}\n")
+    (project / "unknown.yaml").write_text("policy:\n  - {allow: look, raeson: x}\n")
+    (project / "short.yaml").write_text("- calls: [{tool: look}]\n")
+    before = {file.name for file in project.iterdir()}
+    assert told in refused(signoff("run", *arguments, cwd=project))
+    assert {file.name for file in project.iterdir()} - before <= {"__pycache__", ".signoff"}
+
+
+def test_init_writes_a_project_that_works_and_overwrites_nothing(tmp_path: Path) -> None:
+    done = signoff("init", cwd=tmp_path)
+    assert done.returncode == 0 and sorted(file.name for file in tmp_path.iterdir()) == [
+        "agent.py", "hello.yaml", "signoff.yaml",
+    ]
+    assert signoff("policy", "check", "signoff.yaml", "--tools", "list_notes,read_note,write_note", cwd=tmp_path).returncode == 0
+    ran = signoff("run", "agent:agent", "hi", "--model", "script:hello.yaml", "--mode", "auto_approve", cwd=tmp_path)
+    assert ran.stdout == "wrote shopping\n" and (tmp_path / "notes" / "shopping.txt").read_text() == "milk\n"
+    (tmp_path / "agent.py").write_text("mine")
+    told = refused(signoff("init", cwd=tmp_path))
+    assert "agent.py" in told and "nothing was written" in told
+    assert (tmp_path / "agent.py").read_text() == "mine"
+
+
+def test_init_leaves_nothing_half_done(tmp_path: Path) -> None:
+    (tmp_path / "hello.yaml").write_text("mine")
+    refused(signoff("init", cwd=tmp_path))
+    assert [file.name for file in tmp_path.iterdir()] == ["hello.yaml"]
+    assert signoff("init", "new/project", cwd=tmp_path).returncode == 0
+    assert stat.S_ISREG((tmp_path / "new" / "project" / "agent.py").stat().st_mode)
+
+
+def test_an_unknown_command_suggests_one() -> None:
+    assert "Did you mean 'demo'?" in refused(signoff("dmeo"))
+    assert "There are: demo, init, policy, run" in refused(signoff("xyzzy"))
+
+
+def test_help_shows_every_command_and_an_example() -> None:
+    done = signoff("--help")
+    assert done.returncode == 0
+    for name in ("demo", "init", "policy", "run"):
+        assert f"\n  {name} " in done.stdout
+        assert "Example" in signoff(name, "--help").stdout or name == "policy"
+    assert signoff("--version").stdout == "signoff, version 0.1.0\n"
