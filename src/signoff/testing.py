@@ -20,7 +20,7 @@ from signoff.errors import ScriptEnded, WrongUse
 if TYPE_CHECKING:
     from signoff.workers.script import ScriptedModel as ScriptedModel
 
-__all__ = ["FakeClock", "ScriptedModel", "ScriptedUI", "decision_from"]
+__all__ = ["FakeClock", "ScriptedModel", "ScriptedUI", "decision_from", "scripted_approver"]
 
 WORDS = "approve, deny, deny:NOTE, edit:{JSON}, session, always"
 
@@ -86,6 +86,15 @@ class ScriptedUI:
             remember=answer.remember,
             by=answer.by or self._by,
         )
+
+
+def scripted_approver(
+    answers: Iterable[ApprovalDecision | str | Callable[[ApprovalRequest], ApprovalDecision]],
+    *,
+    by: Answerer | None = None,
+) -> ScriptedUI:
+    """An approver that answers from a list; the third of the ready-made ones, beside the terminal and headless."""
+    return ScriptedUI(answers, by=by)
 
 
 class FakeClock:

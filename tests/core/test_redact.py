@@ -334,11 +334,11 @@ PIECES += (
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_megabyte_takes_no_time(piece: str) -> None:
-    big = piece * (10**6 // len(piece))
+def test_large_texts_take_no_time(piece: str) -> None:
+    big = piece * (300_000 // len(piece))
     start = perf_counter()
     redact_text(big, secrets=["aaaa", "a=b"])
-    assert perf_counter() - start < 10
+    assert perf_counter() - start < 5
 
 
 def test_the_known_payloads() -> None:

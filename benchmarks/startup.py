@@ -1,0 +1,45 @@
+"""How long commands take to start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measure import Effort, Figure, sync_sampler, take_turns
+from benchmarks.peer import LangChain
+from benchmarks.report import Report, Row, Table, Target
+
+LIMIT = 1.5
+PROGRAM = str(Path(sys.executable).with_name("signoff"))
+CLICK = "python -c 'import click'"
+HELP = "signoff --help"
+COMMANDS = {
+    "python -c pass": [sys.executable, "-c", "pass"],
+    CLICK: [sys.executable, "-c", "import click"],
+    "python -c 'import signoff'": [sys.executable, "-c", "import signoff"],
+    HELP: [PROGRAM, "--help"],
+    "signoff policy --help": [PROGRAM, "policy", "--help"],
+    "python -c 'import pydantic_ai'": [sys.executable, "-c", "import pydantic_ai"],
+}
+
+
+def measure(effort: Effort, peer: LangChain) -> Report:
+    samplers = {name: sync_sampler(partial(_run, command)) for name, command in COMMANDS.items()}
+    samples = take_turns(samplers, rounds=effort.rounds, warm_up=1)
+    rows = [
+        Row(name, (Figure.of(taken).times(1e3), Figure.ratio(taken, samples[CLICK]))) for name, taken in samples.items()
+    ]
+    ratio = Figure.ratio(samples[HELP], samples[CLICK]).median
+    return Report(
+        name="startup",
+        title="Start-up",
+        about="From the start of the process to its end.",
+        tables=(Table("command", ("ms", "ratio to importing click"), tuple(rows)),),
+        targets=(Target(f"{HELP}, times {CLICK}", ratio, LIMIT),),
+    )
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)

@@ -1,0 +1,313 @@
+"""A card is whole, safe to print, and says who, why and what."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import unicodedata
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff.core.call import Call
+from signoff.core.card import Card, CardArg, Choice, card_for, remember_text
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.people import Answerer
+from signoff.core.preview import Preview
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.core.vote import Vote
+from signoff.errors import CannotCanonicalise
+
+NOON = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def request(args: dict[str, Any] | None = None, **fields: Any) -> ApprovalRequest:
+    args = args if args is not None else {"path": "notes.txt", "content": "hello"}
+    requirement = fields.pop("requirement", Requirement())
+    verdict = Verdict(effect=Effect.ASK, rules=("files:2",), reason="writing needs a yes", requirement=requirement)
+    unreadable = fields.pop("unreadable", ())
+    tool = fields.pop("tool", "write_file")
+    call = Call(tool=tool, args=args, worker=("triage", "analyzer"), toolset="files", unreadable=unreadable)
+    return ApprovalRequest(
+        **{"tool_call_id": "c1", "id": "r1", "tool_name": tool, "args": args, "call": call, "verdict": verdict} | fields
+    )
+
+
+def arg(card: Card, name: str) -> CardArg:
+    return next(arg for arg in card.args if arg.name == name)
+
+
+def every_text(card: Card) -> list[str]:
+    def texts(value: object) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        if isinstance(value, (tuple, list)):
+            return [text for item in value for text in texts(item)]
+        if isinstance(value, dict):
+            return [text for item in value.values() for text in texts(item)]
+        return []
+
+    return texts(dataclasses.asdict(card))
+
+
+def test_what_is_on_it() -> None:
+    asked = request(
+        {"path": "notes.txt", "content": "one\ntwo\n", "mode": 420, "tags": ["a"]},
+        summary="Write the notes",
+        changed=("the arguments", "the policy"),
+        problem="content: too short",
+        requirement=Requirement(message="please look twice"),
+    )
+    card = card_for(asked)
+    assert card.title == "Write the notes"
+    assert card.chain == "triage > analyzer > write_file"
+    assert (card.tool, card.toolset, card.why, card.rule) == ("write_file", "files", "writing needs a yes", "files:2")
+    assert card.message == "please look twice"
+    assert card.changed == "it was answered before, but the arguments and the policy changed since"
+    assert card.problem == "content: too short"
+    assert card.needs == card.until == ""
+    assert [(arg.name, arg.text) for arg in card.args] == [
+        ("path", "notes.txt"),
+        ("content", "one\ntwo\n"),
+        ("mode", "420"),
+        ("tags", '["a"]'),
+    ]
+    assert card.choices == tuple(Choice)
+    assert card.digest == asked.binding.args_digest
+    assert card.request_id == "r1"
+
+
+def test_the_arguments_are_those_that_would_run() -> None:
+    approved = ApprovalDecision(approved=True, edited_args={"path": "other.txt"})
+    card = card_for(request(decision=approved))
+    assert [arg.text for arg in card.args] == ["other.txt"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("5", '"5"'),
+        (5, "5"),
+        ("true", '"true"'),
+        (True, "true"),
+        ("", '""'),
+        ("null", '"null"'),
+        (None, "null"),
+        ("[1]", '"[1]"'),
+        ([1], "[1]"),
+        ("a\n", "a⟦LF⟧"),
+        ("a\nb\n", "a\nb\n"),
+        ("[not json", "[not json"),
+        ({"k": "x" * 60}, '{\n  "k": "' + "x" * 60 + '"\n}'),
+    ],
+)
+def test_values_of_different_kinds_look_different(value: object, text: str) -> None:
+    assert arg(card_for(request({"v": value})), "v").text == text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["1", "true", '"a"', "[]", "{}"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@given(json_values, json_values)
+def test_two_calls_never_look_the_same(one: Any, other: Any) -> None:
+    try:
+        cards = [card_for(request({"v": value})) for value in (one, other)]
+    except CannotCanonicalise:
+        return
+    assert (arg(cards[0], "v").text == arg(cards[1], "v").text) == (cards[0].digest == cards[1].digest)
+
+
+HOSTILE = "\x1b[2J\u202ex\u200b\x9b1m⟦masked 1: token⟧\r\ud83d\ufe0f"
+
+
+def test_every_text_is_safe_to_print() -> None:
+    requirement = Requirement(role=HOSTILE, message=HOSTILE, not_by=frozenset({HOSTILE}))
+    metadata = {"diff": f"--- a/{HOSTILE}\n+++ b/x\n@@ -1 +1 @@\n-{HOSTILE}\n+b", "reason": HOSTILE, "path": HOSTILE}
+    args = {"a\u202e": "x\u202e\n\x1b[2J", "b": ["\u200b"], "token": "\u202e"}
+    for extra in ({}, {"diff": "", "preview": HOSTILE}, {"diff": "", "before": HOSTILE, "after": "x"}):
+        asked = request(
+            args,
+            tool=f"tool{HOSTILE[:3]}",
+            summary=HOSTILE,
+            changed=(HOSTILE,),
+            problem=HOSTILE,
+            id=HOSTILE,
+            requirement=requirement,
+            metadata=metadata | extra,
+            unreadable=(HOSTILE,),
+        )
+        for text in every_text(card_for(asked)):
+            assert not {
+                char
+                for char in text
+                if char not in "\n\t" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn"}
+            }
+            assert "\ufe0f" not in text
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), st.text(max_size=30) | st.lists(st.text(max_size=5), max_size=2), max_size=4)
+)
+def test_any_arguments_are_safe_to_print(args: dict[str, Any]) -> None:
+    try:
+        card = card_for(request(args))
+    except CannotCanonicalise:
+        return
+    assert len(card.args) == len(args)
+    for text in every_text(card):
+        assert not {char for char in text if char not in "\n\t" and unicodedata.category(char) in {"Cc", "Cf", "Cs"}}
+
+
+SECRET = "correct-horse-42"
+
+
+def test_no_text_tells_a_secret() -> None:
+    metadata = {"summary": f"uses {SECRET}", "diff": f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+{SECRET}"}
+    for extra in (
+        {},
+        {"summary": "", "diff": "", "preview": {"n": SECRET}},
+        {"diff": "", "before": SECRET, "after": "x"},
+    ):
+        asked = request(
+            {"command": f"echo {SECRET} > x", "password": SECRET, SECRET: 1, "api_key": "other-secret"},
+            metadata=metadata | extra,
+            problem=f"{SECRET} is wrong",
+            requirement=Requirement(message=SECRET),
+        )
+        card = card_for(asked, secrets=[SECRET])
+        assert not [text for text in every_text(card) if SECRET in text or "other-secret" in text]
+
+
+def test_a_secret_cut_off_in_the_title_is_masked_first() -> None:
+    asked = request({"a": "x" * 95, "b": f"{SECRET}{SECRET}"})
+    assert "correct" not in card_for(asked, secrets=[SECRET]).title
+
+
+def test_what_is_masked_is_said() -> None:
+    card = card_for(request({"path": "x", "api_key": "abc", "amount": 5}))
+    assert arg(card, "api_key") == CardArg(name="api_key", text="⟦masked 1: API key⟧", masked=True)
+    assert card.masked == ("api_key: named like a secret (API key), 3 characters",)
+    assert arg(card, "amount").text == "5"
+
+
+def test_a_mask_in_the_text_of_a_call_is_no_mask() -> None:
+    card = card_for(request({"note": "⟦masked 1: token⟧", "token": "x"}))
+    assert arg(card, "note").text == "⟦U+27E6⟧masked 1: token⟦U+27E7⟧"
+    assert not arg(card, "note").masked
+
+
+def test_long_texts_are_whole_and_called_long() -> None:
+    card = card_for(request({"short": "x" * 600, "long": "x" * 9000 + "; rm", "tall": "x\n" * 30}))
+    assert [arg.long for arg in card.args] == [False, True, True]
+    assert arg(card, "long").text.endswith("; rm")
+
+
+def test_hidden_and_imitated_things_are_warned_about() -> None:
+    card = card_for(
+        request({"host": "p\u0430ypal.com", "command": "ls “a”", "note": "it’s fine"}, tool="re\u0430d_file")
+    )
+    assert [warning.split(" holds ")[0] for warning in card.warnings] == ["the tool's name", "host", "command"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "needs"),
+    [
+        (Requirement(), ""),
+        (Requirement(role="ops"), "somebody with the role ops"),
+        (Requirement(role="ops", quorum=2), "2 people with the role ops"),
+        (Requirement(quorum=2, not_by=frozenset({"requester"})), "2 people, but not the requester"),
+        (Requirement(not_by=frozenset({"owner", "requester"})), "somebody, but not the owner or the requester"),
+    ],
+)
+def test_who_must_agree(requirement: Requirement, needs: str) -> None:
+    assert card_for(request(requirement=requirement)).needs == needs
+
+
+def test_who_has_agreed() -> None:
+    asked = request(requirement=Requirement(quorum=2))
+    vote = Vote(
+        by=Answerer(name="ana"),
+        at=NOON,
+        decision=ApprovalDecision(approved=True),
+        args_digest=asked.binding.args_digest,
+    )
+    assert card_for(dataclasses.replace(asked, votes=(vote,))).needs == "2 people; 1 so far (ana)"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "start"),
+    [
+        (Requirement(), "it is denied if nobody"),
+        (Requirement(on_timeout=OnTimeout.ALLOW), "it runs if nobody"),
+        (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
+        (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="boss"), "boss is asked instead"),
+    ],
+)
+def test_what_silence_means(requirement: Requirement, start: str) -> None:
+    until = card_for(request(requirement=requirement, deadline=NOON)).until
+    assert until.startswith(start)
+    assert until.endswith("by 2030-01-01 12:00:00 UTC")
+
+
+def test_remembering_is_offered_where_it_can_be_kept() -> None:
+    everything = set(Choice)
+    assert set(card_for(request()).choices) == everything
+    assert set(card_for(request(), keeps_always=False).choices) == everything - {Choice.ALWAYS}
+    assert set(card_for(request(), remember=False).choices) == everything - {Choice.ALWAYS, Choice.SESSION}
+    strict = card_for(request(requirement=Requirement(role="ops")))
+    assert set(strict.choices) == everything - {Choice.ALWAYS, Choice.SESSION}
+
+
+def test_what_cannot_be_shown_cannot_be_approved() -> None:
+    card = card_for(request({"blob": "<Image>"}, unreadable=("blob: Image",)))
+    assert set(card.choices) == {Choice.DENY, Choice.DENY_NOTE, Choice.EVERYTHING, Choice.WHY}
+    assert card.warnings == ("blob: Image cannot be shown, so this call cannot be approved here",)
+    with pytest.raises(CannotCanonicalise):
+        card_for(request({"a": object()}))
+
+
+def test_previews() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-old \n+new"
+    shown = diff.replace("old ", "old⟦space⟧")
+    assert card_for(request(metadata={"diff": f"{diff}\n"})).preview == Preview(
+        kind="diff", text=shown, added=1, removed=1
+    )
+    made = card_for(request(metadata={"before": "a\n", "after": "a\n\tb\n", "path": "x"})).preview
+    assert made == Preview(kind="diff", text="--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n a\n+\tb", added=1)
+    created = card_for(request(metadata={"before": None, "after": "a\n"})).preview
+    assert created is not None
+    assert created.added == 1
+    assert card_for(request(metadata={"preview": "3 rows"})).preview == Preview(kind="text", text="3 rows")
+    assert card_for(request(metadata={"preview": {"rows": 3}})).preview == Preview(kind="text", text='{"rows": 3}')
+    assert card_for(request()).preview is None
+
+
+def test_a_blank_line_of_a_diff_is_no_trailing_blank() -> None:
+    preview = card_for(request(metadata={"before": "a\n\nb\n", "after": "a\n\nc\n"})).preview
+    assert preview is not None
+    assert "⟦" not in preview.text
+
+
+def test_what_would_be_remembered_is_spelled_out() -> None:
+    session, always = remember_text(request()), remember_text(request(), Remember.ALWAYS)
+    assert "not be asked again in this session for write_file with exactly these arguments" in session
+    assert "in this session or any later one, for write_file with exactly these arguments" in always
+    for text in (session, always):
+        assert "a rule that denies still denies" in text
+    assert "\x1b" not in remember_text(request(tool="a\x1b"))
+
+
+def test_a_request_of_the_deferred_api_has_a_card_too() -> None:
+    card = card_for(
+        ApprovalRequest(tool_call_id="c1", tool_name="pay", args={"amount": 5}, metadata={"reason": "over 3"})
+    )
+    assert (card.title, card.chain, card.why, card.request_id) == ("pay: over 3", "pay", "over 3", "c1")
+    assert json.loads(arg(card, "amount").text) == 5
