@@ -24,7 +24,9 @@ def test_w6_every_ready_made_approver_fits_the_port() -> None:
 
 
 @pytest.mark.mission("W6")
-@pytest.mark.parametrize("make", [headless_approver, lambda how: terminal_approver(headless=how)], ids=["headless", "terminal"])
+@pytest.mark.parametrize(
+    "make", [headless_approver, lambda how: terminal_approver(headless=how)], ids=["headless", "terminal"]
+)
 def test_w6_without_a_terminal_nothing_is_approved(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decision = make("deny").choose(REQUEST, mode=ApprovalMode.INTERACTIVE)
     assert not decision.approved and "no terminal" in decision.note
@@ -73,7 +75,9 @@ async def test_an_approver_is_told_when_somebody_else_was_faster() -> None:
     running = asyncio.ensure_future(agent_with(signoff, pays(5), till).run("go"))
     await slow.asked.wait()
     [request] = await signoff.pending()
-    await signoff.answer(request.id, scripted_approver(["approve"]).choose(request, mode=ApprovalMode.INTERACTIVE), by="ana")
+    await signoff.answer(
+        request.id, scripted_approver(["approve"]).choose(request, mode=ApprovalMode.INTERACTIVE), by="ana"
+    )
     await running
     assert till.paid == [(5, "shop")]
     assert told[0][0] == request.id and "approved by ana at" in told[0][1]

@@ -1,0 +1,128 @@
+"""Somebody at a real (pseudo) terminal of 80 columns, who reads everything that is printed."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pexpect
+from rich.cells import cell_len
+
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect, Requirement, Verdict
+
+ROOT = Path(__file__).parents[2]
+PROMPT = "your answer > "
+COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def request(tool: str = "write_file", args: dict[str, Any] | None = None, **fields: Any) -> ApprovalRequest:
+    args = {"path": "notes.txt", "content": "hello"} if args is None else args
+    verdict = Verdict(
+        effect=Effect.ASK,
+        rules=("files:2",),
+        reason="writing needs a yes",
+        requirement=fields.pop("requirement", Requirement()),
+        errors=fields.pop("errors", ()),
+    )
+    call = Call(tool=tool, args=args, worker=("triage",), toolset="files", labels=frozenset({"fs.write"}))
+    known = {"tool_call_id": "c1", "id": f"r-{tool}", "tool_name": tool, "args": args, "call": call, "verdict": verdict}
+    return ApprovalRequest(**known | fields)
+
+
+class Person:
+    """Types, and waits for what should appear."""
+
+    def __init__(self, folder: Path, batches: Sequence[Sequence[ApprovalRequest]], **how: Any) -> None:
+        self.folder = folder
+        self.width = how.pop("width", 80)
+        environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
+        environment |= {"PYTHONPATH": str(ROOT / "src")} | how.pop("env", {})
+        asked = {"waits": False, "withdraws": [], "in_main_thread": False, "options": {}} | how
+        folder.joinpath("asked.pickle").write_bytes(pickle.dumps({"batches": [list(each) for each in batches]} | asked))
+        for pipe in ("go", "withdraw"):
+            os.mkfifo(folder / pipe)
+        self._screen = io.BytesIO()
+        self._program = pexpect.spawn(
+            sys.executable,
+            [str(Path(__file__).with_name("asked.py")), str(folder)],
+            env=environment,
+            dimensions=(24, self.width),
+            timeout=30,
+        )
+        self._program.delaybeforesend = None
+        self._program.logfile_read = self._screen
+
+    def sees(self, text: str) -> str:
+        """Wait for a text; what was printed before it."""
+        self._program.expect_exact(text.encode())
+        return self._program.before.decode()
+
+    def types(self, text: str) -> None:
+        """A line and Enter."""
+        self._program.send(f"{text}\r")
+
+    def presses(self, key: str) -> None:
+        """A key, without Enter."""
+        self._program.send(key)
+
+    def answers(self, text: str, prompt: str = PROMPT) -> None:
+        """Wait to be asked, then answer."""
+        self.sees(prompt)
+        self.types(text)
+
+    def hangs_up(self) -> None:
+        """Close the terminal's window."""
+        self._program.close(force=False)
+
+    def decides(self) -> list[ApprovalDecision]:
+        """The decisions of the first batch, once the program has gone on and ended."""
+        return self.decides_all()[0]
+
+    def decides_all(self) -> list[list[ApprovalDecision]]:
+        self.sees("the program goes on")
+        self._program.expect(pexpect.EOF)
+        return pickle.loads(self.folder.joinpath("decided.pickle").read_bytes())
+
+    @property
+    def screen(self) -> str:
+        """Everything printed so far, without colours."""
+        return COLOUR.sub(b"", self._screen.getvalue()).decode()
+
+    @property
+    def raw(self) -> bytes:
+        return self._screen.getvalue()
+
+    def check(self) -> None:
+        """Nothing but colours and plain text ever reached the terminal, and no line is too wide."""
+        shown = self.screen
+        odd = {char for char in shown if char not in "\r\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"}}
+        assert odd == set(), f"reached the terminal raw: {sorted(map(ascii, odd))}"
+        assert not set(shown) & set("\ufe0f\u3164\u2800\u115f")
+        wide = [line for line in shown.replace("\r", "").split("\n") if cell_len(line) > self.width]
+        assert wide == []
+
+    def close(self) -> None:
+        self._program.close(force=True)
+
+
+@contextmanager
+def sitting_at(folder: Path, *batches: Sequence[ApprovalRequest], **how: Any) -> Iterator[Person]:
+    """Somebody to whom each batch is put from a thread of its own."""
+    folder.mkdir(exist_ok=True)
+    person = Person(folder, batches, **how)
+    try:
+        yield person
+        person.check()
+    finally:
+        person.close()

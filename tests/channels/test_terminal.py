@@ -1,0 +1,319 @@
+"""What a person at the terminal sees and does, key by key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.verdict import Requirement
+from tests.channels.person import COLOUR, PROMPT, request, sitting_at
+
+ANA = Answerer(name="ana", kind=AnswererKind.PERSON, via="terminal")
+
+
+def denied(note: str = "") -> ApprovalDecision:
+    return ApprovalDecision(approved=False, note=note, by=ANA)
+
+
+APPROVED = ApprovalDecision(approved=True, by=ANA)
+
+
+@pytest.mark.parametrize("key", ["a", "A", "y", "yes", "approve", "  a  "])
+def test_approve_once(tmp_path: Path, key: str) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.answers(key)
+        ana.sees("approved once: write_file")
+        assert ana.decides() == [APPROVED]
+
+
+@pytest.mark.parametrize("key", ["d", "n", "no", "DENY"])
+def test_deny(tmp_path: Path, key: str) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.answers(key)
+        ana.sees("denied: write_file")
+        assert ana.decides() == [denied()]
+
+
+def test_the_card(tmp_path: Path) -> None:
+    metadata = {"summary": "Greet", "before": "hi\n", "after": "hello\n", "path": "notes.txt"}
+    asked = request(args={"path": "notes.txt", "content": "hello\n", "api_key": "k-123"}, metadata=metadata)
+    with sitting_at(tmp_path, [asked]) as ana:
+        card = COLOUR.sub(b"", ana.sees(PROMPT).encode()).decode()
+        ana.types("d")
+        ana.decides()
+    assert card.replace("\r", "").split("\n") == [
+        "╭─ may write_file run? " + "─" * 57,
+        "│ Greet",
+        "│ triage > write_file  (from files)",
+        "│ why  writing needs a yes (rule files:2)",
+        "├─ 3 arguments " + "─" * 65,
+        "│ path     notes.txt",
+        "│ content  hello⟦LF⟧",
+        "│ api_key  ⟦masked 1: API key⟧",
+        "├─ what would change in notes.txt: +1 -1 " + "─" * 39,
+        "│ @@ -1 +1 @@",
+        "│ -hi",
+        "│ +hello",
+        "├─ masked " + "─" * 70,
+        "│ masked  api_key: named like a secret (API key), 5 characters",
+        f"╰─ request r-write_file · sha256 {asked.binding.args_digest[:12]} " + "─" * 34,
+        "a approve once · d deny · r deny with a reason · e edit",
+        "s approve for this session · w approve always · ? why",
+        "",
+    ]
+
+
+def test_enter_never_decides(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        for _ in range(3):
+            ana.answers("")
+            ana.sees("Enter alone is no answer. Nothing is decided.")
+        ana.answers("   ")
+        ana.sees("Enter alone is no answer.")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
+
+
+@pytest.mark.parametrize("typed", ["x", "approve all", "ok", "1", "aa", "\u202ea", "all"])
+def test_anything_else_never_decides(tmp_path: Path, typed: str) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.sees(PROMPT)
+        ana.types(typed)
+        ana.sees("is not one of the answers. Nothing is decided.")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
+        if typed.isascii():
+            return
+    pytest.fail("what the person typed is echoed by the terminal itself")  # pragma: no cover
+
+
+@pytest.mark.parametrize("in_main_thread", [True, False])
+@pytest.mark.parametrize("typed_before", ["", "a"])
+def test_ctrl_c_denies_and_the_program_goes_on(tmp_path: Path, in_main_thread: bool, typed_before: str) -> None:
+    with sitting_at(tmp_path, [request()], in_main_thread=in_main_thread) as ana:
+        ana.sees(PROMPT)
+        ana.presses(f"{typed_before}\x03")
+        ana.sees("denied (interrupted at the terminal)")
+        assert ana.decides() == [denied("interrupted at the terminal")]
+
+
+def test_the_end_of_input_denies(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.sees(PROMPT)
+        ana.presses("\x04")
+        ana.sees("denied (the terminal was closed)")
+        assert ana.decides() == [denied("the terminal was closed")]
+
+
+def test_ctrl_d_after_a_letter_is_no_answer_yet(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.sees(PROMPT)
+        ana.presses("a\x04")
+        ana.presses("\x04")
+        assert ana.decides() == [denied("the terminal was closed")]
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+@pytest.mark.parametrize(("letter", "prompt"), [("r", "the record > "), ("s", "Enter no > ")])
+def test_stopping_in_the_middle_denies(tmp_path: Path, key: str, letter: str, prompt: str) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.answers(letter)
+        ana.sees(prompt)
+        ana.presses(key)
+        (decision,) = ana.decides()
+        assert not decision.approved
+
+
+def test_deny_with_a_reason(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        ana.answers("r")
+        ana.answers("", prompt="reason, for the model and the record > ")
+        ana.sees("No reason, so nothing is decided.")
+        ana.answers("r")
+        ana.answers("use the ünused file", prompt="reason, for the model and the record > ")
+        ana.sees("denied (use the ünused file)")
+        assert ana.decides() == [denied("use the ünused file")]
+
+
+@pytest.mark.parametrize(
+    ("key", "remember", "said"),
+    [("s", Remember.SESSION, "again in this session for write_file"), ("w", Remember.ALWAYS, "or any later one")],
+)
+def test_remember(tmp_path: Path, key: str, remember: Remember, said: str) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        for refusal in ("", "n", "a"):
+            ana.answers(key)
+            ana.sees("exactly")
+            ana.answers(refusal, prompt="approve and remember this? y yes, Enter no > ")
+            ana.sees("Nothing is decided.")
+        ana.answers(key)
+        ana.answers("y", prompt="Enter no > ")
+        assert said in " ".join(ana.screen.split())
+        assert ana.decides() == [ApprovalDecision(approved=True, by=ANA, remember=remember)]
+
+
+def test_what_cannot_be_remembered_is_not_offered(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(requirement=Requirement(quorum=2))]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "session" not in shown
+        assert "always" not in shown
+        ana.types("s")
+        ana.sees("is not one of the answers")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
+
+
+def test_always_needs_a_memory_that_keeps_it(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()], options={"keeps_always": False}) as ana:
+        assert "always" not in ana.sees(PROMPT)
+        ana.types("w")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
+
+
+def test_why(tmp_path: Path) -> None:
+    asked = request(requirement=Requirement(role="ops"), errors=("rule 3 has no root",), policy_revision="rev-9")
+    with sitting_at(tmp_path, [asked]) as ana:
+        ana.answers("?")
+        shown = ana.sees(PROMPT)
+        for text in ("writing needs a yes", "files:2", "rule 3 has no root", "somebody with the role ops", "rev-9"):
+            assert text in shown
+        assert "fs.write" in shown
+        ana.types("d")
+        ana.decides()
+
+
+# --- what is shown is what runs ---
+
+LONG = "".join(f"line {number}\n" for number in range(60)) + "rm -rf everything"
+
+
+def test_what_is_left_out_must_be_seen_before_it_can_be_approved(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={"path": "x", "content": LONG})]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "line 0" in shown
+        assert "rm -rf everything" in shown
+        assert "line 30" not in shown
+        assert "more characters: press m to see everything" in shown
+        for key in ("a", "s", "w"):
+            ana.types(key)
+            ana.sees("Not everything is on the screen yet: press m")
+            ana.sees(PROMPT)
+        ana.types("m")
+        ana.answers("q", prompt="lines: Enter next, a all the rest, q stop > ")
+        ana.sees("You stopped before the end")
+        ana.answers("a")
+        ana.sees("Not everything is on the screen yet")
+        ana.answers("m")
+        ana.answers("", prompt="q stop > ")
+        ana.answers("", prompt="q stop > ")
+        whole = ana.sees(PROMPT)
+        assert "rm -rf everything" in whole
+        assert all(f"line {number}\r" in COLOUR.sub(b"", ana.raw).decode() for number in range(60))
+        ana.types("a")
+        assert ana.decides() == [APPROVED]
+
+
+def test_everything_at_once(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={f"a{number}": number for number in range(500)})]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "500 arguments" in shown
+        assert "more arguments: press m" in shown
+        ana.types("m")
+        ana.answers("a", prompt="q stop > ")
+        assert "a499" in ana.sees(PROMPT)
+        ana.types("a")
+        assert ana.decides() == [APPROVED]
+
+
+def test_one_very_long_line_shows_both_ends(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request("shell", {"command": f"echo {'a' * 9000}; rm -rf x"})]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "; rm -rf x" in shown
+        assert "echo" in shown
+        assert "press m" in shown
+        ana.types("d")
+        ana.decides()
+
+
+def test_a_card_that_cannot_be_made_is_denied(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={"a": float("nan")})]) as ana:
+        ana.sees("could not be shown")
+        (decision,) = ana.decides()
+        assert not decision.approved
+        assert "could not be shown" in decision.note
+
+
+# --- one at a time ---
+
+
+def test_what_was_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()], waits=True) as ana:
+        ana.sees("not asking yet")
+        ana.types("a")
+        ana.sees("a\r\n")
+        tmp_path.joinpath("go").write_text("now")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
+
+
+def test_questions_from_several_threads_come_one_at_a_time(tmp_path: Path) -> None:
+    batches = [[request(f"tool_{number}", {"n": number})] for number in range(4)]
+    with sitting_at(tmp_path, *batches) as ana:
+        for _ in range(4):
+            card = ana.sees(PROMPT)
+            assert card.count("run?") == 1
+            number = card.split("may tool_")[1][0]
+            ana.types("a" if number in "02" else "d")
+        decisions = ana.decides_all()
+        assert [decision.approved for (decision,) in decisions] == [True, False, True, False]
+
+
+def test_a_question_can_be_withdrawn(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()], withdraws=["r-write_file"]) as ana:
+        ana.sees(PROMPT)
+        tmp_path.joinpath("withdraw").write_text("bob approved it")
+        ana.sees("withdrawn, bob approved it")
+        (decision,) = ana.decides()
+        assert (decision.approved, decision.ending, decision.note) == (False, Ending.CANCELLED, "bob approved it")
+
+
+def test_withdrawing_something_else_changes_nothing(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()], withdraws=["another"]) as ana:
+        ana.sees(PROMPT)
+        tmp_path.joinpath("withdraw").write_text("bob approved it")
+        ana.types("a")
+        assert ana.decides() == [APPROVED]
+
+
+# --- answering again ---
+
+
+def test_why_an_answer_was_not_accepted(tmp_path: Path) -> None:
+    asked = request(problem="content: at most 3 characters", changed=("the arguments",))
+    with sitting_at(tmp_path, [asked]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "that answer was not accepted" in shown
+        assert "content: at most 3 characters" in shown
+        assert "the arguments changed since" in shown
+        ana.types("d")
+        ana.decides()
+
+
+def test_who_answers(tmp_path: Path) -> None:
+    bob = Answerer(name="bob", roles=frozenset({"ops"}), via="here")
+    with sitting_at(tmp_path, [request()], options={"answerer": bob}) as person:
+        person.answers("a")
+        assert person.decides()[0].by == bob
+
+
+def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()], env={"LANG": "C.UTF-8", "HOME": os.fspath(tmp_path)}) as ana:
+        ana.answers("d")
+        before_and_after = ana.terminal_settings()
+        assert ana.decides() == [denied()]
+        assert before_and_after
