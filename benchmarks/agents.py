@@ -40,9 +40,7 @@ def tools(tally: Tally, *, requires_approval: bool = False) -> FunctionToolset[A
 
 def agent(calls: int, toolset: AbstractToolset[Any], *capabilities: Any, suspends: bool = False) -> Agent[Any, Any]:
     output: Any = [str, DeferredToolRequests] if suspends else str
-    return Agent(
-        model(calls), name="writer", output_type=output, toolsets=[toolset], capabilities=list(capabilities)
-    )
+    return Agent(model(calls), name="writer", output_type=output, toolsets=[toolset], capabilities=list(capabilities))
 
 
 async def run_whole(agent: Agent[Any, Any], tally: Tally, calls: int) -> None:

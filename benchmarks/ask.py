@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from pydantic_ai import Agent, RunContext
@@ -134,7 +135,7 @@ def _row(samples: Samples, name: str, calls: int) -> Row:
 
 
 def _steps(batches: tuple[int, ...]) -> list[tuple[int, int]]:
-    return list(zip(batches, batches[1:], strict=False))
+    return list(pairwise(batches))
 
 
 def _growth(samples: Samples, name: str, few: int, more: int) -> Figure:

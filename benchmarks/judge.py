@@ -23,7 +23,8 @@ LIMIT = 15.0
 SIZES = (10, 100, 1000)
 CALLS = 1000
 """Calls in one sample."""
-COLD_CALLS = 20
+TOOLS = 25
+"""Tools called for the first time in one sample."""
 KINDS: Mapping[str, Callable[[int], Rules]] = {"exact names": by_name, "globs": by_glob}
 PROGRAM = Path(sys.executable).with_name("signoff")
 
@@ -39,11 +40,11 @@ def measure(effort: Effort, peer: LangChain) -> Report:
     return Report(
         name="judge",
         title="Policy alone",
-        about="Four rules to a tool, three with a condition on arguments; every call is judged by the third. "
+        about="Four rules to a tool, three of them with a condition on arguments; the second or third decides. "
         "The command's time includes its start.",
         tables=(
             Table("Policy.judge", ("µs per call",), tuple(Row(name, (cell,)) for name, cell in judged.items())),
-            _table("a tool never seen before", "µs per call", cold, 1e6 / COLD_CALLS),
+            _table("Policy.judge, first call of a tool", "µs per call", cold, 1e6 / TOOLS),
             Table(
                 f"`signoff policy judge`, {effort.lines:,} lines",
                 ("seconds", "calls per second"),
@@ -52,7 +53,8 @@ def measure(effort: Effort, peer: LangChain) -> Report:
             _table(f"one of {effort.grants:,} remembered decisions", "µs per look", memory, 1e6 / CALLS),
         ),
         targets=tuple(
-            Target(f"1,000 rules by {kind}, µs per judged call", judged[_title(1000, kind)].median, LIMIT) for kind in KINDS
+            Target(f"1,000 rules by {kind}, µs per judged call", judged[_title(1000, kind)].median, LIMIT)
+            for kind in KINDS
         ),
     )
 
@@ -62,7 +64,8 @@ def _title(size: int, kind: str) -> str:
 
 
 def _table(title: str, column: str, samples: Mapping[str, list[float]], factor: float) -> Table:
-    return Table(title, (column,), tuple(Row(name, (Figure.of(taken).times(factor),)) for name, taken in samples.items()))
+    rows = [Row(name, (Figure.of(taken).times(factor),)) for name, taken in samples.items()]
+    return Table(title, (column,), tuple(rows))
 
 
 # --- a judged call ---
@@ -80,9 +83,9 @@ def _warm() -> Iterator[tuple[str, Sampler]]:
 def _cold() -> Iterator[tuple[str, Sampler]]:
     """A policy finds out once per tool which rules are about it. Here every call is the first of its tool."""
     for kind, rules in KINDS.items():
-        for size in SIZES:
+        for size in SIZES[1:]:
             fresh = partial(Policy, rules=Policy.from_rules(rules(size)).rules)
-            calls = [_call(number, 4 * COLD_CALLS, kind) for number in range(COLD_CALLS)]
+            calls = [_call(number, 4 * TOOLS, kind) for number in range(TOOLS)]
             yield _title(size, kind), partial(_judge_first, fresh, calls)
 
 

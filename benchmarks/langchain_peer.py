@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-sys.path[0] = str(Path(__file__).parents[1])
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.measure import async_sampler
 from benchmarks.script import DONE, PROMPT, TOOL, Tally, arguments

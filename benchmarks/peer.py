@@ -1,4 +1,4 @@
-"""LangChain, measured in a process of its own that may run on another Python. Left out, visibly, where it is missing."""
+"""LangChain, measured in a process of its own, which may run on another Python. Where it is missing, notes say so."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parents[1])
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import allow, ask, judge, startup
 from benchmarks.machine import machine

@@ -1,4 +1,4 @@
-"""The work every framework is given: one turn with a number of calls of one tool, then an end. Standard library only."""
+"""The work every framework is given: one turn that calls a tool many times, then an end. Standard library only."""
 
 from __future__ import annotations
 

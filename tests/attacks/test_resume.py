@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.tools import DeferredToolResults, ToolApproved
+from pydantic_ai.toolsets import WrapperToolset
 
 from signoff import ApprovalDecision, ApprovalMemory, Policy, Signoff, SuspendedRun, resume
 from signoff.core.request import State
+from signoff.errors import WrongUse
 from signoff.store.memory import MemoryRequests
 from signoff.testing import ScriptedModel, ScriptedUI
 from tests.gate.agents import Till, agent_with, calls, pays, returns
@@ -366,3 +369,43 @@ async def test_a_tool_that_changes_its_arguments_does_not_change_the_record() ->
     await resume(agent, paused)
     [request] = await scene.signoff.requests_of(paused.conversation_id)
     assert request.state is State.SUCCEEDED and request.args == {"order": {"amount": 5}} and kept[0]["amount"] == 0
+
+
+async def test_two_runs_that_ask_about_the_same_call_share_one_question() -> None:
+    """Two replays of one history, both waiting in place: one card, one approval, one run."""
+    till = Till()
+    ask = asyncio.Event()
+    asked: list[str] = []
+
+    class Patient:
+        async def choose(self, request: Any, *, mode: Any) -> ApprovalDecision:
+            asked.append(request.id)
+            await ask.wait()
+            return APPROVE
+
+    first = Signoff([], wait="suspend", memory=ApprovalMemory(None))
+    paused = await agent_with(first, pays(5), till, suspends=True).run("go")
+    signoff = Signoff([], approver=Patient(), memory=ApprovalMemory(None))
+    agent = agent_with(signoff, pays(5), till)
+    running = [asyncio.ensure_future(agent.run(message_history=paused.all_messages())) for _ in range(2)]
+    while len(asked) < 2:
+        await asyncio.sleep(0)
+    ask.set()
+    done = await asyncio.gather(*running)
+    assert len(set(asked)) == 1 and till.paid == [(5, "shop")]
+    assert sorted(returns(one.all_messages())[-1][0] for one in done) == ["denied", "success"]
+
+
+async def test_a_capability_that_wraps_tools_below_the_gate_is_refused() -> None:
+    class Below(AbstractCapability[Any]):
+        def get_ordering(self) -> CapabilityOrdering:
+            return CapabilityOrdering(position="innermost")
+
+        def get_wrapper_toolset(self, toolset: Any) -> Any:
+            return WrapperToolset(toolset)
+
+    till, signoff = Till(), Signoff([{"allow": "pay"}], memory=ApprovalMemory(None))
+    agent = Agent(ScriptedModel(pays(5)), tools=[till.pay], capabilities=[signoff, Below()])
+    with pytest.raises(WrongUse, match="List Signoff last"):
+        await agent.run("go")
+    assert till.paid == []

@@ -25,12 +25,12 @@ def people(count: int) -> list[Answerer]:
     return [Answerer(name=f"p{number}") for number in range(count)]
 
 
-def question(timeout: timedelta | None = None) -> ApprovalRequest:
+def question(timeout: timedelta | None = None, call_id: str = "c1") -> ApprovalRequest:
     return ApprovalRequest(
-        tool_call_id="c1",
+        tool_call_id=call_id,
         tool_name="pay",
         args={"amount": 5},
-        call=Call(tool="pay", args={"amount": 5}, conversation_id="conv"),
+        call=Call(tool="pay", args={"amount": 5}, conversation_id="conv", call_id=call_id),
         verdict=Verdict(effect=Effect.ASK, requirement=Requirement(timeout=timeout)),
     )
 
@@ -113,7 +113,8 @@ async def test_a_waiter_expires_the_request_when_its_time_comes(broker: Broker, 
 
 
 async def test_time_is_fed_to_everything_that_is_due(broker: Broker, clock: FakeClock) -> None:
-    await broker.open([question(timedelta(minutes=5)), question(), question(timedelta(minutes=9))])
+    minutes = timedelta(minutes=1)
+    await broker.open([question(5 * minutes, "a"), question(None, "b"), question(9 * minutes, "c")])
     assert await broker.expire_due() == []
     clock.advance(timedelta(minutes=6))
     assert [one.state for one in await broker.expire_due()] == [State.EXPIRED]
@@ -123,6 +124,15 @@ async def test_time_is_fed_to_everything_that_is_due(broker: Broker, clock: Fake
 async def test_an_unknown_id_says_so(broker: Broker) -> None:
     with pytest.raises(UnknownRequest, match="nope"):
         await broker.answer("nope", YES, by=people(1)[0])
+
+
+async def test_a_call_has_one_open_question_at_a_time(broker: Broker) -> None:
+    [first], [second] = await broker.open([question()]), await broker.open([question()])
+    assert first.id == second.id and len(await broker.pending()) == 1
+    await broker.answer(first.id, YES, by=people(1)[0])
+    assert [one.id for one in await broker.open([question()])] == [first.id], "an unspent approval is an answer"
+    await broker.claim(first.id)
+    assert [one.id for one in await broker.open([question()])] != [first.id]
 
 
 async def test_the_same_id_is_not_stored_twice(broker: Broker) -> None:

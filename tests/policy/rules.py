@@ -19,7 +19,9 @@ def policy(*rules: dict[str, Any], root: str | None = ROOT) -> Policy:
 
 def call(tool: str = "pay", /, **more: Any) -> Call:
     """A call of `tool`; keywords that are not fields of `Call` are arguments."""
-    fields = {key: more.pop(key) for key in ("toolset", "worker", "labels", "deps", "resolved", "unreadable") if key in more}
+    fields = {
+        key: more.pop(key) for key in ("toolset", "worker", "labels", "deps", "resolved", "unreadable") if key in more
+    }
     return Call(tool=tool, args=more.pop("args", more), **fields)
 
 

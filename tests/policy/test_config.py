@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.policy.rules import call
 
 from signoff.config import Person, load_policy, load_settings
 from signoff.core.verdict import Effect
 from signoff.errors import PolicyError, WrongFile
-from tests.policy.rules import call
 
 WHOLE = """\
 model: anthropic:claude-sonnet-5

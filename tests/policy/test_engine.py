@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.policy.rules import ROOT, call, effect, policy
 
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
 from signoff.policy.index import MOST_SHELVES
 from signoff.policy.parse import parse_policy
-from tests.policy.rules import ROOT, call, effect, policy
 
 ALLOW = {"allow": "pay", "id": "allow"}
 ASK = {"ask": "pay", "id": "ask"}
@@ -175,7 +175,10 @@ def test_arguments_that_are_too_deep_to_look_through_ask() -> None:
 @pytest.mark.parametrize("rules", [(), (ALLOW,), ({"allow": "*"},), (ASK,), (ASK, ALLOW)])
 def test_what_cannot_be_read_is_never_allowed(rules: Any) -> None:
     one = policy(*rules)
-    for verdict in (one.judge(call("pay", unreadable=("data (a set)",))), one.judge_layer(call("pay", unreadable=("a",)))):
+    for verdict in (
+        one.judge(call("pay", unreadable=("data (a set)",))),
+        one.judge_layer(call("pay", unreadable=("a",))),
+    ):
         assert verdict is not None
         assert verdict.effect is Effect.ASK
     assert one.judge(call("pay", unreadable=("data (a set)",))).errors == ("the argument data (a set) cannot be read",)
@@ -195,12 +198,17 @@ def test_rule_ids() -> None:
 
 def test_the_revision_follows_content_and_order_only() -> None:
     plain = parse_policy("policy:\n- allow: read\n- {ask: {tool: pay, args: {amount: 1}}}")
-    spread = parse_policy("# why\npolicy:\n  - {allow: 'read'}\n  - ask:\n      args: {amount: 1.0}\n      tool: pay  # !\n")
+    spread = parse_policy(
+        "# why\npolicy:\n  - {allow: 'read'}\n  - ask:\n      args: {amount: 1.0}\n      tool: pay  # !\n"
+    )
     turned = parse_policy("policy:\n- {ask: {tool: pay, args: {amount: 1}}}\n- allow: read")
     other = parse_policy("policy:\n- allow: read\n- {ask: {tool: pay, args: {amount: 2}}}")
     assert plain.revision == spread.revision
     assert len({plain.revision, turned.revision, other.revision, policy().revision}) == 4
-    assert Policy.from_rules([{"allow": "read"}, {"ask": {"tool": "pay", "args": {"amount": 1}}}]).revision == plain.revision
+    assert (
+        Policy.from_rules([{"allow": "read"}, {"ask": {"tool": "pay", "args": {"amount": 1}}}]).revision
+        == plain.revision
+    )
 
 
 def test_a_policy_is_a_value() -> None:

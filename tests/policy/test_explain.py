@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+from tests.policy.rules import call
+
 from signoff.core.verdict import Effect
 from signoff.policy.finding import Truth
 from signoff.policy.parse import parse_policy
-from tests.policy.rules import call
 
 POLICY = parse_policy(
     """

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.policy.rules import call, policy
 
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers, compose
 from signoff.policy.requirement import together
-from tests.policy.rules import call, policy
 
 LAYERS = {
     "allow": policy({"allow": "pay"}),
@@ -45,7 +45,9 @@ def test_what_cannot_be_read_asks_through_layers() -> None:
 
 def test_where_several_ask_all_have_to_be_satisfied() -> None:
     outer = policy({"ask": "pay", "id": "outer", "by": "ops", "timeout": "1h", "reason": "money"})
-    inner = policy({"ask": "pay", "id": "inner", "quorum": 2, "not_by": "requester", "timeout": "5m", "on_timeout": "park"})
+    inner = policy(
+        {"ask": "pay", "id": "inner", "quorum": 2, "not_by": "requester", "timeout": "5m", "on_timeout": "park"}
+    )
     verdict = Layers((outer, LAYERS["allow"], inner)).judge(call("pay"))
     assert verdict.rules == ("outer", "inner")
     assert verdict.reason == "money"
@@ -100,7 +102,9 @@ def test_what_layers_say_about_themselves() -> None:
 
 
 def test_layers_explain() -> None:
-    layers = Layers((Policy.from_rules([{"allow": "pay"}], name="org"), Policy.from_rules([{"deny": "pay"}], name="us")))
+    layers = Layers(
+        (Policy.from_rules([{"allow": "pay"}], name="org"), Policy.from_rules([{"deny": "pay"}], name="us"))
+    )
     explanation = layers.explain(call("pay"))
     assert explanation.effect is Effect.DENY
     assert explanation.rule is not None

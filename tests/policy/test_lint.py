@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.policy.rules import policy
 
 from signoff.errors import PolicyError
 from signoff.policy.parse import parse_policy
-from tests.policy.rules import policy
 
 BIG = {"tool": "pay", "args": {"amount": {">": 100}}}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.policy.rules import call, finding
 
 from signoff.core.call import LABELS
 from signoff.policy.finding import Truth
-from tests.policy.rules import call, finding
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.policy.rules import ROOT, call, finding, policy
 
 from signoff.policy.facts import Facts, is_path_key
 from signoff.policy.finding import Truth
-from tests.policy.rules import ROOT, call, finding, policy
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
@@ -216,7 +216,9 @@ def test_names_that_hold_paths(key: str) -> None:
     assert is_path_key(key)
 
 
-@pytest.mark.parametrize("key", ["content", "file_text", "text", "profile", "pathology", "targets_met", "name", "", "42"])
+@pytest.mark.parametrize(
+    "key", ["content", "file_text", "text", "profile", "pathology", "targets_met", "name", "", "42"]
+)
 def test_names_that_do_not(key: str) -> None:
     assert not is_path_key(key)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.policy.rules import ROOT
 
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect, Verdict
@@ -16,11 +17,23 @@ from signoff.policy.facts import Facts
 from signoff.policy.finding import Truth
 from signoff.policy.layers import Layers
 from signoff.policy.parse import parse_policy
-from tests.policy.rules import ROOT
 
 TOOLS = ["pay", "read", "read_all", "x/y", "bash", "bash_admin", "pay\n"]
 KEYS = ["amount", "path", "to", "user.name", "items.0", "/a.b"]
-TEXTS = ["ana", "src/a.py", "src/../.env", ".env", "~/x", "$A", "a\nb", "", "\\x\\.env", "\ud800", "/etc/passwd", "file:/x"]
+TEXTS = [
+    "ana",
+    "src/a.py",
+    "src/../.env",
+    ".env",
+    "~/x",
+    "$A",
+    "a\nb",
+    "",
+    "\\x\\.env",
+    "\ud800",
+    "/etc/passwd",
+    "file:/x",
+]
 
 tool_patterns = st.sampled_from(["pay", "read", "read*", "*_admin", "b?sh", "*", "[px]*", "missing"])
 paths = st.sampled_from(["**/.env", "src/**", "/etc/*", "**", "*.py"])
@@ -29,7 +42,9 @@ arguments = st.dictionaries(
     st.sampled_from(["amount", "path", "to", "user", "items", "a.b", "files"]),
     st.recursive(
         scalars,
-        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "dir", "\n"]), inner, max_size=2),
+        lambda inner: (
+            st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "dir", "\n"]), inner, max_size=2)
+        ),
         max_leaves=4,
     ),
     max_size=4,
@@ -67,7 +82,9 @@ class Deps:
 
 
 def a_rule(effects: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.builds(lambda effect, match: {effect: match}, effects, matches | st.lists(matches, min_size=1, max_size=3))
+    return st.builds(
+        lambda effect, match: {effect: match}, effects, matches | st.lists(matches, min_size=1, max_size=3)
+    )
 
 
 rules = st.lists(a_rule(st.sampled_from(["allow", "ask", "deny"])), max_size=6)
@@ -172,11 +189,28 @@ json_values = st.recursive(
     max_leaves=8,
 )
 RULE_KEYS = ["id", "reason", "by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "message", "examples"]
-MATCH_KEYS = ["tool", "toolset", "worker", "label", "args", "deps", "path", "command", "matches", "inside", "match", "in"]
+MATCH_KEYS = [
+    "tool",
+    "toolset",
+    "worker",
+    "label",
+    "args",
+    "deps",
+    "path",
+    "command",
+    "matches",
+    "inside",
+    "match",
+    "in",
+]
 half_right = st.recursive(
     json_values | tool_patterns | paths | operators,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["allow", "ask", "deny", *RULE_KEYS, *MATCH_KEYS, ">", "regex"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["allow", "ask", "deny", *RULE_KEYS, *MATCH_KEYS, ">", "regex"]), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 

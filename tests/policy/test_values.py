@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.policy.rules import call, finding
 
 from signoff.policy.finding import Truth
-from tests.policy.rules import call, finding
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
@@ -96,7 +96,17 @@ def test_operators(condition: Any, value: Any, answer: Truth, source: str) -> No
 
 @pytest.mark.parametrize(
     "condition",
-    ["a", None, {"equals": None}, {"in": [1]}, {"matches": "*"}, {"regex": ".*"}, {">": 1}, {"<=": 1}, {"exists": True}],
+    [
+        "a",
+        None,
+        {"equals": None},
+        {"in": [1]},
+        {"matches": "*"},
+        {"regex": ".*"},
+        {">": 1},
+        {"<=": 1},
+        {"exists": True},
+    ],
 )
 def test_what_is_absent_matches_nothing(condition: Any) -> None:
     found = finding({"args": {"x": condition}}, call(y=1))

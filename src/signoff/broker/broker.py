@@ -29,15 +29,17 @@ class Broker:
         self._waiters_lock = threading.Lock()
 
     async def open(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
-        """Store new questions, with an id where they have none, the time, and a deadline where their rule has one."""
+        """Store new questions, with the time, and a deadline where their rule has one.
+
+        A call has one open question: if another run asks about the very same call, that one is returned.
+        """
         now = self.clock.now()
         opened: list[ApprovalRequest] = []
         for request in requests:
             timeout = request.requirement.timeout
             deadline = now + timeout if timeout is not None else None
             opened.append(replace(request, id=request.id or new_id(), opened_at=now, deadline=deadline))
-        await self._requests.add(opened)
-        return opened
+        return await self._requests.add(opened)
 
     async def get(self, request_id: str) -> ApprovalRequest:
         """The request as it stands; raises `UnknownRequest`."""

@@ -14,6 +14,8 @@ import click
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from signoff.core.call import Call
     from signoff.core.verdict import Verdict
     from signoff.policy.explain import Explanation
@@ -126,20 +128,19 @@ def judge(file: str, calls: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _opened(calls: str) -> AbstractContextManager[IO[bytes]]:
+def _opened(calls: str) -> AbstractContextManager[BufferedReader]:
     if calls == "-":
-        return nullcontext(sys.stdin.buffer)
+        return nullcontext(cast("BufferedReader", sys.stdin.buffer))
     try:
         return open(calls, "rb")
     except OSError as error:
         raise WrongFile(f"{calls} cannot be read: {error.strerror}") from error
 
 
-def _batches(stream: IO[bytes], name: str) -> Iterator[list[tuple[int, bytes]]]:
+def _batches(stream: BufferedReader, name: str) -> Iterator[list[tuple[int, bytes]]]:
     """Lines with their numbers, as many as are there without waiting for more input."""
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     number, rest = 0, b""
-    while chunk := read(_CHUNK):
+    while chunk := stream.read1(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
             yield [(number + at, line) for at, line in enumerate(lines, start=1)]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, CombinedCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -177,7 +177,10 @@ class Signoff(AbstractCapability[Any]):
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         """Fold tools that wait by kind into the one path: they are judged first, like any other."""
-        self._warn_of_unknown_tools(tool_defs)
+        if not self._gate.checked:
+            self._gate.checked = True
+            self._refuse_wrappers_below(ctx)
+            self._warn_of_unknown_tools(tool_defs)
         return [
             replace(one, kind="function", metadata={**(one.metadata or {}), KIND: one.kind})
             if one.kind in ("unapproved", "external")
@@ -231,12 +234,21 @@ class Signoff(AbstractCapability[Any]):
         verdict = self._gate.policy.judge_layer(call)
         return verdict is not None and verdict.effect is Effect.ALLOW
 
+    def _refuse_wrappers_below(self, ctx: RunContext[Any]) -> None:
+        """A capability that wraps tools below the gate could change a call after it was judged."""
+        chain = list(ctx.root_capability.capabilities) if isinstance(ctx.root_capability, CombinedCapability) else []
+        place = next((index for index, one in enumerate(chain) if one is self), len(chain))
+        for other in chain[place + 1 :]:
+            wraps = type(other).get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
+            if wraps and not isinstance(other, Signoff):
+                raise WrongUse(
+                    f"{type(other).__name__} wraps tools below Signoff, where it could change a call after it was judged.\n"
+                    "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
+                )
+
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
         """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
         gate = self._gate
-        if gate.checked_names:
-            return
-        gate.checked_names = True
         names = frozenset(one.name for one in tool_defs)
         for name in sorted(gate.policy.tool_names - names):
             if (close := nearest(name, names, cutoff=0.75)) is not None:

@@ -46,8 +46,8 @@ class Gate:
     reviewers: bool
     """Whether another capability's approval in the same run counts where the rule wants nobody in particular."""
     observe: Callable[[CallEvent], None] | None = None
-    checked_names: bool = False
-    """Whether the rules' tool names were held against an agent's tools."""
+    checked: bool = False
+    """Whether it was held against the agent it is on: its tools, its other capabilities."""
 
     @property
     def suspends(self) -> bool:

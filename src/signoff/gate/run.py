@@ -45,6 +45,8 @@ class Asked:
 
     request: ApprovalRequest
     passage: Passage
+    public: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the outside sees of it, in the metadata of the deferred call."""
 
 
 @dataclass(slots=True)
@@ -210,7 +212,8 @@ class GatedRun:
         # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
         if passage.call.call_id not in self.asked or self.gate.suspends or said is not None:
             raise self._raise_for(asked)
-        settled = (await self._answers(await self._open([asked]))).get(request.id)
+        [on_record] = await self._open([asked])
+        settled = (await self._answers([on_record])).get(on_record.id)
         if settled is None:
             raise self._raise_for(asked)
         edited = _decision(settled).edited_args
@@ -220,14 +223,14 @@ class GatedRun:
         request = asked.request
         self.asked[request.tool_call_id] = asked
         # Metadata reaches traces and every user interface: what the tool said, and a reference. No state, no arguments.
-        public = {
-            "request": request.id,
-            "reason": request.verdict.reason if request.verdict else "",
-            "rules": list(request.verdict.rules) if request.verdict else [],
-            "worker": list(request.worker),
-            "changed": list(request.changed),
-        }
-        return ApprovalRequired(metadata={**request.metadata, "summary": request.summary, REQUEST: public})
+        asked.public.update(
+            request=request.id,
+            reason=request.verdict.reason if request.verdict else "",
+            rules=list(request.verdict.rules) if request.verdict else [],
+            worker=list(request.worker),
+            changed=list(request.changed),
+        )
+        return ApprovalRequired(metadata={**request.metadata, "summary": request.summary, REQUEST: asked.public})
 
     async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
@@ -237,9 +240,10 @@ class GatedRun:
             mine = self.asked.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
             if mine is not None:
                 asked.append(mine)
-        settled = await self._answers(await self._open(asked))
-        for one in asked:
-            if (answer := settled.get(one.request.id)) is not None:
+        requests_on_record = await self._open(asked)
+        settled = await self._answers(requests_on_record)
+        for one, request in zip(asked, requests_on_record, strict=True):
+            if (answer := settled.get(request.id)) is not None:
                 results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
         self.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
         return results if results.approvals else None
@@ -285,13 +289,15 @@ class GatedRun:
         fresh = [one for one in asked if recorded.get(one.passage.call.key) != one.request.id]
         opened = await self.gate.broker.open([one.request for one in fresh])
         for one, request in zip(fresh, opened, strict=True):
-            self._tell(Happened.ASKED, one.passage, request=request)
-            recorded[one.passage.call.key] = request.id
-            self.opened.add(request.id)
-        for one in asked:
-            self.gate.desk.edits[one.request.id] = self._edit_check(one.passage)
+            if request.id == one.request.id:
+                self._tell(Happened.ASKED, one.passage, request=request)
+                self.opened.add(request.id)
+            one.public["request"] = recorded[one.passage.call.key] = request.id
         self._recorded = recorded
-        return [await self.gate.broker.get(one.request.id) for one in asked]
+        requests = [await self.gate.broker.get(recorded[one.passage.call.key]) for one in asked]
+        for one, request in zip(asked, requests, strict=True):
+            self.gate.desk.edits[request.id] = self._edit_check(one.passage)
+        return requests
 
     def _edit_check(self, passage: Passage) -> Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
         async def check(args: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,15 +16,28 @@ class MemoryRequests:
         self._requests: dict[str, ApprovalRequest] = {}
         self._by_conversation: dict[str, list[str]] = {}
 
-    async def add(self, requests: Sequence[ApprovalRequest]) -> None:
+    async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
         with self._lock:
             for request in requests:
                 if request.id in self._requests:
                     raise ValueError(f"request {request.id} is already stored")
-            for request in requests:
-                self._requests[request.id] = request
-                conversation = request.call.conversation_id if request.call else ""
-                self._by_conversation.setdefault(conversation, []).append(request.id)
+            return [self._open(request) or self._keep(request) for request in requests]
+
+    def _open(self, request: ApprovalRequest) -> ApprovalRequest | None:
+        """The request about the very same call that can still be answered or used."""
+        if request.call is None:
+            return None
+        for request_id in reversed(self._by_conversation.get(request.call.conversation_id, ())):
+            other = self._requests[request_id]
+            if other.call is not None and other.call.key == request.call.key:
+                return other if other.state in (State.PENDING, State.APPROVED) else None
+        return None
+
+    def _keep(self, request: ApprovalRequest) -> ApprovalRequest:
+        self._requests[request.id] = request
+        conversation = request.call.conversation_id if request.call else ""
+        self._by_conversation.setdefault(conversation, []).append(request.id)
+        return request
 
     async def get(self, request_id: str) -> ApprovalRequest | None:
         return self._requests.get(request_id)

@@ -1,0 +1,77 @@
+"""The benchmarks run, and say something. How fast anything is, no test asks."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from benchmarks.measure import Effort, Figure, take_turns
+from benchmarks.peer import LangChain
+from benchmarks.report import Report, Target, as_markdown, as_text
+from benchmarks.run import BEGIN, BENCHMARKS, END, README
+
+TINY = Effort(rounds=1, calls=2, lines=20, grants=20)
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[LangChain]:
+    with LangChain() as started:
+        yield started
+
+
+def figures(report: Report) -> list[float]:
+    cells = [cell for table in report.tables for row in table.rows for cell in row.cells if cell is not None]
+    return [number for cell in cells for number in (cell.median, cell.low, cell.high)]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_yields_numbers(name: str, peer: LangChain) -> None:
+    report = BENCHMARKS[name](TINY, peer)
+    assert report.name == name
+    assert report.targets
+    assert all(map(math.isfinite, [*figures(report), *(target.value for target in report.targets)]))
+    assert [row for table in report.tables for row in table.rows if len(row.cells) != len(table.columns)] == []
+    assert report.title in as_text(report)
+    assert report.title in as_markdown(report)
+    assert json.loads(json.dumps(report.as_json()))["name"] == name
+
+
+def test_a_missing_peer_is_told_and_not_measured() -> None:
+    silent = shutil.which("true")
+    assert silent is not None
+    with LangChain(silent) as absent:
+        report = BENCHMARKS["allow"](TINY, absent)
+    assert "LangChain is left out" in as_text(report)
+    assert not [row for table in report.tables for row in table.rows if "LangChain" in row.name]
+
+
+def test_every_variant_takes_its_turn_in_every_round() -> None:
+    turns: list[str] = []
+    samplers = {name: lambda name=name: float(turns.append(name) is None) for name in ("a", "b", "c")}
+    samples = take_turns(samplers, rounds=4, warm_up=1)
+    assert {name: len(taken) for name, taken in samples.items()} == {"a": 4, "b": 4, "c": 4}
+    rounds = ["".join(turns[at : at + 3]) for at in range(3, len(turns), 3)]
+    assert [sorted(one) for one in rounds] == [["a", "b", "c"]] * 4
+    assert len(set(rounds)) > 2
+
+
+def test_figures_compare_samples_of_the_same_round() -> None:
+    slow, fast = [4.0, 40.0, 400.0], [2.0, 20.0, 200.0]
+    assert Figure.ratio(slow, fast) == Figure(2.0, 2.0, 2.0)
+    assert Figure.difference(slow, fast).median == 20.0
+
+
+def test_a_target_says_whether_it_holds() -> None:
+    assert str(Target("µs", 60.0, 60.0)).startswith("holds")
+    assert str(Target("µs", 60.1, 60.0)).startswith("MISSED")
+
+
+def test_the_readme_holds_measured_results() -> None:
+    _, _, rest = README.read_text("utf-8").partition(BEGIN)
+    results, end, _ = rest.partition(END)
+    assert end
+    assert results.count("\n### ") == len(BENCHMARKS)
+    assert "- Machine: " in results
