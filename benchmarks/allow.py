@@ -70,7 +70,7 @@ def measure(effort: Effort, peer: LangChain) -> Report:
         samplers = dict(_ours(runner, stack.enter_context(_folder()), calls))
         if peer.there:
             samplers |= {title: partial(peer.sample, name, calls) for name, title in PEERS.items()}
-        samples = take_turns(samplers, rounds=effort.rounds)
+        samples = take_turns(samplers, effort)
     rows = {name: _row(name, samples, calls) for name in samples}
     worst = [(name, rows[name].cells[1]) for name in OURS.values()]
     return Report(

@@ -43,7 +43,7 @@ def measure(effort: Effort, peer: LangChain) -> Report:
     batches = (1, effort.calls, 4 * effort.calls)
     with asyncio.Runner() as runner:
         samplers = {(name, calls): one for calls in batches for name, one in _samplers(runner, calls, peer)}
-        samples = take_turns(samplers, rounds=effort.rounds)
+        samples = take_turns(samplers, effort)
     names = list(dict.fromkeys(name for name, _ in samples))
     growth = {name: tuple(_growth(samples, name, few, more) for few, more in _steps(batches)) for name in names}
     return Report(

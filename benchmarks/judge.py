@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,12 +31,12 @@ PROGRAM = Path(sys.executable).with_name("signoff")
 
 
 def measure(effort: Effort, peer: LangChain) -> Report:
-    warm = take_turns(dict(_warm()), rounds=effort.rounds)
-    cold = take_turns(dict(_cold()), rounds=effort.rounds, warm_up=1)
-    memory = take_turns(dict(_memory(effort.grants)), rounds=effort.rounds)
+    warm = take_turns(dict(_warm()), effort)
+    cold = take_turns(dict(_cold()), effort)
+    memory = take_turns(dict(_memory(effort.grants)), effort)
     with tempfile.TemporaryDirectory() as folder:
         commands = dict(_commands(Path(folder), effort.lines))
-        command = take_turns(commands, rounds=min(effort.rounds, 10), warm_up=1)
+        command = take_turns(commands, replace(effort, rounds=min(effort.rounds, 10)))
     judged = {name: Figure.of(taken).times(1e6 / CALLS) for name, taken in warm.items()}
     return Report(
         name="judge",

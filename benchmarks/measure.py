@@ -20,6 +20,9 @@ class Effort:
     """How much work a benchmark does. Tests take tiny amounts of it."""
 
     rounds: int = 30
+    """Samples of every variant."""
+    warm_up: int = 2
+    """Samples before those, which do not count."""
     calls: int = 100
     """Tool calls in one turn of the model."""
     lines: int = 100_000
@@ -76,21 +79,21 @@ def async_sampler(runner: asyncio.Runner, work: Callable[[], Awaitable[object]])
     return lambda: runner.run(timed())
 
 
-def take_turns(samplers: Mapping[Name, Sampler], *, rounds: int, warm_up: int = 3) -> dict[Name, list[float]]:
+def take_turns(samplers: Mapping[Name, Sampler], effort: Effort) -> dict[Name, list[float]]:
     """Sample every variant once a round, in an order that changes from round to round.
 
     The garbage collector stays on, as it is part of what a variant costs. What is there before the first sample is
     taken out of its sight, and what a sample leaves behind is collected before the next.
     """
     for sampler in samplers.values():
-        for _ in range(warm_up):
+        for _ in range(effort.warm_up):
             sampler()
     names = list(samplers)
     samples: dict[Name, list[float]] = {name: [] for name in names}
     gc.collect()
     gc.freeze()
     try:
-        for number in range(rounds):
+        for number in range(effort.rounds):
             for name in _rotated(names, number):
                 gc.collect()
                 samples[name].append(samplers[name]())

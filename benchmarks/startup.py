@@ -27,7 +27,7 @@ COMMANDS = {
 
 def measure(effort: Effort, peer: LangChain) -> Report:
     samplers = {name: sync_sampler(partial(_run, command)) for name, command in COMMANDS.items()}
-    samples = take_turns(samplers, rounds=effort.rounds, warm_up=1)
+    samples = take_turns(samplers, effort)
     rows = [
         Row(name, (Figure.of(taken).times(1e3), Figure.ratio(taken, samples[CLICK]))) for name, taken in samples.items()
     ]

@@ -6,23 +6,16 @@ Importing it does not import PydanticAI; `ScriptedModel` does, when it is first 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind
-from signoff.core.request import ApprovalRequest
-from signoff.errors import ScriptEnded, WrongUse
+from signoff.channels import scripted_approver
+from signoff.channels.scripted import ScriptedUI, decision_from
 
 if TYPE_CHECKING:
     from signoff.workers.script import ScriptedModel as ScriptedModel
 
 __all__ = ["FakeClock", "ScriptedModel", "ScriptedUI", "decision_from", "scripted_approver"]
-
-WORDS = "approve, deny, deny:NOTE, edit:{JSON}, session, always"
 
 
 def __getattr__(name: str) -> object:
@@ -31,70 +24,6 @@ def __getattr__(name: str) -> object:
 
         return ScriptedModel
     raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
-
-
-def decision_from(word: str) -> ApprovalDecision:
-    """A decision from one word: `approve`, `deny`, `deny:NOTE`, `edit:{JSON}`, `session`, `always`."""
-    verb, _, rest = word.partition(":")
-    match verb:
-        case "approve":
-            return ApprovalDecision(approved=True)
-        case "deny":
-            return ApprovalDecision(approved=False, note=rest)
-        case "session" | "always":
-            return ApprovalDecision(approved=True, remember=Remember(verb))
-        case "edit" if rest:
-            try:
-                args = json.loads(rest)
-            except ValueError as error:
-                raise WrongUse(f"edit:… needs the whole arguments as a JSON object: {error}") from error
-            return ApprovalDecision(approved=True, edited_args=args)
-        case _:
-            raise WrongUse(f"{word!r} is not an answer: say {WORDS}")
-
-
-class ScriptedUI:
-    """An approver that answers from a list, and remembers what it was asked.
-
-    Answers are decisions, words as in `decision_from`, or functions of the request. It answers as a script unless
-    `by` says who it stands in for; where a rule wants particular people, a script does not count.
-    """
-
-    def __init__(
-        self,
-        answers: Iterable[ApprovalDecision | str | Callable[[ApprovalRequest], ApprovalDecision]],
-        *,
-        by: Answerer | None = None,
-    ) -> None:
-        self._answers = list(answers)
-        self._by = by or Answerer(name="script", kind=AnswererKind.SCRIPT, via="script")
-        self.asked: list[ApprovalRequest] = []
-
-    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        self.asked.append(request)
-        if len(self.asked) > len(self._answers):
-            raise ScriptEnded(f"{len(self._answers)} answers were given, and {request.summary!r} is asked next")
-        answer = self._answers[len(self.asked) - 1]
-        if callable(answer):
-            answer = answer(request)
-        elif isinstance(answer, str):
-            answer = decision_from(answer)
-        return ApprovalDecision(
-            approved=answer.approved,
-            note=answer.note,
-            edited_args=answer.edited_args,
-            remember=answer.remember,
-            by=answer.by or self._by,
-        )
-
-
-def scripted_approver(
-    answers: Iterable[ApprovalDecision | str | Callable[[ApprovalRequest], ApprovalDecision]],
-    *,
-    by: Answerer | None = None,
-) -> ScriptedUI:
-    """An approver that answers from a list; the third of the ready-made ones, beside the terminal and headless."""
-    return ScriptedUI(answers, by=by)
 
 
 class FakeClock:

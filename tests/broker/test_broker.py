@@ -47,7 +47,8 @@ def broker(clock: FakeClock) -> Broker:
 
 async def test_an_opened_request_has_an_id_a_time_and_a_deadline(broker: Broker, clock: FakeClock) -> None:
     [request] = await broker.open([question(timedelta(minutes=5))])
-    assert request.id and request.opened_at == clock.now()
+    assert request.id
+    assert request.opened_at == clock.now()
     assert request.deadline == clock.now() + timedelta(minutes=5)
     assert list(await broker.pending()) == [request] == list(await broker.of_conversation("conv"))
 
@@ -58,8 +59,10 @@ async def test_of_answers_in_the_same_instant_one_wins_and_the_others_hear_who(b
     results = await asyncio.gather(*answers, return_exceptions=True)
     winners = [one for one in results if isinstance(one, ApprovalRequest)]
     losers = [one for one in results if isinstance(one, AlreadySettled)]
-    assert len(winners) == 1 and len(losers) == 9
-    assert winners[0].decision is not None and winners[0].decision.by is not None
+    assert len(winners) == 1
+    assert len(losers) == 9
+    assert winners[0].decision is not None
+    assert winners[0].decision.by is not None
     assert all(winners[0].decision.by.name in str(loser) for loser in losers)
 
 
@@ -81,7 +84,8 @@ def test_of_answers_from_many_threads_one_wins(broker: Broker) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(isinstance(one, ApprovalRequest) for one in claims) == 1 and len(claims) == 16
+    assert sum(isinstance(one, ApprovalRequest) for one in claims) == 1
+    assert len(claims) == 16
 
 
 async def test_a_waiter_is_woken_by_the_answer(broker: Broker) -> None:
@@ -128,7 +132,8 @@ async def test_an_unknown_id_says_so(broker: Broker) -> None:
 
 async def test_a_call_has_one_open_question_at_a_time(broker: Broker) -> None:
     [first], [second] = await broker.open([question()]), await broker.open([question()])
-    assert first.id == second.id and len(await broker.pending()) == 1
+    assert first.id == second.id
+    assert len(await broker.pending()) == 1
     await broker.answer(first.id, YES, by=people(1)[0])
     assert [one.id for one in await broker.open([question()])] == [first.id], "an unspent approval is an answer"
     await broker.claim(first.id)
@@ -144,4 +149,5 @@ async def test_the_same_id_is_not_stored_twice(broker: Broker) -> None:
 
 def test_ids_are_short_and_hard_to_misread() -> None:
     ids = {new_id() for _ in range(1000)}
-    assert len(ids) == 1000 and not set("".join(ids)) & set("0o1li")
+    assert len(ids) == 1000
+    assert not set("".join(ids)) & set("0o1li")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic_ai import DeferredToolRequests
+from tests.gate.agents import Till, agent_with, pays
 
 from signoff import ApprovalMemory, ApprovalMode, ApprovalRequest, ApprovalUI, Signoff, resume
 from signoff.channels import headless_approver, terminal_approver
 from signoff.errors import NobodyHere, WrongUse
 from signoff.testing import scripted_approver
-from tests.gate.agents import Till, agent_with, pays
 
 REQUEST = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5}, summary="pay 5")
 
@@ -29,7 +29,8 @@ def test_w6_every_ready_made_approver_fits_the_port() -> None:
 )
 def test_w6_without_a_terminal_nothing_is_approved(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decision = make("deny").choose(REQUEST, mode=ApprovalMode.INTERACTIVE)
-    assert not decision.approved and "no terminal" in decision.note
+    assert not decision.approved
+    assert "no terminal" in decision.note
     with pytest.raises(NobodyHere):
         make("park").choose(REQUEST, mode=ApprovalMode.INTERACTIVE)
     with pytest.raises(WrongUse, match="'deny' or 'park'"):
@@ -41,12 +42,14 @@ async def test_w6_headless_denies_or_parks_a_real_run() -> None:
     till = Till()
     deny = Signoff([], approver=headless_approver("deny"), memory=ApprovalMemory(None))
     result = await agent_with(deny, pays(5), till).run("go")
-    assert till.paid == [] and json.loads(result.output)["reason"] == "no terminal to ask at"
+    assert till.paid == []
+    assert json.loads(result.output)["reason"] == "no terminal to ask at"
 
     park = Signoff([], approver=headless_approver("park"), memory=ApprovalMemory(None))
     agent = agent_with(park, pays(5, 6), till, suspends=True)
     paused = await agent.run("go")
-    assert isinstance(paused.output, DeferredToolRequests) and till.paid == []
+    assert isinstance(paused.output, DeferredToolRequests)
+    assert till.paid == []
     one, _ = await park.pending()
     await park.answer(one.id, scripted_approver(["approve"]).choose(one, mode=ApprovalMode.INTERACTIVE), by="ana")
     await resume(agent, paused)
@@ -80,4 +83,5 @@ async def test_an_approver_is_told_when_somebody_else_was_faster() -> None:
     )
     await running
     assert till.paid == [(5, "shop")]
-    assert told[0][0] == request.id and "approved by ana at" in told[0][1]
+    assert told[0][0] == request.id
+    assert "approved by ana at" in told[0][1]

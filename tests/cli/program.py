@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 
-def signoff(*arguments: str, cwd: Path | None = None, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def signoff(
+    *arguments: str, cwd: Path | None = None, given: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run `signoff` in a process of its own, with no terminal."""
     return subprocess.run(
         [sys.executable, "-c", "from signoff.cli.main import main; main()", *arguments],
@@ -25,5 +27,6 @@ def signoff(*arguments: str, cwd: Path | None = None, given: str = "", **environ
 def refused(done: subprocess.CompletedProcess[str]) -> str:
     """What a wrong use was told: exit code 2, one message, no traceback, nothing on standard output."""
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr and done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
     return done.stderr

@@ -7,10 +7,9 @@ import stat
 from pathlib import Path
 
 import pytest
-
 from tests.cli.program import refused, signoff
 
-AGENT = '''
+AGENT = """
 from pathlib import Path
 from pydantic_ai import Agent, DeferredToolRequests
 from signoff import ApprovalMemory, Signoff
@@ -30,7 +29,7 @@ bare = Agent(tools=[look])
 gated = Agent("test", tools=[touch], capabilities=[Signoff([{"deny": "touch"}], memory=ApprovalMemory(None))])
 stuck = Agent("test", tools=[touch], capabilities=[Signoff([], wait="suspend", memory=ApprovalMemory(None))])
 number = 3
-'''
+"""
 SCRIPT = """
 - calls: [{tool: look}, {tool: touch, args: {name: a.txt}}]
 - say: "{{last}}"
@@ -49,14 +48,17 @@ def project(tmp_path: Path) -> Path:
 def test_an_agent_runs_under_the_policy_here(project: Path) -> None:
     done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "seen\ntouched a.txt\n" and (project / "a.txt").exists()
-    assert "allowed" in done.stderr and 'touch(name="a.txt")' in done.stderr
+    assert done.stdout == "seen\ntouched a.txt\n"
+    assert (project / "a.txt").exists()
+    assert "allowed" in done.stderr
+    assert 'touch(name="a.txt")' in done.stderr
 
 
 def test_without_a_terminal_what_must_be_asked_is_denied(project: Path) -> None:
     (project / "signoff.yaml").write_text("policy:\n  - {allow: look}\n")
     done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", cwd=project)
-    assert done.returncode == 0 and not (project / "a.txt").exists()
+    assert done.returncode == 0
+    assert not (project / "a.txt").exists()
     assert "no terminal to ask at" in done.stdout
 
 
@@ -64,7 +66,9 @@ def test_or_the_run_parks_with_exit_code_3(project: Path) -> None:
     (project / "signoff.yaml").write_text("policy:\n  - {allow: look}\n")
     run = ("run", "shop:agent", "go", "--model", "script:turns.yaml", "--unattended", "park")
     done = signoff(*run, cwd=project)
-    assert done.returncode == 3 and done.stdout == "" and not (project / "a.txt").exists()
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert not (project / "a.txt").exists()
     assert 'touch(name="a.txt")' in done.stderr
     rows = [json.loads(line) for line in signoff(*run, "--json", cwd=project).stdout.splitlines()]
     assert [row.get("event") for row in rows] == ["allowed", "ran", "asked", None]
@@ -87,14 +91,17 @@ def test_no_policy_asks_about_everything(project: Path) -> None:
 def test_modes_never_turn_a_deny_around(project: Path) -> None:
     (project / "signoff.yaml").write_text("policy:\n  - {deny: touch}\n")
     done = signoff("run", "shop:agent", "go", "--model", "script:turns.yaml", "--mode", "auto_approve", cwd=project)
-    assert done.returncode == 0 and "seen" in done.stdout and not (project / "a.txt").exists()
+    assert done.returncode == 0
+    assert "seen" in done.stdout
+    assert not (project / "a.txt").exists()
 
 
 def test_an_agent_that_fails_is_one_message_and_exit_code_1(project: Path) -> None:
     (project / "turns.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
     run = ("run", "shop:agent", "go", "--model", "script:turns.yaml", "--mode", "auto_approve")
     done = signoff(*run, cwd=project)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
     assert "the agent failed: RuntimeError: out of order" in done.stderr
     assert "Traceback" in signoff(*run, "--traceback", cwd=project).stderr
 
@@ -133,15 +140,25 @@ def test_wrong_use_is_one_clear_message(project: Path, arguments: list[str], tol
 
 def test_init_writes_a_project_that_works_and_overwrites_nothing(tmp_path: Path) -> None:
     done = signoff("init", cwd=tmp_path)
-    assert done.returncode == 0 and sorted(file.name for file in tmp_path.iterdir()) == [
-        "agent.py", "hello.yaml", "signoff.yaml",
+    assert done.returncode == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "agent.py",
+        "hello.yaml",
+        "signoff.yaml",
     ]
-    assert signoff("policy", "check", "signoff.yaml", "--tools", "list_notes,read_note,write_note", cwd=tmp_path).returncode == 0
+    assert (
+        signoff(
+            "policy", "check", "signoff.yaml", "--tools", "list_notes,read_note,write_note", cwd=tmp_path
+        ).returncode
+        == 0
+    )
     ran = signoff("run", "agent:agent", "hi", "--model", "script:hello.yaml", "--mode", "auto_approve", cwd=tmp_path)
-    assert ran.stdout == "wrote shopping\n" and (tmp_path / "notes" / "shopping.txt").read_text() == "milk\n"
+    assert ran.stdout == "wrote shopping\n"
+    assert (tmp_path / "notes" / "shopping.txt").read_text() == "milk\n"
     (tmp_path / "agent.py").write_text("mine")
     told = refused(signoff("init", cwd=tmp_path))
-    assert "agent.py" in told and "nothing was written" in told
+    assert "agent.py" in told
+    assert "nothing was written" in told
     assert (tmp_path / "agent.py").read_text() == "mine"
 
 

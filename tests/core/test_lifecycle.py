@@ -193,7 +193,8 @@ def test_votes_only_add_up_for_the_same_arguments() -> None:
 def test_one_person_does_not_make_a_quorum() -> None:
     once = advance(request(Requirement(quorum=2)), Voted(person("ana"), YES), NOW)
     twice = advance(once, Voted(person("ana"), YES), NOW)
-    assert twice.state is State.PENDING and len(twice.votes) == 1
+    assert twice.state is State.PENDING
+    assert len(twice.votes) == 1
 
 
 @pytest.mark.parametrize(
@@ -217,8 +218,10 @@ def test_silence_is_no() -> None:
         advance(waiting, Expired(), NOW)
     late = NOW + timedelta(minutes=5)
     expired = advance(waiting, Expired(), late)
-    assert expired.state is State.EXPIRED and expired.decision is not None
-    assert expired.decision.ending is Ending.EXPIRED and not expired.decision.approved
+    assert expired.state is State.EXPIRED
+    assert expired.decision is not None
+    assert expired.decision.ending is Ending.EXPIRED
+    assert not expired.decision.approved
     with pytest.raises(AlreadySettled, match="ran out of time"):
         advance(waiting, Voted(person(), YES), late)
 
@@ -229,7 +232,8 @@ def test_escalation_asks_the_other_role_once() -> None:
     )
     waiting = request(rule_, deadline=NOW)
     escalated = advance(waiting, Expired(), NOW)
-    assert escalated.state is State.PENDING and escalated.requirement.role == "boss"
+    assert escalated.state is State.PENDING
+    assert escalated.requirement.role == "boss"
     assert escalated.deadline == NOW + timedelta(minutes=5)
     with pytest.raises(NotEntitled):
         advance(escalated, Voted(person("ana", "ops"), YES), NOW)
@@ -238,10 +242,12 @@ def test_escalation_asks_the_other_role_once() -> None:
 
 def test_parked_waits_for_ever_and_allow_needs_words() -> None:
     parked = advance(request(Requirement(on_timeout=OnTimeout.PARK), deadline=NOW), Expired(), NOW)
-    assert parked.state is State.PENDING and parked.deadline is None
+    assert parked.state is State.PENDING
+    assert parked.deadline is None
     allowed = advance(request(Requirement(on_timeout=OnTimeout.ALLOW), deadline=NOW), Expired(), NOW)
     assert allowed.state is State.APPROVED
-    assert allowed.decision is not None and allowed.decision.by is not None
+    assert allowed.decision is not None
+    assert allowed.decision.by is not None
     assert allowed.decision.by.kind is not AnswererKind.PERSON
 
 

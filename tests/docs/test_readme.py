@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pexpect
 import pytest
-
 from tests.docs.test_snippets import ROOT, Block, blocks, matches
 
 README = ROOT / "README.md"
@@ -40,7 +39,9 @@ def test_the_example_is_short() -> None:
     assert len(block(title="example.py").body.splitlines()) <= 12
 
 
-@pytest.mark.parametrize(("answer", "said", "left"), [("a", "Done: deleted old.txt", False), ("d", "permission_denied", True)])
+@pytest.mark.parametrize(
+    ("answer", "said", "left"), [("a", "Done: deleted old.txt", False), ("d", "permission_denied", True)]
+)
 def test_the_example_asks_as_printed_and_does_as_told(
     example: pexpect.spawn[str], tmp_path: Path, answer: str, said: str, left: bool
 ) -> None:

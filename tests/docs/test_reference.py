@@ -54,9 +54,11 @@ def test_every_command_and_flag_is_documented() -> None:
     for name in COMMANDS:
         command = program.get_command(context, name)
         assert command is not None
-        commands = {name: command} if not isinstance(command, click.Group) else {
-            f"{name} {inner}": below for inner, below in command.commands.items()
-        }
+        commands = (
+            {name: command}
+            if not isinstance(command, click.Group)
+            else {f"{name} {inner}": below for inner, below in command.commands.items()}
+        )
         for full, one in commands.items():
             assert f"## `signoff {full}" in text, f"docs/commands.md lacks {full}"
             for parameter in one.params:

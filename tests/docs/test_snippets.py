@@ -71,7 +71,11 @@ def test_every_python_block_is_a_whole_file_that_is_run_or_named(page: Path) -> 
             yaml.safe_load(block.body)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md")), ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md")), ROOT / "CONTRIBUTING.md"],
+    ids=lambda page: page.name,
+)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         if "://" not in target:

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tests.gate.agents import Till, agent_with, pays, returns
 
 from signoff import Answerer, ApprovalMemory, Signoff
 from signoff.testing import ScriptedUI
-from tests.gate.agents import Till, agent_with, pays, returns
 
-reviewer_package = pytest.importorskip("pydantic_ai_harness.approval_reviewer", reason="pydantic-ai-harness is not installed")
-judge_package = pytest.importorskip("pydantic_ai_harness.tool_call_judge", reason="pydantic-ai-harness is not installed")
+reviewer_package = pytest.importorskip(
+    "pydantic_ai_harness.approval_reviewer", reason="pydantic-ai-harness is not installed"
+)
+judge_package = pytest.importorskip(
+    "pydantic_ai_harness.tool_call_judge", reason="pydantic-ai-harness is not installed"
+)
 
 
 def answering(*answers: str) -> FunctionModel:
@@ -56,21 +60,24 @@ async def test_w7_a_reviewer_never_answers_for_particular_people_nor_against_a_d
     rules = [{"deny": {"tool": "pay", "args": {"amount": 3}}}, {"ask": "pay", "by": "ops"}]
     agent = agent_with(gate(ui, rules, reviewers=True), pays(1, 3), till, capabilities=[reviewer("no", "no")])
     await agent.run("go")
-    assert till.paid == [] and [request.args["amount"] for request in ui.asked] == [1]
+    assert till.paid == []
+    assert [request.args["amount"] for request in ui.asked] == [1]
 
 
 @pytest.mark.mission("W7")
 async def test_w7_without_leave_a_reviewer_counts_for_nothing() -> None:
     till, ui = Till(), ScriptedUI(["deny"])
     await agent_with(gate(ui), pays(1), till, capabilities=[reviewer("no")]).run("go")
-    assert till.paid == [] and len(ui.asked) == 1
+    assert till.paid == []
+    assert len(ui.asked) == 1
 
 
 @pytest.mark.mission("W7")
 async def test_w7_a_reviewer_that_fails_leaves_it_to_the_person() -> None:
     till, ui = Till(), ScriptedUI(["approve"])
     await agent_with(gate(ui, reviewers=True), pays(1), till, capabilities=[reviewer()]).run("go")
-    assert till.paid == [(1, "shop")] and len(ui.asked) == 1
+    assert till.paid == [(1, "shop")]
+    assert len(ui.asked) == 1
 
 
 @pytest.mark.mission("W7")
@@ -89,7 +96,8 @@ async def test_w7_a_judge_that_is_unsure_asks_the_same_person_through_the_same_g
     till, ui = Till(), ScriptedUI(["approve", "deny"])
     unsure = judge("unsure", "unsure", "unsure", "unsure", on_uncertain="ask")
     await agent_with(gate(ui, [{"allow": "pay"}]), pays(1, 2), till, capabilities=[unsure]).run("go")
-    assert till.paid == [(1, "shop")] and len(ui.asked) == 2
+    assert till.paid == [(1, "shop")]
+    assert len(ui.asked) == 2
 
 
 @pytest.mark.mission("W7")
@@ -97,4 +105,5 @@ async def test_w7_judge_reviewer_and_person_in_one_chain() -> None:
     till, ui = Till(), ScriptedUI(["approve"])
     chain = [reviewer("no", "yes"), judge("no", "no", "yes", "no", "no")]
     await agent_with(gate(ui, reviewers=True), pays(1, 2, 3), till, capabilities=chain).run("go")
-    assert sorted(till.paid) == [(1, "shop"), (2, "shop")] and [one.args["amount"] for one in ui.asked] == [2]
+    assert sorted(till.paid) == [(1, "shop"), (2, "shop")]
+    assert [one.args["amount"] for one in ui.asked] == [2]

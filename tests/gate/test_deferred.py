@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.exceptions import ApprovalRequired, UsageLimitExceeded
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta, ToolCallPart
-from pydantic_ai.tools import ToolApproved, ToolDenied
+from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import UsageLimits
+from tests.gate.agents import Till, calls, pays, returns
 
 from signoff import (
     ApprovalDecision,
@@ -30,7 +30,6 @@ from signoff import (
 )
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel, ScriptedUI
-from tests.gate.agents import Till, calls, pays, returns
 
 
 def deferred(*parts: ToolCallPart, metadata: dict[str, dict[str, Any]] | None = None) -> DeferredToolRequests:
@@ -44,7 +43,8 @@ def test_d1_a_request_and_a_decision_hold_what_a_person_needs() -> None:
     )
     assert (request.tool_call_id, request.tool_name, request.args) == ("c1", "pay", {"amount": 5})
     decision = ApprovalDecision(approved=True, note="fine", edited_args={"amount": 4}, remember="session")  # pyright: ignore[reportArgumentType]
-    assert decision.remember == "session" and decision.edited_args == {"amount": 4}
+    assert decision.remember == "session"
+    assert decision.edited_args == {"amount": 4}
     assert ApprovalDecision(approved=False).remember == "none"
 
 
@@ -81,13 +81,15 @@ def test_d4_requests_are_built_from_dicts_and_json_texts() -> None:
 def test_d4_the_summary_comes_from_the_metadata_or_the_call(metadata: dict[str, Any], summary: str) -> None:
     part = ToolCallPart("write", {"path": "é", "n": 1}, tool_call_id="1")
     [request] = build_approval_requests(deferred(part, metadata={"1": metadata}))
-    assert request.summary == summary and request.metadata == metadata
+    assert request.summary == summary
+    assert request.metadata == metadata
 
 
 def test_a_summary_is_one_short_line() -> None:
     part = ToolCallPart("write", {"text": "x" * 1000 + "\n"}, tool_call_id="1")
     [request] = build_approval_requests(deferred(part))
-    assert len(request.summary) <= 120 and "\n" not in request.summary
+    assert len(request.summary) <= 120
+    assert "\n" not in request.summary
 
 
 PAY = ToolCallPart("pay", {"amount": 5}, tool_call_id="1")
@@ -118,7 +120,8 @@ def test_d5_memory_comes_first_then_the_mode_then_the_person() -> None:
     assert [request.args["amount"] for request in ui.asked] == [6]
     assert results.approvals == {"1": ToolApproved(), "2": ToolApproved()}
     denied = collect_approvals_sync(deferred(PAY, PAY_2), ScriptedUI([]), memory=memory, mode="auto_deny")
-    assert denied.approvals["1"] == ToolApproved() and isinstance(denied.approvals["2"], ToolDenied)
+    assert denied.approvals["1"] == ToolApproved()
+    assert isinstance(denied.approvals["2"], ToolDenied)
 
 
 @pytest.mark.mission("D6")
@@ -155,7 +158,8 @@ async def test_d2_plain_and_async_user_interfaces_both_fit(ui: ApprovalUI) -> No
 
 async def test_a_user_interface_may_take_a_whole_batch() -> None:
     results = await collect_approvals(deferred(PAY, PAY_2), BatchUI())
-    assert isinstance(results.approvals["1"], ToolDenied) and results.approvals["2"] == ToolApproved()
+    assert isinstance(results.approvals["1"], ToolDenied)
+    assert results.approvals["2"] == ToolApproved()
 
 
 @pytest.mark.mission("D3")
@@ -163,7 +167,8 @@ async def test_d3_only_what_was_asked_for_is_remembered_and_always_survives(tmp_
     file = tmp_path / "deep" / "grants.json"
     memory = ApprovalMemory(file)
     await collect_approvals(deferred(PAY), ScriptedUI(["approve"]), memory=memory)
-    assert memory.grants() == () and not file.exists()
+    assert memory.grants() == ()
+    assert not file.exists()
     await collect_approvals(deferred(PAY, PAY_2), ScriptedUI(["session", "always"]), memory=memory)
     assert file.stat().st_mode & 0o777 == 0o600
     ui = ScriptedUI(["deny"])
@@ -195,7 +200,8 @@ async def test_d7_runs_until_there_is_a_real_output() -> None:
     turns = [calls(("pay", {"amount": 1})), calls(("pay", {"amount": 2}), ("pay", {"amount": 3})), {"say": "done"}]
     ui = ScriptedUI(["approve", "deny", 'edit:{"amount": 30}'])
     result = await run_with_approval(native_agent(till, turns), "go", ui=ui)
-    assert result.output == "done" and till.paid == [(1, "shop"), (30, "shop")]
+    assert result.output == "done"
+    assert till.paid == [(1, "shop"), (30, "shop")]
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["success", "denied", "success"]
 
 
@@ -217,7 +223,9 @@ async def test_d7_keeps_output_type_deps_limits_history_and_validators() -> None
         return answer
 
     result = await run_with_approval(agent, "go", ui=ScriptedUI(["approve"]), deps="bakery")
-    assert result.output == Answer(total=1) and till.paid == [(1, "bakery")] and validated == [Answer(total=1)]
+    assert result.output == Answer(total=1)
+    assert till.paid == [(1, "bakery")]
+    assert validated == [Answer(total=1)]
 
     with pytest.raises(UsageLimitExceeded):
         await run_with_approval(
@@ -226,7 +234,8 @@ async def test_d7_keeps_output_type_deps_limits_history_and_validators() -> None
     longer = native_agent(till, [{"say": "first"}, {"say": "second"}])
     first = await run_with_approval(longer, "one")
     second = await run_with_approval(longer, "two", message_history=first.all_messages())
-    assert second.output == "second" and second.conversation_id == first.conversation_id
+    assert second.output == "second"
+    assert second.conversation_id == first.conversation_id
 
 
 @pytest.mark.mission("D7")
@@ -243,7 +252,8 @@ async def test_d7_streams() -> None:
     result = await run_with_approval(
         native_agent(till, turns), "go", ui=ScriptedUI(["approve"]), event_stream_handler=listen
     )
-    assert result.output == "all is paid now" and till.paid == [(1, "shop")]
+    assert result.output == "all is paid now"
+    assert till.paid == [(1, "shop")]
     assert "".join(heard).endswith("is paid now")
 
 
@@ -295,7 +305,8 @@ async def test_an_agent_with_a_gate_is_left_to_its_gate() -> None:
     agent = Agent(ScriptedModel(pays(5)), tools=[till.pay], capabilities=[Signoff([], memory=ApprovalMemory(None))])
     ui = ScriptedUI(["approve"])
     await run_with_approval(agent, "go", ui=ui)
-    assert till.paid == [(5, "shop")] and ui.asked[0].verdict is not None
+    assert till.paid == [(5, "shop")]
+    assert ui.asked[0].verdict is not None
 
 
 async def test_external_results_are_made_by_a_function_or_the_run_says_so() -> None:
@@ -311,7 +322,6 @@ async def test_a_bad_edit_reaches_the_model_as_a_retry_and_runs_nothing() -> Non
     till = Till()
     agent = native_agent(till, [calls(("pay", {"amount": 1})), {"say": "sorry"}])
     result = await run_with_approval(agent, "go", ui=ScriptedUI(['edit:{"amount": "much"}']))
-    assert till.paid == [] and result.output == "sorry"
+    assert till.paid == []
+    assert result.output == "sorry"
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["retried"]
-
-

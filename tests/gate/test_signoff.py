@@ -12,8 +12,9 @@ from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
 from pydantic_ai.exceptions import ApprovalRequired, ModelRetry
 from pydantic_ai.messages import ToolReturn
-from pydantic_ai.toolsets import ExternalToolset, FunctionToolset, WrapperToolset
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset, FunctionToolset, WrapperToolset
+from tests.gate.agents import ASK_ALL, Till, agent_with, calls, pays, returns
 
 from signoff import (
     Answerer,
@@ -34,7 +35,6 @@ from signoff.errors import AlreadySettled, EditRefused, NotEntitled, PolicyError
 from signoff.gate.capability import UnknownToolWarning
 from signoff.gate.frames import asking
 from signoff.testing import FakeClock, ScriptedModel, ScriptedUI
-from tests.gate.agents import ASK_ALL, Till, agent_with, calls, pays, returns
 
 ANA = Answerer(name="ana")
 APPROVE = ApprovalDecision(approved=True)
@@ -55,7 +55,9 @@ def till() -> Till:
 async def test_an_allowed_call_runs_unasked(till: Till) -> None:
     ui = ScriptedUI([])
     result = await agent_with(gate([{"allow": "pay"}], ui), pays(5), till).run("go")
-    assert till.paid == [(5, "shop")] and result.output == "paid 5 to shop" and ui.asked == []
+    assert till.paid == [(5, "shop")]
+    assert result.output == "paid 5 to shop"
+    assert ui.asked == []
 
 
 async def test_a_denied_call_does_not_run_and_nobody_is_asked(till: Till) -> None:
@@ -63,7 +65,9 @@ async def test_a_denied_call_does_not_run_and_nobody_is_asked(till: Till) -> Non
     rules = [{"deny": {"tool": "pay"}, "reason": "no money today"}, {"allow": "*"}]
     result = await agent_with(gate(rules, ui), pays(5), till).run("go")
     [(outcome, content)] = returns(result.all_messages())
-    assert till.paid == [] and ui.asked == [] and outcome == "denied"
+    assert till.paid == []
+    assert ui.asked == []
+    assert outcome == "denied"
     assert json.loads(content) == {
         "error": "permission_denied",
         "tool": "pay",
@@ -79,7 +83,9 @@ async def test_a_call_no_rule_names_is_asked_about(till: Till) -> None:
     [request] = ui.asked
     assert till.paid == [(5, "shop")]
     assert request.tool_name == "pay" and request.args == {"amount": 5, "to": "shop"}, "defaults are part of the call"
-    assert request.worker == ("cashier",) and request.verdict is not None and "no rule" in request.verdict.reason
+    assert request.worker == ("cashier",)
+    assert request.verdict is not None
+    assert "no rule" in request.verdict.reason
 
 
 @pytest.mark.mission("W5")
@@ -87,7 +93,8 @@ async def test_w5_a_denial_by_a_person_is_the_same_payload_as_one_by_policy(till
     ui = ScriptedUI([ApprovalDecision(approved=False, note="too much")], by=ANA)
     result = await agent_with(gate(ui=ui), pays(5), till).run("go")
     [(outcome, content)] = returns(result.all_messages())
-    assert till.paid == [] and outcome == "denied"
+    assert till.paid == []
+    assert outcome == "denied"
     assert json.loads(content) == {
         "error": "permission_denied",
         "tool": "pay",
@@ -101,11 +108,13 @@ async def test_w5_a_denial_by_a_person_is_the_same_payload_as_one_by_policy(till
 async def test_w5_an_option_raises_instead(till: Till) -> None:
     with pytest.raises(ApprovalBlocked, match="no money") as blocked:
         await agent_with(gate([{"deny": "pay", "reason": "no money"}], on_denied="raise"), pays(5), till).run("go")
+    ui = ScriptedUI(["deny:too much"], by=ANA)
     with pytest.raises(ApprovalDenied, match="ana: too much") as denied:
-        ui = ScriptedUI(["deny:too much"], by=ANA)
         await agent_with(gate(ui=ui, on_denied="raise"), pays(5), till).run("go")
     for error in (blocked.value, denied.value):
-        assert isinstance(error, ApprovalError) and isinstance(error, PermissionError) and error.tool == "pay"
+        assert isinstance(error, ApprovalError)
+        assert isinstance(error, PermissionError)
+        assert error.tool == "pay"
     assert till.paid == []
 
 
@@ -122,13 +131,15 @@ async def test_d6_auto_approve_turns_ask_into_allow_but_never_deny(till: Till) -
 @pytest.mark.mission("D6")
 async def test_d6_auto_deny_asks_nobody(till: Till) -> None:
     result = await agent_with(gate(mode="auto_deny"), pays(5), till).run("go")
-    assert till.paid == [] and '"by": "mode"' in result.output
+    assert till.paid == []
+    assert '"by": "mode"' in result.output
 
 
 async def test_auto_approve_does_not_stand_in_for_particular_people(till: Till) -> None:
     ui = ScriptedUI(["deny"], by=Answerer(name="ana", roles=frozenset({"ops"})))
     await agent_with(gate([{"ask": "pay", "by": "ops"}], ui, mode="auto_approve"), pays(5), till).run("go")
-    assert till.paid == [] and len(ui.asked) == 1
+    assert till.paid == []
+    assert len(ui.asked) == 1
 
 
 @pytest.mark.mission("D3")
@@ -137,7 +148,8 @@ async def test_d3_what_a_person_asked_to_remember_is_not_asked_again(till: Till)
     ui = ScriptedUI(["session"], by=ANA)
     agent = agent_with(gate(ui=ui, memory=memory), [calls(("pay", {"amount": 5})), *pays(5)], till)
     await agent.run("go")
-    assert till.paid == [(5, "shop"), (5, "shop")] and len(ui.asked) == 1
+    assert till.paid == [(5, "shop"), (5, "shop")]
+    assert len(ui.asked) == 1
     assert [grant.by for grant in memory.grants()] == ["ana"]
 
 
@@ -145,14 +157,16 @@ async def test_a_remembered_no_holds_too(till: Till) -> None:
     never = ApprovalDecision(approved=False, note="never", remember="session")  # pyright: ignore[reportArgumentType]
     ui = ScriptedUI([never], by=ANA)
     result = await agent_with(gate(ui=ui), [calls(("pay", {"amount": 5})), *pays(5)], till).run("go")
-    assert till.paid == [] and len(ui.asked) == 1
+    assert till.paid == []
+    assert len(ui.asked) == 1
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["denied", "denied"]
 
 
 async def test_an_answer_that_is_remembered_covers_the_rest_of_its_batch(till: Till) -> None:
     ui = ScriptedUI(["session"])
     await agent_with(gate(ui=ui), pays(5, 5, 5), till).run("go")
-    assert till.paid == [(5, "shop")] * 3 and len(ui.asked) == 1
+    assert till.paid == [(5, "shop")] * 3
+    assert len(ui.asked) == 1
 
 
 async def test_a_changed_tool_puts_what_was_remembered_to_sleep(till: Till) -> None:
@@ -166,7 +180,8 @@ async def test_a_changed_tool_puts_what_was_remembered_to_sleep(till: Till) -> N
     ui = ScriptedUI(["deny"])
     changed = Agent(ScriptedModel(pays(5)), tools=[pay], capabilities=[gate(ui=ui, memory=memory)])
     await changed.run("go")
-    assert len(till.paid) == 1 and len(ui.asked) == 1
+    assert len(till.paid) == 1
+    assert len(ui.asked) == 1
 
 
 # --- edits ---
@@ -195,7 +210,8 @@ async def test_an_edit_that_does_not_fit_is_refused_before_it_is_accepted(till: 
     rules = [{"deny": {"tool": "pay", "args": {"amount": {">": 10}}}, "reason": "too much"}]
     ui = ScriptedUI([f"edit:{edit}", "deny"])
     await agent_with(gate(rules, ui), pays(5), till).run("go")
-    assert till.paid == [] and len(ui.asked) == 2
+    assert till.paid == []
+    assert len(ui.asked) == 2
     assert problem in ui.asked[1].problem
     assert ui.asked[1].metadata["draft"] == json.loads(edit)
 
@@ -211,7 +227,8 @@ async def test_structured_results_carry_the_notice_too() -> None:
     turns = [calls(("stock", {"item": "milk"}), ("detail", {"item": "milk"})), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), tools=[stock, detail], capabilities=[gate(ui=ui)]).run("go")
     contents = dict(zip(("stock", "detail"), (content for _, content in returns(result.all_messages())), strict=True))
-    assert contents["stock"]["result"] == {"tea": 3} and "A person changed" in contents["stock"]["notice"]
+    assert contents["stock"]["result"] == {"tea": 3}
+    assert "A person changed" in contents["stock"]["notice"]
     assert contents["detail"]["result"] == ["tea"]
 
 
@@ -223,14 +240,16 @@ async def test_w2_suspended_answered_elsewhere_and_resumed(till: Till) -> None:
     signoff = gate(wait="suspend")
     agent = agent_with(signoff, pays(5), till, suspends=True)
     paused = await agent.run("go")
-    assert isinstance(paused.output, DeferredToolRequests) and till.paid == []
+    assert isinstance(paused.output, DeferredToolRequests)
+    assert till.paid == []
     [request] = await signoff.pending()
     assert paused.output.metadata["call-1-1"]["signoff"]["request"] == request.id
     saved = SuspendedRun.of(paused).to_json()
 
     await signoff.answer(request.id, APPROVE, by="ana")
     done = await resume(agent, SuspendedRun.from_json(saved))
-    assert done.output == "paid 5 to shop" and till.paid == [(5, "shop")]
+    assert done.output == "paid 5 to shop"
+    assert till.paid == [(5, "shop")]
     [settled] = await signoff.requests_of(done.conversation_id)
     assert settled.state is State.SUCCEEDED
 
@@ -242,7 +261,8 @@ async def test_suspended_and_denied(till: Till) -> None:
     [request] = await signoff.pending()
     await signoff.answer(request.id, ApprovalDecision(approved=False, note="no"), by="ana")
     done = await resume(agent, paused)
-    assert till.paid == [] and json.loads(done.output)["by"] == "ana"
+    assert till.paid == []
+    assert json.loads(done.output)["by"] == "ana"
 
 
 async def test_part_of_a_batch_is_answered_and_the_rest_stays_open(till: Till) -> None:
@@ -262,7 +282,8 @@ async def test_part_of_a_batch_is_answered_and_the_rest_stays_open(till: Till) -
 
     await signoff.answer(two.id, ApprovalDecision(approved=True, edited_args={"amount": 20}), by="ana")
     done = await resume(agent, again)
-    assert till.paid == [(1, "shop"), (20, "shop")] and done.output == "done"
+    assert till.paid == [(1, "shop"), (20, "shop")]
+    assert done.output == "done"
     outcomes = [outcome for outcome, _ in returns(done.all_messages())]
     assert sorted(outcomes) == ["denied", "success", "success", "success"]
 
@@ -284,7 +305,8 @@ async def test_w2_hybrid_waits_then_suspends(till: Till) -> None:
     signoff = gate(ui=Slow(), wait=30, clock=clock)
     agent = agent_with(signoff, pays(1, 2), till, suspends=True)
     paused = await agent.run("go")
-    assert till.paid == [(1, "shop")] and isinstance(paused.output, DeferredToolRequests)
+    assert till.paid == [(1, "shop")]
+    assert isinstance(paused.output, DeferredToolRequests)
     [open_request] = await signoff.pending()
     await signoff.answer(open_request.id, APPROVE, by="ana")
     await resume(agent, paused)
@@ -353,7 +375,8 @@ async def test_only_the_right_people_and_enough_of_them(till: Till) -> None:
         await signoff.answer(request.id, APPROVE, by="eve")
     assert (await signoff.answer(request.id, APPROVE, by="ana")).state is State.PENDING
     assert (await signoff.answer(request.id, APPROVE, by="ana")).state is State.PENDING
-    assert isinstance((await resume(agent, paused)).output, DeferredToolRequests) and till.paid == []
+    assert isinstance((await resume(agent, paused)).output, DeferredToolRequests)
+    assert till.paid == []
     assert (await signoff.answer(request.id, APPROVE, by="ben")).state is State.APPROVED
     with pytest.raises(AlreadySettled, match="approved by ben"):
         await signoff.answer(request.id, ApprovalDecision(approved=False), by="ana")
@@ -365,7 +388,8 @@ async def test_what_needs_more_people_than_are_here_suspends(till: Till) -> None
     ui = ScriptedUI(["approve"], by=ANA)
     signoff = gate([{"ask": "pay", "quorum": 2}], ui)
     paused = await agent_with(signoff, pays(5), till, suspends=True).run("go")
-    assert isinstance(paused.output, DeferredToolRequests) and till.paid == []
+    assert isinstance(paused.output, DeferredToolRequests)
+    assert till.paid == []
 
 
 # --- one shared agent ---
@@ -445,7 +469,8 @@ async def test_w1_tools_from_everywhere_are_gated_and_nothing_is_wrapped_by_the_
             await Agent(model, capabilities=[signoff, Brings(toolset)]).run("go")
         case _:
             await Agent(model, capabilities=[signoff, OnTop(toolset)]).run("go")
-    assert ran == ["struck"] and [request.tool_name for request in ui.asked] == [name, name]
+    assert ran == ["struck"]
+    assert [request.tool_name for request in ui.asked] == [name, name]
 
 
 async def test_what_a_hook_makes_of_the_arguments_is_what_is_judged_and_shown(till: Till) -> None:
@@ -478,7 +503,8 @@ async def test_w3_policy_sees_the_deps(till: Till) -> None:
     agent = agent_with(gate([{"allow": {"tool": "pay", "deps": {"plan": "paid"}}}], ui), pays(5), till)
     await agent.run("go", deps=Customer("paid"))
     await agent.run("go", deps=Customer("free"))
-    assert till.paid == [(5, "shop")] and len(ui.asked) == 1
+    assert till.paid == [(5, "shop")]
+    assert len(ui.asked) == 1
 
 
 @pytest.mark.mission("W3")
@@ -491,14 +517,16 @@ async def test_w3_a_function_sees_the_run_context_and_the_strictest_wins(till: T
     agent = agent_with(gate([{"allow": "pay"}], judge=judge), pays(5), till)
     await agent.run("go", deps=Customer("paid", admin=True))
     denied = await agent.run("go", deps=Customer("paid"))
-    assert till.paid == [(5, "shop")] and "admins only" in denied.output
+    assert till.paid == [(5, "shop")]
+    assert "admins only" in denied.output
 
 
 async def test_a_function_that_fails_asks(till: Till) -> None:
     ui = ScriptedUI(["deny"])
     agent = agent_with(gate([{"allow": "pay"}], ui, judge=lambda call, ctx: 1 / 0), pays(5), till)
     await agent.run("go")
-    assert till.paid == [] and ui.asked[0].verdict is not None
+    assert till.paid == []
+    assert ui.asked[0].verdict is not None
     assert "ZeroDivisionError" in ui.asked[0].verdict.reason
 
 
@@ -546,10 +574,13 @@ async def test_w4_a_toolset_may_speak_and_the_runtime_decides(says: Any, rules: 
     model = ScriptedModel([calls(("top_put", {"item": "tea"})), {"say": "done"}])
     rules = json.loads(json.dumps(rules).replace('"put"', '"top_put"'))
     await Agent(model, toolsets=[shelf.prefixed("top")], capabilities=[gate(rules, ui)]).run("go")
-    assert (shelf.put_there == ["tea"]) == ran and len(ui.asked) == asked
+    assert (shelf.put_there == ["tea"]) == ran
+    assert len(ui.asked) == asked
     if asked:
-        assert ui.asked[0].summary == "Put tea on the shelf" and ui.asked[0].metadata["diff"] == "+tea\n"
-        assert ui.asked[0].call is not None and ui.asked[0].call.labels == {"fs.write"}
+        assert ui.asked[0].summary == "Put tea on the shelf"
+        assert ui.asked[0].metadata["diff"] == "+tea\n"
+        assert ui.asked[0].call is not None
+        assert ui.asked[0].call.labels == {"fs.write"}
         assert ui.asked[0].call.toolset == "shelf"
 
 
@@ -656,7 +687,8 @@ async def test_d9_a_nested_workers_request_names_the_chain_and_reaches_the_same_
         "top > middle > pay",
         "top > pay",
     ]
-    assert ui.asked[0].call is not None and ui.asked[0].call.path == "call-1-1/call-1-1/call-1-1"
+    assert ui.asked[0].call is not None
+    assert ui.asked[0].call.path == "call-1-1/call-1-1/call-1-1"
 
 
 # --- other capabilities ---
@@ -667,7 +699,8 @@ async def test_another_capabilitys_approval_does_not_count_unless_it_may(till: T
     everything = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
     ui = ScriptedUI(["deny"])
     await agent_with(gate(ui=ui), pays(5), till, capabilities=[everything]).run("go")
-    assert till.paid == [] and len(ui.asked) == 1
+    assert till.paid == []
+    assert len(ui.asked) == 1
     assert "none is on record" in ui.asked[0].changed[0]
 
     await agent_with(gate(ui=ScriptedUI([]), reviewers=True), pays(5), till, capabilities=[everything]).run("go")
@@ -678,14 +711,16 @@ async def test_another_capabilitys_approval_does_not_count_unless_it_may(till: T
         gate([{"ask": "pay", "by": "ops"}], strict, reviewers=True), pays(6), till, capabilities=[everything]
     )
     await agent.run("go")
-    assert till.paid == [(5, "shop")] and len(strict.asked) == 1
+    assert till.paid == [(5, "shop")]
+    assert len(strict.asked) == 1
 
 
 async def test_an_edit_in_place_runs_as_edited(till: Till) -> None:
     everything = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
     ui = ScriptedUI(['edit:{"amount": 2}'])
     result = await agent_with(gate(ui=ui), pays(5), till, capabilities=[everything]).run("go")
-    assert till.paid == [(2, "shop")] and "A person changed" in result.output
+    assert till.paid == [(2, "shop")]
+    assert "A person changed" in result.output
 
 
 # --- outcomes ---
@@ -708,7 +743,8 @@ async def test_the_outcome_of_an_approved_call_is_on_record(till: Till) -> None:
         except ValueError:
             conversation = "c"
         [request] = await signoff.requests_of(conversation)
-        assert request.state is State.FAILED and request.outcome == error
+        assert request.state is State.FAILED
+        assert request.outcome == error
 
 
 async def test_a_call_that_is_cancelled_half_way_is_unknown() -> None:
@@ -735,7 +771,8 @@ async def test_a_run_that_dies_withdraws_its_questions(till: Till) -> None:
     with pytest.raises(ScriptEnded):
         await agent_with(signoff, pays(5), till).run("go", conversation_id="c")
     [request] = await signoff.requests_of("c")
-    assert request.state is State.CANCELLED and till.paid == []
+    assert request.state is State.CANCELLED
+    assert till.paid == []
 
 
 async def test_every_step_can_be_observed(till: Till) -> None:
@@ -803,9 +840,9 @@ def _native(*tools: Any) -> list[Any]:
 
 async def test_a_rule_that_names_a_tool_wrongly_is_refused_or_warned_about(till: Till) -> None:
     rules = [{"deny": "payy"}]
-    with pytest.raises(PolicyError, match="payy.*pay"):
+    with pytest.raises(PolicyError, match=r"payy.*pay"):
         gate(rules, tools=["pay", "look"])
-    with pytest.warns(UnknownToolWarning, match="payy.*pay"):
+    with pytest.warns(UnknownToolWarning, match=r"payy.*pay"):
         await agent_with(gate(rules, mode="auto_deny"), pays(5), till).run("go")
     assert till.paid == [], "and a tool the rule misses is asked about, never let through"
 

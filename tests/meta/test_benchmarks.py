@@ -13,7 +13,7 @@ from benchmarks.peer import LangChain
 from benchmarks.report import Report, Target, as_markdown, as_text
 from benchmarks.run import BEGIN, BENCHMARKS, END, README
 
-TINY = Effort(rounds=1, calls=2, lines=20, grants=20)
+TINY = Effort(rounds=1, warm_up=0, calls=2, lines=20, grants=20)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_missing_peer_is_told_and_not_measured() -> None:
 def test_every_variant_takes_its_turn_in_every_round() -> None:
     turns: list[str] = []
     samplers = {name: lambda name=name: float(turns.append(name) is None) for name in ("a", "b", "c")}
-    samples = take_turns(samplers, rounds=4, warm_up=1)
+    samples = take_turns(samplers, Effort(rounds=4, warm_up=1))
     assert {name: len(taken) for name, taken in samples.items()} == {"a": 4, "b": 4, "c": 4}
     rounds = ["".join(turns[at : at + 3]) for at in range(3, len(turns), 3)]
     assert [sorted(one) for one in rounds] == [["a", "b", "c"]] * 4

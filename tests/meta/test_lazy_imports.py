@@ -26,9 +26,7 @@ print("LOADED", code, *sorted({name.partition(".")[0] for name in sys.modules}),
 
 
 def loaded_by(code: str, *arguments: str, cwd: Path | None = None) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=cwd
-    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=cwd)
     return next(line for line in done.stderr.splitlines() if line.startswith("LOADED")).split()[1:]
 
 

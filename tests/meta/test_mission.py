@@ -9,7 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| (?P<id>[DWPCH]\d+) \| (?P<what>[^|]+) \|(?P<where>[^|]*)\| (?P<proof>[^|]+) \|$", re.MULTILINE)
-IDS = [f"{letter}{number}" for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11)) for number in range(1, last + 1)]
+IDS = [
+    f"{letter}{number}"
+    for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11))
+    for number in range(1, last + 1)
+]
 DONE = {*(f"D{n}" for n in range(1, 10)), *(f"W{n}" for n in range(1, 8))}
 """What has to be proven from now on. It only grows."""
 

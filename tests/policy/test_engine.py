@@ -243,3 +243,12 @@ def test_deps_reach_the_rules() -> None:
     admin = SimpleNamespace(user=SimpleNamespace(role="admin"))
     assert effect(rule, ALLOW, on=call("pay", deps=guest)) == "ask"
     assert effect(rule, ALLOW, on=call("pay", deps=admin)) == "allow"
+
+
+def test_a_call_is_held_only_against_rules_about_its_tool() -> None:
+    rules = [{"ask": {"tool": f"t{n % 250}", "args": {"n": n}}} for n in range(900)]
+    one = policy(*rules, *({"deny": f"other{n}_*"} for n in range(98)), {"deny": {"path": "**/.env"}}, {"allow": "t*"})
+    shelf = one._index.shelf("t7")  # pyright: ignore[reportPrivateUsage]
+    assert [candidate.rule.id for candidate in shelf.denies] == ["rule-999"]
+    assert [candidate.rule.id for candidate in shelf.others] == ["rule-8", "rule-258", "rule-508", "rule-758", "rule-1000"]
+    assert policy({"allow": "t"})._index.shelf("t").certain  # pyright: ignore[reportPrivateUsage]

@@ -42,9 +42,11 @@ def test_always_survives_and_session_does_not(file: Path) -> None:
     memory = ApprovalMemory(file)
     memory.remember(grant("always", 1))
     memory.remember(grant("session", 2))
-    assert memory.lookup(call(1)) == grant("always", 1) and memory.lookup(call(2)) is not None
+    assert memory.lookup(call(1)) == grant("always", 1)
+    assert memory.lookup(call(2)) is not None
     again = ApprovalMemory(file)
-    assert again.lookup(call(1)) == grant("always", 1) and again.lookup(call(2)) is None
+    assert again.lookup(call(1)) == grant("always", 1)
+    assert again.lookup(call(2)) is None
 
 
 def test_another_process_is_seen_without_a_restart(file: Path) -> None:
@@ -89,7 +91,8 @@ def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(file: Path, text
     for act in (lambda: ApprovalMemory(file).lookup(call()), lambda: ApprovalMemory(file).remember(grant())):
         with pytest.raises(GrantsError, match=problem) as raised:
             act()
-        assert str(file) in str(raised.value) and "move the file away" in str(raised.value)
+        assert str(file) in str(raised.value)
+        assert "move the file away" in str(raised.value)
     assert file.read_text() == text, "what cannot be read is not overwritten"
 
 

@@ -48,7 +48,8 @@ async def test_one_model_serves_many_runs_and_streams() -> None:
     assert {one.output for one in outputs} == {"got <x> now"}
     async with agent.run_stream("go") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
-    assert "".join(pieces) == "got <x> now" and len(pieces) > 1
+    assert "".join(pieces) == "got <x> now"
+    assert len(pieces) > 1
 
 
 @pytest.mark.usefixtures("sync_loop")
@@ -91,7 +92,8 @@ def test_a_wrong_script_says_where(tmp_path: Path, text: str, place: str, proble
     file.write_text(text)
     with pytest.raises(ScriptError) as raised:
         ScriptedModel.from_file(file)
-    assert f"{file}{place}" in str(raised.value) and problem in str(raised.value)
+    assert f"{file}{place}" in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_a_script_or_model_that_is_not_there_says_so(tmp_path: Path) -> None:
@@ -112,6 +114,4 @@ def test_an_approver_without_answers_left_says_what_it_was_asked() -> None:
 
     ui = ScriptedUI([])
     with pytest.raises(ScriptEnded, match="0 answers were given, and 'pay 5' is asked next"):
-        ui.choose(
-            ApprovalRequest(tool_call_id="1", tool_name="pay", summary="pay 5"), mode=ApprovalMode.INTERACTIVE
-        )
+        ui.choose(ApprovalRequest(tool_call_id="1", tool_name="pay", summary="pay 5"), mode=ApprovalMode.INTERACTIVE)

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from signoff.channels.headless import HeadlessApprover
+    from signoff.channels.scripted import Answer, ScriptedUI
     from signoff.channels.terminal import TerminalApprover
     from signoff.core.people import Answerer
 
-__all__ = ["headless_approver", "terminal_approver"]
+__all__ = ["headless_approver", "scripted_approver", "terminal_approver"]
 
 
 def terminal_approver(
@@ -45,5 +46,13 @@ def terminal_approver(
 def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
     """Asks nobody: denies every call, or leaves it waiting for somebody elsewhere. It never approves."""
     from signoff.channels.headless import HeadlessApprover
+    from signoff.channels.scripted import Answer, ScriptedUI
 
     return HeadlessApprover(otherwise)
+
+
+def scripted_approver(answers: Iterable[Answer], *, by: Answerer | None = None) -> ScriptedUI:
+    """Answers from a list, as a script, or as `by` where it stands in for somebody. For tests and demos."""
+    from signoff.channels.scripted import ScriptedUI
+
+    return ScriptedUI(answers, by=by)

@@ -225,7 +225,7 @@ class _Frame:
     def left_out(self, what: str) -> None:
         """Say that something is not on the screen."""
         self.shortened = True
-        self.add(self.look.text(f"… {what}: press m to see everything", "bold yellow"))
+        self.text(f"… {what}: press m to see everything", "bold yellow")
 
     def _flush_left(self, rows: Sequence[tuple[str, Text]], limit: int = 0) -> None:
         for gap, row in _ends(rows, limit):

@@ -80,7 +80,7 @@ class Screen:
             elif lines[-1].plain:
                 lines[-1].append_text(look.text(separator, "dim"))
             lines[-1].append_text(item)
-        self.show(lines)
+        self.show(piece for line in lines for piece in folded(line, look.width))
 
     def ask(self, prompt: str, moot: Callable[[], str] = lambda: "") -> str:
         """A line typed in answer. What was typed before the prompt was there does not count. Raises `Stopped`."""

@@ -252,7 +252,9 @@ class Signoff(AbstractCapability[Any]):
         names = frozenset(one.name for one in tool_defs)
         for name in sorted(gate.policy.tool_names - names):
             if (close := nearest(name, names, cutoff=0.75)) is not None:
-                warning = f"{gate.policy.file}: a rule names the tool {name!r}, which this agent lacks; it has {close!r}"
+                warning = (
+                    f"{gate.policy.file}: a rule names the tool {name!r}, which this agent lacks; it has {close!r}"
+                )
                 warnings.warn(warning, UnknownToolWarning, stacklevel=2)
 
 

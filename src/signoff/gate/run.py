@@ -171,6 +171,9 @@ class GatedRun:
         except CallDeferred:
             await broker.finish(request.id)
             raise
+        except ApprovalRequired:
+            await broker.finish(request.id, error="the tool asked again")
+            raise
         except Exception as error:
             await broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
             raise

@@ -135,11 +135,12 @@ def _parse(file: Path) -> Iterator[Grant]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise GrantsError(f"not valid JSON: {error}", place=Place(str(file)), fix=fix) from error
-    version: object = cast("Mapping[str, object]", content).get("version") if isinstance(content, dict) else None
+    entries: dict[str, Any] = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+    version = entries.get("version")
     if version != VERSION:
         raise GrantsError(f"version {version!r} is not one this program knows", place=Place(str(file)), fix=fix)
     try:
-        for entry in content["grants"]:
+        for entry in entries["grants"]:
             yield _from_json(entry)
     except (KeyError, TypeError, ValueError) as error:
         raise GrantsError(f"a grant is malformed: {error!r}", place=Place(str(file)), fix=fix) from error

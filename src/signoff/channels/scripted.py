@@ -1,0 +1,67 @@
+"""Answers from a list: for tests, demos and scripts. A script never counts as a particular person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.request import ApprovalRequest
+from signoff.errors import ScriptEnded, WrongUse
+
+Answer = ApprovalDecision | str | Callable[[ApprovalRequest], ApprovalDecision]
+"""A decision, a word as in `decision_from`, or a function of the request."""
+
+WORDS = "approve, deny, deny:NOTE, edit:{JSON}, session, always"
+
+
+def decision_from(word: str) -> ApprovalDecision:
+    """A decision from one word: `approve`, `deny`, `deny:NOTE`, `edit:{JSON}`, `session`, `always`."""
+    verb, _, rest = word.partition(":")
+    match verb:
+        case "approve":
+            return ApprovalDecision(approved=True)
+        case "deny":
+            return ApprovalDecision(approved=False, note=rest)
+        case "session" | "always":
+            return ApprovalDecision(approved=True, remember=Remember(verb))
+        case "edit" if rest:
+            try:
+                args = json.loads(rest)
+            except ValueError as error:
+                raise WrongUse(f"edit:… needs the whole arguments as a JSON object: {error}") from error
+            return ApprovalDecision(approved=True, edited_args=args)
+        case _:
+            raise WrongUse(f"{word!r} is not an answer: say {WORDS}")
+
+
+class ScriptedUI:
+    """An approver that answers from a list, and remembers what it was asked.
+
+    Answers are decisions, words as in `decision_from`, or functions of the request. It answers as a script unless
+    `by` says who it stands in for; where a rule wants particular people, a script does not count.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Answer],
+        *,
+        by: Answerer | None = None,
+    ) -> None:
+        self._answers = list(answers)
+        self._by = by or Answerer(name="script", kind=AnswererKind.SCRIPT, via="script")
+        self.asked: list[ApprovalRequest] = []
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        self.asked.append(request)
+        if len(self.asked) > len(self._answers):
+            raise ScriptEnded(f"{len(self._answers)} answers were given, and {request.summary!r} is asked next")
+        answer = self._answers[len(self.asked) - 1]
+        if callable(answer):
+            answer = answer(request)
+        elif isinstance(answer, str):
+            answer = decision_from(answer)
+        return answer if answer.by is not None else replace(answer, by=self._by)

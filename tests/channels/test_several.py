@@ -1,0 +1,138 @@
+"""Several calls at once: listed, opened, decided one by one or together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.channels.person import COLOUR, PROMPT, request, sitting_at
+
+from signoff.core.decision import Ending
+
+THREE = [
+    request("write_file", {"path": "a.txt"}, metadata={"summary": "Write a"}),
+    request("shell", {"command": "git push"}),
+    request("deploy", {"content": "line\n" * 60}, metadata={"summary": "Deploy\x1b[2J all"}),
+]
+
+
+def test_the_list(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE) as ana:
+        shown = COLOUR.sub(b"", ana.sees(PROMPT).encode()).decode().replace("\r", "")
+        ana.types("none")
+        assert [decision.approved for decision in ana.decides()] == [False] * 3
+    assert shown.split("\n") == [
+        "╭─ 3 calls wait for an answer " + "─" * 50,
+        "│ 1  write_file: Write a",
+        '│ 2  shell(command="git push")',
+        "│ 3  deploy: Deploy⟦ESC⟧[2J all",
+        "╰" + "─" * 79,
+        "1-3 open one · o one after the other · all approve all, once each was seen",
+        "none deny all",
+        "",
+    ]
+
+
+def test_one_by_one_in_any_order(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE) as ana:
+        ana.answers("2")
+        assert "git push" in ana.sees(PROMPT)
+        ana.types("a")
+        ana.sees("approved once: shell")
+        listed = ana.sees(PROMPT)
+        assert "approved" in listed.rsplit("git push", 1)[1].split("\n")[0]
+        ana.types("2")
+        ana.sees("2 is decided already.")
+        ana.answers("1")
+        ana.answers("b")
+        assert "seen" in ana.sees(PROMPT)
+        ana.types("3")
+        ana.answers("d")
+        ana.answers("1")
+        ana.answers("r")
+        ana.answers("not now", prompt="record > ")
+        decisions = ana.decides()
+    assert [decision.approved for decision in decisions] == [False, True, False]
+    assert decisions[0].note == "not now"
+
+
+def test_one_after_the_other(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE) as ana:
+        ana.answers("o")
+        ana.answers("d")
+        ana.answers("a")
+        ana.answers("d")
+        assert [decision.approved for decision in ana.decides()] == [False, True, False]
+
+
+def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE) as ana:
+        ana.answers("all")
+        ana.sees("Not yet: 1, 2 and 3 are not seen whole.")
+        for number in ("1", "2", "3"):
+            ana.answers(number)
+            ana.answers("b")
+        assert "seen in part" in ana.sees(PROMPT)
+        ana.types("all")
+        ana.sees("Not yet: 3 is not seen whole.")
+        ana.answers("3")
+        ana.answers("m")
+        ana.answers("a", prompt="q stop > ")
+        ana.answers("b")
+        ana.answers("all")
+        ana.sees("approved once: Write a")
+        assert [decision.approved for decision in ana.decides()] == [True] * 3
+
+
+@pytest.mark.parametrize("typed", ["", "a", "A", "y", "yes", "0", "4", "-1", "1 2", "approve", "٣"])
+def test_nothing_else_decides_anything(tmp_path: Path, typed: str) -> None:
+    with sitting_at(tmp_path, THREE[:2]) as ana:
+        ana.answers(typed)
+        ana.sees("Nothing is decided.")
+        ana.answers("none")
+        assert [decision.approved for decision in ana.decides()] == [False, False]
+
+
+def test_enter_in_the_list_and_on_the_cards(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE[:2]) as ana:
+        for _ in range(3):
+            ana.answers("")
+        ana.answers("1")
+        for _ in range(3):
+            ana.answers("")
+        ana.answers("b")
+        ana.answers("none")
+        assert [decision.approved for decision in ana.decides()] == [False, False]
+
+
+def test_ctrl_c_on_a_card_denies_that_call(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE[:2]) as ana:
+        ana.answers("1")
+        ana.sees(PROMPT)
+        ana.presses("\x03")
+        ana.answers("2")
+        ana.answers("a")
+        assert [decision.approved for decision in ana.decides()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "note"), [("\x03", "interrupted at the terminal"), ("\x04", "the terminal was closed")]
+)
+def test_stopping_at_the_list_denies_what_is_open(tmp_path: Path, key: str, note: str) -> None:
+    with sitting_at(tmp_path, THREE) as ana:
+        ana.answers("2")
+        ana.answers("a")
+        ana.sees(PROMPT)
+        ana.presses(key)
+        decisions = ana.decides()
+    assert [decision.approved for decision in decisions] == [False, True, False]
+    assert decisions[0].note == note
+
+
+def test_one_of_several_is_withdrawn(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, THREE, withdraws=["r-shell"]) as ana:
+        ana.sees(PROMPT)
+        tmp_path.joinpath("withdraw").write_text("bob denied it")
+        ana.sees("withdrawn, bob denied it: shell")
+        ana.answers("none")
+        assert [decision.ending for decision in ana.decides()] == [Ending.DENIED, Ending.CANCELLED, Ending.DENIED]

@@ -1,0 +1,60 @@
+"""docs/policy.md: every snippet works as printed, and every key and operator is on the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.policy.rules import call
+
+from signoff.config import load_settings
+from signoff.core.call import LABELS
+from signoff.core.verdict import OnTimeout
+from signoff.policy import parse, parse_match
+from signoff.policy.operators import OPERATORS
+
+PAGE = Path(__file__).parents[2] / "docs" / "policy.md"
+TEXT = PAGE.read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+YAML = [text for language, text in BLOCKS if language == "yaml"]
+PYTHON = [text for language, text in BLOCKS if language == "python"]
+CONSOLE = [text for language, text in BLOCKS if language == "console"]
+
+
+@pytest.mark.parametrize("text", YAML)
+def test_every_policy_on_the_page_loads_without_a_warning(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "signoff.yaml"
+    file.write_text(text)
+    settings = load_settings(file)
+    assert settings.policy.rules
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("text", PYTHON)
+def test_every_python_snippet_runs(text: str) -> None:
+    exec(compile(text, str(PAGE), "exec"), {})
+
+
+def test_what_the_page_says_about_its_examples(tmp_path: Path) -> None:
+    file = tmp_path / "signoff.yaml"
+    file.write_text(YAML[0])
+    explanation = load_settings(file).policy.explain(call("write_file", path="a.txt"))
+    assert explanation.sentence in CONSOLE[0]
+    file.write_text(YAML[1])
+    verdict = load_settings(file).policy.judge(call("pay", amount=200))
+    assert verdict.rules == ("rule-2",)
+    assert verdict.reason in CONSOLE[1]
+
+
+def test_every_key_operator_and_label_is_on_the_page() -> None:
+    keys = [
+        *parse._RULE_KEYS,  # pyright: ignore[reportPrivateUsage]
+        *parse_match._READERS,  # pyright: ignore[reportPrivateUsage]
+        *parse_match._RESERVED,  # pyright: ignore[reportPrivateUsage]
+        *OPERATORS,
+        *LABELS,
+        *OnTimeout,
+    ]
+    missing = [key for key in keys if not re.search(rf"(?<![\w.]){re.escape(key)}(?![\w=])", TEXT)]
+    assert missing == []
