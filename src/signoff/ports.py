@@ -25,7 +25,7 @@ class RequestStore(Protocol):
     """Where requests are kept. Every change is a compare-and-set on `ApprovalRequest.version`."""
 
     async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
-        """Keep new requests, all or none. A call has one open question at a time: where there is one, it is returned."""
+        """Keep new requests, all or none. A call has one open question: where there is one, it is returned."""
         ...
 
     async def get(self, request_id: str) -> ApprovalRequest | None: ...

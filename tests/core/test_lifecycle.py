@@ -265,5 +265,5 @@ def test_a_decision_does_not_contradict_itself() -> None:
         ApprovalDecision(approved=False, edited_args={})
     with pytest.raises(ValueError, match="cannot end as approved"):
         ApprovalDecision(approved=False, ending=Ending.APPROVED)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="for ever"):
         ApprovalDecision(approved=True, remember="for ever")  # pyright: ignore[reportArgumentType]

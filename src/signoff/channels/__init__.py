@@ -46,7 +46,6 @@ def terminal_approver(
 def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
     """Asks nobody: denies every call, or leaves it waiting for somebody elsewhere. It never approves."""
     from signoff.channels.headless import HeadlessApprover
-    from signoff.channels.scripted import Answer, ScriptedUI
 
     return HeadlessApprover(otherwise)
 

@@ -52,17 +52,11 @@ class Keyboard:
         except OSError:
             return False
 
-    def forget(self) -> None:
-        """Drop what was typed before the question was there."""
-        fd = self.fd()
-        if fd is not None:
-            with suppress(termios.error):
-                termios.tcflush(fd, termios.TCIFLUSH)
+    def line(self, prompt: Callable[[], None], moot: Callable[[], str] = lambda: "") -> str:
+        """The line typed in answer to `prompt`, which prints it, without its end. Raises `Stopped`.
 
-    def line(self, moot: Callable[[], str] = lambda: "") -> str:
-        """The next line, without its end. Raises `Stopped`.
-
-        `moot` is asked whenever `wake` was called; if it gives a reason, the line is not waited for any longer.
+        What was typed before does not count. `moot` is asked whenever `wake` was called; if it gives a reason, the
+        line is not waited for any longer.
         """
         fd = self.fd()
         if fd is None:
@@ -71,7 +65,10 @@ class Keyboard:
         with self._lock:
             self._wake = self_wake
         try:
+            # Before the prompt is there: whoever sees it may press Ctrl-C at once.
             with self.without_signals(ends_line=True):
+                self._forget(fd)
+                prompt()
                 return self._read(fd, woken, moot)
         except KeyboardInterrupt:
             raise Interrupted("interrupted at the terminal") from None
@@ -112,6 +109,11 @@ class Keyboard:
         finally:
             with suppress(termios.error):
                 termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+    def _forget(self, fd: int) -> None:
+        """Drop what was typed before the question was there."""
+        with suppress(termios.error):
+            termios.tcflush(fd, termios.TCIFLUSH)
 
     def _read(self, fd: int, woken: int, moot: Callable[[], str]) -> str:
         typed = b""

@@ -84,12 +84,14 @@ class Screen:
 
     def ask(self, prompt: str, moot: Callable[[], str] = lambda: "") -> str:
         """A line typed in answer. What was typed before the prompt was there does not count. Raises `Stopped`."""
-        self.keyboard.forget()
-        look = self.look
-        self._console.print(look.text(f"{prompt} > ", "bold"), end="", soft_wrap=True, markup=False, highlight=False)
-        self._console.file.flush()
+        line = self.look.text(f"{prompt} > ", "bold")
+
+        def show() -> None:
+            self._console.print(line, end="", soft_wrap=True, markup=False, emoji=False, highlight=False)
+            self._console.file.flush()
+
         try:
-            return self.keyboard.line(moot)
+            return self.keyboard.line(show, moot)
         except BaseException:
             self.show([Text(end="")])
             raise

@@ -32,16 +32,17 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
 """What `--answers edit` changes, by tool."""
 
 
+LABELS = {
+    "list_files": "fs.read",
+    "read_file": "fs.read",
+    "write_file": "fs.write",
+    "delete_file": "fs.write",
+    "run_command": "proc.exec",
+}
+
+
 class Workspace(FunctionToolset[Any]):
     """Tools for the files of one folder, which say what they are about to do."""
-
-    LABELS = {
-        "list_files": "fs.read",
-        "read_file": "fs.read",
-        "write_file": "fs.write",
-        "delete_file": "fs.write",
-        "run_command": "proc.exec",
-    }
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -50,7 +51,7 @@ class Workspace(FunctionToolset[Any]):
         )
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
-        return (self.LABELS[name],)
+        return (LABELS[name],)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any] | None:
         match name:
