@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pydantic_ai import Agent
 from pydantic_ai.toolsets import FunctionToolset
@@ -39,8 +40,7 @@ class Mailbox(FunctionToolset[Any]):
     def send_mail(self, to: list[str], subject: str, text: str) -> str:
         """Send a mail."""
         OUTBOX.mkdir(exist_ok=True)
-        number = len(list(OUTBOX.glob("*.json"))) + 1
-        (OUTBOX / f"{number}.json").write_text(json.dumps({"to": to, "subject": subject, "text": text}), "utf-8")
+        (OUTBOX / f"{uuid4()}.json").write_text(json.dumps({"to": to, "subject": subject, "text": text}), "utf-8")
         return f"sent to {', '.join(to)}"
 
 
