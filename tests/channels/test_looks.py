@@ -53,7 +53,7 @@ def test_hostile_texts_never_reach_the_terminal(tmp_path: Path, env: dict[str, s
     with sitting_at(tmp_path, asked, env=env) as ana:
         ana.answers("1")
         ana.answers("m")
-        ana.answers("a", prompt="q stop > ")
+        ana.answers("g", prompt="q stop > ")
         ana.answers("?")
         ana.answers("s")
         ana.answers("", prompt="Enter no > ")
@@ -75,7 +75,7 @@ def test_the_known_payloads_never_reach_the_terminal(tmp_path: Path) -> None:
     shown = [payload.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for payload in payloads]
     with sitting_at(tmp_path, [request("shell", {"all": shown})]) as ana:
         ana.answers("m")
-        ana.answers("a", prompt="q stop > ")
+        ana.answers("g", prompt="q stop > ")
         ana.answers("d")
         ana.decides()
 

@@ -40,6 +40,7 @@ def test_one_by_one_in_any_order(tmp_path: Path) -> None:
         ana.types("a")
         ana.sees("approved once: shell")
         listed = ana.sees(PROMPT)
+        assert "2 of 3 calls wait for an answer" in listed
         assert "approved" in listed.rsplit("git push", 1)[1].split("\n")[0]
         ana.types("2")
         ana.sees("2 is decided already.")
@@ -77,7 +78,7 @@ def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
         ana.sees("Not yet: 3 is not seen whole.")
         ana.answers("3")
         ana.answers("m")
-        ana.answers("a", prompt="q stop > ")
+        ana.answers("g", prompt="q stop > ")
         ana.answers("b")
         ana.answers("all")
         ana.sees("approved once: Write a")

@@ -200,7 +200,7 @@ def test_what_is_left_out_must_be_seen_before_it_can_be_approved(tmp_path: Path)
             ana.sees("Not everything is on the screen yet: press m")
             ana.sees(PROMPT)
         ana.types("m")
-        ana.answers("q", prompt="lines: Enter next, a all the rest, q stop > ")
+        ana.answers("q", prompt="lines: Enter next, g to the end, q stop > ")
         ana.sees("You stopped before the end")
         ana.answers("a")
         ana.sees("Not everything is on the screen yet")
@@ -220,7 +220,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
         assert "500 arguments" in shown
         assert "more arguments: press m" in shown
         ana.types("m")
-        ana.answers("a", prompt="q stop > ")
+        ana.answers("g", prompt="q stop > ")
         assert "a499" in ana.sees(PROMPT)
         ana.types("a")
         assert ana.decides() == [APPROVED]
@@ -276,6 +276,17 @@ def test_a_question_can_be_withdrawn(tmp_path: Path) -> None:
         ana.sees("withdrawn, bob approved it")
         (decision,) = ana.decides()
         assert (decision.approved, decision.ending, decision.note) == (False, Ending.CANCELLED, "bob approved it")
+
+
+def test_a_question_that_waits_its_turn_can_be_withdrawn(tmp_path: Path) -> None:
+    batches = [[request(f"tool_{number}")] for number in range(2)]
+    with sitting_at(tmp_path, *batches, withdraws=["r-tool_0", "r-tool_1"]) as ana:
+        ana.sees(PROMPT)
+        tmp_path.joinpath("withdraw").write_text("the run ended")
+        decisions = ana.decides_all()
+        assert [decision.ending for (decision,) in decisions] == [Ending.CANCELLED] * 2
+        assert ana.screen.count("may tool_") == 1
+        assert ana.screen.count("withdrawn, the run ended") == 2
 
 
 def test_withdrawing_something_else_changes_nothing(tmp_path: Path) -> None:

@@ -250,5 +250,11 @@ def test_a_call_is_held_only_against_rules_about_its_tool() -> None:
     one = policy(*rules, *({"deny": f"other{n}_*"} for n in range(98)), {"deny": {"path": "**/.env"}}, {"allow": "t*"})
     shelf = one._index.shelf("t7")  # pyright: ignore[reportPrivateUsage]
     assert [candidate.rule.id for candidate in shelf.denies] == ["rule-999"]
-    assert [candidate.rule.id for candidate in shelf.others] == ["rule-8", "rule-258", "rule-508", "rule-758", "rule-1000"]
+    assert [candidate.rule.id for candidate in shelf.others] == [
+        "rule-8",
+        "rule-258",
+        "rule-508",
+        "rule-758",
+        "rule-1000",
+    ]
     assert policy({"allow": "t"})._index.shelf("t").certain  # pyright: ignore[reportPrivateUsage]

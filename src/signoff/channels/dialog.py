@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from signoff.channels.editing import edit_arguments
+from signoff.channels.keyboard import Withdrawn
 from signoff.channels.keys import BACK, KEYS, choice_for, is_yes
 from signoff.channels.render import Drawing, draw_card, draw_facts
 from signoff.channels.screen import Screen
@@ -39,6 +40,8 @@ class Dialog:
 
     def run(self) -> ApprovalDecision | None:
         """The decision; None to go back to the list. Raises `Stopped`."""
+        if reason := self.moot():
+            raise Withdrawn(reason)
         self._draw()
         self._offer()
         while True:

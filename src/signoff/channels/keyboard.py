@@ -47,10 +47,12 @@ class Keyboard:
     def is_here(self) -> bool:
         """Whether somebody may type: a terminal, and this program in front of it."""
         fd = self.fd()
-        try:
-            return fd is not None and os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp()
-        except OSError:
+        if fd is None or not os.isatty(fd):
             return False
+        try:
+            return os.tcgetpgrp(fd) == os.getpgrp()
+        except OSError:  # not our controlling terminal, as under `su -c`: there is no background then
+            return True
 
     def line(self, prompt: Callable[[], None], moot: Callable[[], str] = lambda: "") -> str:
         """The line typed in answer to `prompt`, which prints it, without its end. Raises `Stopped`.

@@ -22,7 +22,7 @@ _NARROWEST = 24
 _TAIL = 2
 _MOST_MASKED = 6
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "": "bold", " ": ""}
-_NOTE_STYLES = {"approved": "green", "denied": "red"}
+_NOTE_STYLES = {"approved": "green", "denied": "red", "cancelled": "yellow"}
 # A diff of one file: its name is said once, above.
 _HEADING = re.compile(r"--- a/(?P<path>[^\n]+)\n\+\+\+ b/(?P=path)\n(?!(?s:.*)^--- )", re.MULTILINE)
 _MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
@@ -96,7 +96,8 @@ def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
 def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawing:
     """Several cards, one line each, numbered; `notes` say how each stands."""
     frame = _Frame(look)
-    frame.rule(0, f"{len(cards)} calls wait for an answer")
+    waiting = sum(note not in _NOTE_STYLES for note in notes)
+    frame.rule(0, f"{f'{waiting} of ' if waiting < len(cards) else ''}{len(cards)} calls wait for an answer")
     number = len(str(len(cards)))
     for index, (card, note) in enumerate(zip(cards, notes, strict=True), 1):
         room = look.width - number - cell_len(note) - 6

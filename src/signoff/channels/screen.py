@@ -105,9 +105,9 @@ class Screen:
             at += rows
             if at >= len(lines):
                 break
-            typed = self.ask(f"{at:,} of {len(lines):,} lines: Enter next, a all the rest, q stop", moot)
+            typed = self.ask(f"{at:,} of {len(lines):,} lines: Enter next, g to the end, q stop", moot)
             if typed.strip().casefold() in ("q", "quit", "stop"):
                 return False
-            if typed.strip().casefold() in ("a", "all"):
+            if typed.strip().casefold() in ("g", "end"):
                 rows = len(lines)
         return True

@@ -39,6 +39,7 @@ class Several:
 
     def run(self) -> list[ApprovalDecision]:
         """One decision for each card, in their order."""
+        self._drop_withdrawn()
         while self._open:
             self._screen.show(draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines)
             self._offer()

@@ -82,7 +82,9 @@ class TerminalApprover:
                 console = self._console if self._console is not None else terminal_console()
                 if console is None or not console.is_terminal or not self._keyboard.is_here:
                     return self._headless.choose_all(requests, mode=mode)
-                return self._ask(requests, Screen(console, self._keyboard))
+                # From the first line on: Ctrl-C between two prompts must not end the run either.
+                with self._keyboard.without_signals():
+                    return self._ask(requests, Screen(console, self._keyboard))
         finally:
             for key in keys:
                 self._asked.pop(key, None)

@@ -31,10 +31,13 @@ _BLANK = frozenset(
 
 # A letter of living text carries up to four marks: Hebrew with points and accents, Arabic, Vietnamese decomposed.
 _MOST_MARKS = 4
+# Blanks at the end of a line are not seen, and long gaps push what follows out of sight.
 _LONGEST_GAP = 24
 _MOST_BREAKS = 6
 
-_ODD = re.compile(rf"[ \t]{{{_LONGEST_GAP + 1},}}|[ \t]+(?![^\n])|\t+|[^\t\x20-\x7e]+")
+_BLANKS = rf"[ \t]{{{_LONGEST_GAP + 1},}}|[ \t]+(?![^\n])|"
+_ODD = re.compile(rf"{_BLANKS}\t+|[^\t\x20-\x7e]+")
+_ODD_BETWEEN_LINES = re.compile(rf"{_BLANKS}\n{{{_MOST_BREAKS + 1},}}|[^\t\n\x20-\x7e]+")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -42,9 +45,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
     Two different texts never give the same result, so it is to be applied once: what it marked, it would mark again.
     """
-    if text.isascii() and text.isprintable() and not text.endswith(" ") and len(text) <= _LONGEST_GAP:
-        return text
-    return _ODD.sub(lambda odd: "".join(_spell(odd, lines)), text)
+    return (_ODD_BETWEEN_LINES if lines else _ODD).sub(lambda odd: "".join(_spell(odd)), text)
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:
@@ -57,12 +58,14 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
     if text.isascii() and text.isprintable():
         return ()
     warnings: list[str] = []
-    hidden = {char for char in text if char not in "\n\t" and _is_hidden(char)}
-    if hidden - {OPEN, CLOSE}:
-        warnings.append("hidden characters: " + _few(sorted(hidden - {OPEN, CLOSE}), _describe))
+    chars = set(text) - {"\n", "\t", OPEN, CLOSE}
+    if hidden := sorted(filter(_is_hidden, chars)):
+        warnings.append("hidden characters: " + _few(hidden, _describe))
+    if text.isascii():
+        return tuple(warnings)
     if mixed := [word for word in _words(text) if _is_mixed(word)]:
         warnings.append("letters of different scripts that look alike: " + _few(mixed, lambda word: f"“{word}”"))
-    if wide := sorted({char for char in text if "\uff01" <= char <= "\uff5e"}):
+    if wide := sorted(char for char in chars if "\uff01" <= char <= "\uff5e"):
         warnings.append("full-width forms that look like plain ones: " + _few(wide, _describe))
     if dashes := sorted(set(_DASH.findall(text))):
         warnings.append("a dash that is not “-”: " + _few(dashes, _describe))
@@ -71,21 +74,17 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
     return tuple(visible(warning) for warning in warnings)
 
 
-def _spell(odd: re.Match[str], lines: bool) -> Iterator[str]:
+def _spell(odd: re.Match[str]) -> Iterator[str]:
     """The pieces that stand for one stretch of unusual characters."""
-    if odd[0][0] in " \t":
-        yield from _spell_blanks(odd[0], lines, at_end=odd.end() == len(odd.string) or odd.string[odd.end()] == "\n")
-        return
-    if not any(_is_hidden(char) or _is_mark(char) for char in set(odd[0])):
+    if not any(_is_hidden(char) or _is_mark(char) for char in set(odd[0])) and odd[0][0] != " ":
         yield odd[0]
         return
     base = odd.string[odd.start() - 1 : odd.start()]
     marks = ""
     for char, group in groupby(odd[0]):
         count = sum(1 for _ in group)
-        if _is_hidden(char):
-            kept = lines and char == "\n" and count <= _MOST_BREAKS
-            yield char * count if kept else _marker(char, count)
+        if char == " " or _is_hidden(char):
+            yield _marker(char, count)
             base, marks = "", ""
         elif not _is_mark(char):
             yield char * count
@@ -98,14 +97,6 @@ def _spell(odd: re.Match[str], lines: bool) -> Iterator[str]:
                 yield _marker(char, count - 1)
         else:
             yield _marker(char, count)
-
-
-def _spell_blanks(run: str, lines: bool, *, at_end: bool) -> Iterator[str]:
-    # Blanks at the end of a line are not seen, and long gaps push what follows out of sight.
-    marked = at_end or len(run) > _LONGEST_GAP
-    for char, group in groupby(run):
-        count = sum(1 for _ in group)
-        yield _marker(char, count) if marked or (char == "\t" and not lines) else char * count
 
 
 def _marker(char: str, count: int) -> str:

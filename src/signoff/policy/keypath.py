@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from inspect import getattr_static
 from typing import Any, Final, cast
 
 
@@ -89,6 +88,6 @@ def _attribute(value: Any, step: str) -> Any:
         return getattr(value, step)
     except AttributeError:
         # A property that is there but fails inside must not pass for an attribute that is not there.
-        if getattr_static(value, step, ABSENT) is not ABSENT:
+        if any(step in vars(kind) for kind in type(value).__mro__):
             raise
         return ABSENT
