@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -17,10 +16,8 @@ class Effect(StrEnum):
 
     @property
     def strictness(self) -> int:
-        return _STRICTNESS[self]
-
-
-_STRICTNESS = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
+        """Larger is stricter."""
+        return ("allow", "ask", "deny").index(self)
 
 
 class OnTimeout(StrEnum):
@@ -68,12 +65,3 @@ class Verdict:
     requirement: Requirement = field(default=ANYONE)
     errors: tuple[str, ...] = ()
     """What could not be evaluated. Any error makes the effect at least `ask`."""
-
-
-def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """The strictest of several layers' verdicts; among equals the first. None where there are none."""
-    answer: Verdict | None = None
-    for verdict in verdicts:
-        if answer is None or verdict.effect.strictness > answer.effect.strictness:
-            answer = verdict
-    return answer

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any, cast
 
 from pydantic_ai import RunContext
@@ -23,17 +24,21 @@ KIND = "signoff.kind"
 """Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
 
 
-@dataclass(frozen=True, slots=True)
 class Owner:
-    """The toolset a tool comes from, below all wrappers, and the tool's name there."""
+    """The toolset a tool comes from, below all wrappers, the tool's name there, and what the toolset declares."""
 
-    toolset: AbstractToolset[Any]
-    name: str
+    def __init__(self, toolset: AbstractToolset[Any], name: str) -> None:
+        self.toolset = toolset
+        self.name = name
+        self.needs_approval = _method(toolset, "needs_approval")
+        self.describe_approval = _method(toolset, "describe_approval")
+        self.capability_labels = _method(toolset, "capability_labels")
 
-    def hook(self, name: str) -> Callable[..., Any] | None:
-        """An optional method of the toolset, as in `ports.DeclaresApproval`."""
-        found = getattr(self.toolset, name, None)
-        return found if callable(found) else None
+
+def _method(toolset: AbstractToolset[Any], name: str) -> Callable[..., Any] | None:
+    """An optional method, as in `ports.DeclaresApproval`."""
+    found = getattr(toolset, name, None)
+    return found if callable(found) else None
 
 
 def owner_of(tool: ToolsetTool[Any]) -> Owner:
@@ -48,6 +53,10 @@ def owner_of(tool: ToolsetTool[Any]) -> Owner:
     return Owner(toolset, name)
 
 
+NO_LABELS = frozenset[str]()
+NOTHING_RESOLVED: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class CallReader:
     """Makes `Call`s. Holds what does not change from call to call."""
@@ -57,10 +66,12 @@ class CallReader:
     paths_of: Callable[[Call], Iterable[str]] | None = None
     """Lists the paths in a call, where policy wants to know where they lead."""
     root: str = ""
+    """The folder relative paths start from, as a real path."""
 
     def read(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> Call:
+        """The call as policy sees it."""
         frame = current_frame()
         worker = ctx.agent.name if ctx.agent is not None else None
         values, unreadable = as_json(args)
@@ -68,44 +79,55 @@ class CallReader:
         try:
             labels = self._labels(ctx, tool_def, values, owner)
         except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
-            labels, unreadable = frozenset[str](), (*unreadable, f"its capability labels: {error!r}")
-        call = Call(
-            tool=tool_def.name,
-            args=values,
-            toolset=_toolset_name(tool_def, owner),
-            worker=(*frame.workers, worker) if worker else frame.workers,
-            labels=labels,
-            deps=ctx.deps,
-            unreadable=unreadable,
-            call_id=call_id,
-            run_id=ctx.run_id or "",
-            conversation_id=ctx.conversation_id or "",
-            path=f"{frame.path}/{call_id}" if frame.path else call_id,
+            labels, unreadable = NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
+        call = Call.made(
+            {
+                "tool": tool_def.name,
+                "args": values,
+                "toolset": _toolset_name(tool_def, owner),
+                "worker": (*frame.workers, worker) if worker else frame.workers,
+                "labels": labels,
+                "deps": ctx.deps,
+                "resolved": NOTHING_RESOLVED,
+                "unreadable": unreadable,
+                "call_id": call_id,
+                "run_id": ctx.run_id or "",
+                "conversation_id": ctx.conversation_id or "",
+                "path": f"{frame.path}/{call_id}" if frame.path else call_id,
+            }
         )
-        if self.paths_of is not None:
-            resolved = {text: where for text in self.paths_of(call) if (where := self._resolve(text)) is not None}
-            object.__setattr__(call, "resolved", resolved)
-        return call
+        if self.paths_of is None:
+            return call
+        leads = {text: where for text in self.paths_of(call) if (where := _leads_to(self.root, text)) is not None}
+        return Call.made({**call.__dict__, "resolved": leads}) if leads else call
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> frozenset[str]:
+        declared = tool_def.metadata.get("labels") if tool_def.metadata else None
+        hook = owner.capability_labels if owner is not None else None
+        if declared is None and hook is None and not self.labels:
+            return NO_LABELS
         labels: set[str] = set()
-        declared = (tool_def.metadata or {}).get("labels")
         if declared is not None:
             labels.update([declared] if isinstance(declared, str) else declared)
         for pattern, given in self.labels.items():
             if fnmatchcase(tool_def.name, pattern):
-                labels.update([given] if isinstance(given, str) else given)
-        if owner is not None and (hook := owner.hook("capability_labels")) is not None:
+                labels.update(given)
+        if hook is not None and owner is not None:
             labels.update(hook(owner.name, args, ctx))
         return frozenset(labels)
 
-    def _resolve(self, text: str) -> str | None:
-        try:
-            return os.path.realpath(os.path.join(self.root, text))
-        except (OSError, ValueError):
-            return None
+
+def _leads_to(root: str, text: str) -> str | None:
+    """Where a path leads once links are followed; None where that is where it says, or cannot be said."""
+    try:
+        written = os.path.join(root, text)
+        if "/" not in text and not os.path.islink(written):
+            return None  # the usual case, for one look at the disk: a plain name, and no link
+        return os.path.realpath(written)
+    except (OSError, ValueError):
+        return None
 
 
 def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:

@@ -109,7 +109,7 @@ class Signoff(AbstractCapability[Any]):
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
                 },
                 paths_of=policy.paths_of if policy.wants_paths else None,
-                root=policy.root or os.getcwd(),
+                root=policy.root or os.path.realpath(os.getcwd()),
             ),
             mode=ApprovalMode(self.mode),
             wait=_as_wait(self.wait),
@@ -275,7 +275,7 @@ def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
         return settings.policy, {name: person.roles for name, person in settings.people.items()}
-    return (Policy.from_rules(rules) if rules else Policy(rules=())), {}
+    return Policy.from_rules(rules, root=os.path.realpath(os.getcwd())), {}
 
 
 def _as_wait(wait: str | float | timedelta) -> timedelta | None:

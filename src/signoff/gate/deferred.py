@@ -30,7 +30,7 @@ from signoff.core.summary import summary_of
 from signoff.errors import WrongUse
 from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.desk import called
-from signoff.gate.frames import Frame, asking, current_frame, inside
+from signoff.gate.frames import Frame, asking, current_frame, enter, leave
 from signoff.gate.suspended import signoff_of
 from signoff.ports import ApprovalUI, GrantStore
 
@@ -241,13 +241,15 @@ async def _until_done(
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*frame.workers, agent.name) if agent.name else frame.workers
-    with inside(Frame(workers=here, path=frame.path, approver=how.ui)):
-        try:
-            result = await agent.run(prompt, **run_options)
-        except UserError as error:
-            if "DeferredToolRequests" in str(error):
-                raise WrongUse(_LEFT_OVER) from error
-            raise
+    token = enter(Frame(workers=here, path=frame.path, approver=how.ui))
+    try:
+        result = await agent.run(prompt, **run_options)
+    except UserError as error:
+        if "DeferredToolRequests" in str(error):
+            raise WrongUse(_LEFT_OVER) from error
+        raise
+    finally:
+        leave(token)
     if isinstance(result.output, DeferredToolRequests):
         raise WrongUse(_LEFT_OVER)
     return result

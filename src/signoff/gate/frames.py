@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextvars import ContextVar, Token
+from typing import NamedTuple
 
 from signoff.ports import ApprovalUI
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A gated call that is running, seen from the runs started inside it."""
 
     workers: tuple[str, ...] = ()
@@ -29,14 +28,14 @@ def current_frame() -> Frame:
     return _frame.get()
 
 
-@contextmanager
-def inside(frame: Frame) -> Generator[None]:
-    """Runs started within belong to `frame`."""
-    token = _frame.set(frame)
-    try:
-        yield
-    finally:
-        _frame.reset(token)
+def enter(frame: Frame) -> Token[Frame]:
+    """Runs started from here on belong to `frame`, until `leave`. Every call does this: two plain functions."""
+    return _frame.set(frame)
+
+
+def leave(token: Token[Frame]) -> None:
+    """Undo `enter`."""
+    _frame.reset(token)
 
 
 @contextmanager

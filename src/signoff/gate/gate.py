@@ -15,11 +15,12 @@ from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
-from signoff.core.verdict import Effect, Verdict, strictest
+from signoff.core.verdict import Effect, Verdict
 from signoff.gate.calls import KIND, CallReader, Owner
 from signoff.gate.desk import Desk
 from signoff.gate.frames import asked_approver, current_frame
 from signoff.policy.engine import Policy
+from signoff.policy.layers import strictest
 from signoff.ports import ApprovalUI
 
 Judge = Callable[[Call, RunContext[Any]], object]
@@ -72,17 +73,18 @@ class Gate:
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
         """The strictest of what policy, the tool, its toolset and the caller's own function say."""
         found = self.policy.judge_layer(call)
+        hook = owner.needs_approval if owner is not None else None
+        by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
+        if hook is None and self.judge is None and not by_kind:
+            return found or self.policy.silence(call)
         layers = [found] if found is not None else []
-        if tool_def.metadata and tool_def.metadata.get(KIND) == "unapproved":
+        if by_kind:
             layers.append(TOOL_ASKS)
-        if owner is not None and (hook := owner.hook("needs_approval")) is not None:
+        if hook is not None and owner is not None:
             layers.extend(await _said("toolset", hook, owner.name, call.args, ctx))
         if self.judge is not None:
             layers.extend(await _said("judge", self.judge, call, ctx))
-        answer = strictest(layers) or self.policy.silence(call)
-        if answer.effect is Effect.ALLOW and call.unreadable:
-            return Verdict(effect=Effect.ASK, reason=f"cannot be read: {', '.join(call.unreadable)}")
-        return answer
+        return strictest(layers) or self.policy.silence(call)
 
 
 async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:

@@ -20,7 +20,7 @@ from signoff.gate.calls import KIND, Owner
 from signoff.gate.edits import normalised, validated
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Passage:
     """A call with everything it takes to judge it, ask about it, and run it."""
 
@@ -64,7 +64,8 @@ class Passage:
         )
 
     async def _described(self) -> Mapping[str, Any]:
-        if self.owner is None or (hook := self.owner.hook("describe_approval")) is None:
+        hook = self.owner.describe_approval if self.owner is not None else None
+        if self.owner is None or hook is None:
             return {}
         try:
             said = hook(self.owner.name, self.call.args, self.ctx)

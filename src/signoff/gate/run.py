@@ -30,7 +30,7 @@ from signoff.errors import AlreadySpent, EditRefused
 from signoff.gate.calls import Owner, asking_run, owner_of, schema_hash
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
-from signoff.gate.frames import Frame, inside
+from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.passage import Passage
 from signoff.gate.waiting import wait_for_answers
@@ -191,9 +191,9 @@ class GatedRun:
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         call = passage.call
+        frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
         try:
-            with inside(Frame(workers=call.worker, path=call.path, approver=self.gate.named_approver())):
-                result = await passage.execute(passage.args)
+            result = await passage.execute(passage.args)
         except ApprovalRequired as own:
             # The tool's own body asks: from here on it is a question like any other.
             said = own.metadata
@@ -203,6 +203,8 @@ class GatedRun:
         else:
             self._tell(Happened.RAN, passage, request=request)
             return result
+        finally:
+            leave(frame)
         return await self._ask(replace(self._sealed(passage), verdict=TOOL_ASKS), said=said)
 
     # --- asking ---
