@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
 from pydantic_ai.usage import RequestUsage
 
 from benchmarks.script import DONE, PROMPT, TOOL, Tally, arguments
@@ -36,6 +37,16 @@ def tools(tally: Tally, *, requires_approval: bool = False) -> FunctionToolset[A
     toolset: FunctionToolset[Any] = FunctionToolset()
     toolset.add_function(write_file, requires_approval=requires_approval)
     return toolset
+
+
+class Empty(AbstractCapability[Any]):
+    """What PydanticAI itself takes for a capability with a hook around calls and a toolset around toolsets."""
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        return WrapperToolset(toolset)
+
+    async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        return await handler(args)
 
 
 def agent(calls: int, toolset: AbstractToolset[Any], *capabilities: Any, suspends: bool = False) -> Agent[Any, Any]:

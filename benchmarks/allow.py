@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
-from benchmarks.agents import agent, run_whole, tools
+from benchmarks.agents import Empty, agent, run_whole, tools
 from benchmarks.measure import Effort, Figure, Sampler, async_sampler, take_turns
 from benchmarks.peer import LangChain
 from benchmarks.policies import ONE_RULE, Rules, realistic
@@ -34,16 +32,6 @@ OURS = {
     "remembered": "signoff, 20 rules, asked once and remembered",
 }
 PEERS = {"bare": "LangChain, bare agent", "hitl": "LangChain, HumanInTheLoopMiddleware, `when` is False"}
-
-
-class Empty(AbstractCapability[Any]):
-    """What PydanticAI itself takes for a capability with a hook around calls and a toolset around toolsets."""
-
-    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        return WrapperToolset(toolset)
-
-    async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
-        return await handler(args)
 
 
 class AlwaysYes:

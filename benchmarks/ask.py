@@ -12,7 +12,7 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 
-from benchmarks.agents import agent, run_whole, tools
+from benchmarks.agents import Empty, agent, run_whole, tools
 from benchmarks.measure import Effort, Figure, Sampler, async_sampler, take_turns
 from benchmarks.peer import LangChain
 from benchmarks.policies import ASK_ALL
@@ -20,7 +20,7 @@ from benchmarks.report import Report, Row, Table, Target
 from benchmarks.script import DONE, PROMPT, Tally
 from signoff import Answerer, ApprovalDecision, ApprovalMemory, ApprovalMode, ApprovalRequest, Signoff, resume
 
-MOST_TIMES_NATIVE = 1.2
+MOST_TRIPS = 1.2
 MOST_GROWTH = 1.2
 BARE = "PydanticAI, nobody is asked"
 NATIVE = "PydanticAI, suspended and resumed"
@@ -83,6 +83,8 @@ def _cycles(calls: int) -> dict[str, Callable[[], Awaitable[None]]]:
     plain, asking = tools(tally), tools(tally, requires_approval=True)
     bare = agent(calls, plain)
     native = agent(calls, asking, suspends=True)
+    judged = agent(calls, plain.approval_required(), suspends=True)
+    beside_empty = agent(calls, plain.approval_required(), Empty(), suspends=True)
     handled = agent(calls, asking, HandleDeferredToolCalls(_approve_all))
     in_place = agent(calls, plain, Signoff(ASK_ALL, approver=Approver(), memory=ApprovalMemory(None)))
     gate = Signoff(ASK_ALL, wait="suspend", memory=ApprovalMemory(None))
@@ -90,6 +92,8 @@ def _cycles(calls: int) -> dict[str, Callable[[], Awaitable[None]]]:
     return {
         BARE: partial(run_whole, bare, tally, calls),
         NATIVE: partial(_native_trip, native, tally, calls),
+        "PydanticAI, the same by ApprovalRequiredToolset": partial(_native_trip, judged, tally, calls),
+        "PydanticAI, and with an empty capability": partial(_native_trip, beside_empty, tally, calls),
         "PydanticAI, HandleDeferredToolCalls": partial(run_whole, handled, tally, calls),
         OURS[0]: partial(run_whole, in_place, tally, calls),
         OURS[1]: partial(_our_trip, suspended, gate, tally, calls),
@@ -124,14 +128,24 @@ async def _our_trip(gated: Agent[Any, Any], gate: Signoff, tally: Tally, calls: 
 def _table(samples: Samples, names: list[str], calls: int) -> Table:
     title = "1 call" if calls == 1 else f"{calls} calls in one batch"
     rows = tuple(_row(samples, name, calls) for name in names)
-    return Table(title, ("cycle, ms", "added per call, µs", "ratio to PydanticAI's suspended trip"), rows)
+    return Table(title, ("cycle, ms", "added per call, µs", "cycle, in trips", "added, in trips"), rows)
 
 
 def _row(samples: Samples, name: str, calls: int) -> Row:
     taken, native = samples[name, calls], samples[NATIVE, calls]
-    bare = next(iter(PEERS)) if name in PEERS else BARE
-    added = None if name == bare else Figure.difference(taken, samples[bare, calls]).times(1e6 / calls)
-    return Row(name, (Figure.of(taken).times(1e3), added, Figure.ratio(taken, native)))
+    bare = samples[next(iter(PEERS)) if name in PEERS else BARE, calls]
+    if taken is bare:
+        return Row(name, (Figure.of(taken).times(1e3), None, Figure.ratio(taken, native), None))
+    added = [whole - part for whole, part in zip(taken, bare, strict=True)]
+    return Row(
+        name,
+        (
+            Figure.of(taken).times(1e3),
+            Figure.of(added).times(1e6 / calls),
+            Figure.ratio(taken, native),
+            Figure.ratio(added, native),
+        ),
+    )
 
 
 def _steps(batches: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -144,5 +158,5 @@ def _growth(samples: Samples, name: str, few: int, more: int) -> Figure:
 
 
 def _against_native(samples: Samples, name: str, calls: int) -> Target:
-    ratio = Figure.ratio(samples[name, calls], samples[NATIVE, calls])
-    return Target(f"{name}, batch of {calls}, times PydanticAI's suspended trip", ratio.median, MOST_TIMES_NATIVE)
+    added = Figure.difference(samples[name, calls], samples[BARE, calls]).median
+    return Target(f"{name}, batch of {calls}, added, in trips", _row(samples, name, calls)., MOST_TRIPS)

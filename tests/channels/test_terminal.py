@@ -326,6 +326,5 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
         ana.sees(PROMPT)
         assert ana.settings() != before
         ana.types("d")
-        ana.sees("denied: ")
+        ana.sees("the program goes on")
         assert ana.settings() == before
-        assert ana.decides() == [denied()]

@@ -126,6 +126,7 @@ def test_a_clean_text_is_shown_as_it_is(text: str) -> None:
         ("a\nb\tc", "a⟦LF⟧b⟦TAB⟧c"),
         ("path ", "path⟦space⟧"),
         ("r\u0301\u0301\u0301", "r\u0301⟦U+0301×2⟧"),
+        ("e\u0301\u0300\u0301", "e\u0301\u0300⟦U+0301⟧"),
         ("\u0301x", "⟦U+0301⟧x"),
         ("1\u0301 /\u0338", "1⟦U+0301⟧ /⟦U+0338⟧"),
         ("r\u0336m\u0336", "r⟦U+0336⟧m⟦U+0336⟧"),

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from tests.cli.program import signoff
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -56,8 +56,7 @@ def _in_editor(screen: Screen, command: str | None, text: str) -> str:
     editor = find_editor(command)
     if not editor:
         raise EditorFailed("no editor is known; set VISUAL or EDITOR")
-    with screen.keyboard.without_signals():
-        return edit_text(editor, text, stdin=screen.keyboard.fd(), stdout=screen.fd())
+    return edit_text(editor, text, stdin=screen.keyboard.fd(), stdout=screen.fd())
 
 
 def _heading(card: Card, shown: Redacted) -> list[str]:

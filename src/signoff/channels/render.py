@@ -7,8 +7,9 @@ argument cannot pass for ours. Lines are folded, not cut, and a folded line is m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 from rich.text import Text
@@ -28,6 +29,16 @@ _HEADING = re.compile(r"--- a/(?P<path>[^\n]+)\n\+\+\+ b/(?P=path)\n(?!(?s:.*)^-
 _MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
 
 
+class Edges(NamedTuple):
+    """The lines of a frame that is open to the right, so that a width we misjudge bends no border."""
+
+    top: str
+    side: str
+    middle: str
+    bottom: str
+    bar: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """What a terminal can show."""
@@ -40,9 +51,9 @@ class Look:
     charset: str = "utf-8"
 
     @property
-    def corners(self) -> tuple[str, str, str, str, str]:
-        """Top, side, middle, bottom, and the bar between."""
-        return ("╭─", "│ ", "├─", "╰─", "─") if self.boxes else ("+-", "| ", "+-", "+-", "-")
+    def edges(self) -> Edges:
+        """What the frame is made of."""
+        return Edges("╭─", "│ ", "├─", "╰─", "─") if self.boxes else Edges("+-", "| ", "+-", "+-", "-")
 
     @property
     def onward(self) -> str:
@@ -76,7 +87,7 @@ def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
     """The card, with long parts shortened to fit the screen unless it is wanted whole."""
     frame = _Frame(look)
     limit = 0 if whole else _limit(card, look)
-    frame.rule(0, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
+    frame.rule(look.edges.top, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         frame.text(card.title, "bold")
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
@@ -85,11 +96,8 @@ def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
     if card.preview is not None:
         _draw_preview(frame, card.preview, limit)
     _draw_notes(frame, card, whole=whole)
-    frame.rule(
-        3,
-        f"request {card.request_id} · sha256 {card.digest[:12]}" if look.boxes else f"request {card.request_id}",
-        "dim",
-    )
+    separator = " · " if look.boxes else ", "
+    frame.rule(look.edges.bottom, f"request {card.request_id}{separator}sha256 {card.digest[:12]}", "dim")
     return Drawing(tuple(frame.lines), frame.shortened)
 
 
@@ -97,37 +105,39 @@ def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawin
     """Several cards, one line each, numbered; `notes` say how each stands."""
     frame = _Frame(look)
     waiting = sum(note not in _NOTE_STYLES for note in notes)
-    frame.rule(0, f"{f'{waiting} of ' if waiting < len(cards) else ''}{len(cards)} calls wait for an answer")
+    frame.rule(
+        look.edges.top, f"{f'{waiting} of ' if waiting < len(cards) else ''}{len(cards)} calls wait for an answer"
+    )
     number = len(str(len(cards)))
     for index, (card, note) in enumerate(zip(cards, notes, strict=True), 1):
         room = look.width - number - cell_len(note) - 6
         title = card.title if card.title.startswith(card.tool) else f"{card.tool}: {card.title}"
         line = look.text(f"{index:>{number}}  ", "bold cyan")
-        shown = _clipped(look.text(title), room)
+        shown = clipped(look.text(title), room)
         shown.append(" " * (room - shown.cell_len + 2))
         line.append_text(shown)
         line.append_text(look.text(note, _NOTE_STYLES.get(note, "dim")))
         line.rstrip()
         frame.add(line)
-    frame.rule(3, "")
+    frame.rule(look.edges.bottom)
     return Drawing(tuple(frame.lines))
 
 
 def draw_diff(preview: Preview, look: Look, title: str) -> Drawing:
     """A difference in a frame of its own, whole."""
     frame = _Frame(look)
-    frame.rule(0, title)
+    frame.rule(look.edges.top, title)
     frame.diff(preview.text, limit=0)
-    frame.rule(3, "")
+    frame.rule(look.edges.bottom)
     return Drawing(tuple(frame.lines))
 
 
 def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Drawing:
     """Named texts in a frame, whole."""
     frame = _Frame(look)
-    frame.rule(0, title)
+    frame.rule(look.edges.top, title)
     frame.fields([(name, text, "") for name, text in facts])
-    frame.rule(3, "")
+    frame.rule(look.edges.bottom)
     return Drawing(tuple(frame.lines))
 
 
@@ -150,7 +160,9 @@ def _limit(card: Card, look: Look) -> int:
 def _draw_args(frame: _Frame, args: Sequence[CardArg], limit: int) -> None:
     most = max(12, frame.look.height - 8) if limit else len(args)
     shown = args if len(args) <= most else args[: most - 1]
-    frame.rule(2, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments")
+    frame.rule(
+        frame.look.edges.middle, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments"
+    )
     frame.fields([(arg.name, arg.text, "") for arg in shown], limit)
     if len(shown) < len(args):
         frame.left_out(f"{len(args) - len(shown):,} more arguments")
@@ -158,13 +170,15 @@ def _draw_args(frame: _Frame, args: Sequence[CardArg], limit: int) -> None:
 
 def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
     if preview.kind == "text":
-        frame.rule(2, "what it would do")
+        frame.rule(frame.look.edges.middle, "what it would do")
         frame.fields([("", preview.text, "")], limit)
         return
     heading = _HEADING.match(preview.text)
     where = f" in {heading['path']}" if heading and len(heading["path"]) < frame.look.width // 2 else ""
     counts = f"+{preview.added} -{preview.removed}"
-    frame.rule(2, f"what would change{where}: {counts}" if preview.text else "nothing would change")
+    frame.rule(
+        frame.look.edges.middle, f"what would change{where}: {counts}" if preview.text else "nothing would change"
+    )
     frame.diff(preview.text[heading.end() :] if heading and where else preview.text, limit)
 
 
@@ -175,8 +189,12 @@ def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:
     masked = [("masked", text, "") for text in card.masked[:most]]
     if len(card.masked) > most:
         masked.append(("masked", f"and {len(card.masked) - most:,} more", ""))
-    frame.rule(2, "look twice" if card.warnings else "masked")
+    frame.rule(frame.look.edges.middle, "look twice" if card.warnings else "masked")
     frame.fields([*(("warning", text, "yellow") for text in card.warnings), *masked])
+
+
+_Row = tuple[str, Text | None]
+"""The gap before a row and the row; no row where something is left out."""
 
 
 @dataclass(slots=True)
@@ -185,25 +203,24 @@ class _Frame:
     lines: list[Text] = field(default_factory=list[Text])
     shortened: bool = False
 
-    def rule(self, part: int, title: str, style: str = "") -> None:
-        """A horizontal line with words in it: 0 on top, 2 in the middle, 3 at the bottom."""
-        corner, bar = self.look.corners[part], self.look.corners[4]
-        line = self.look.text(corner, "dim")
+    def rule(self, edge: str, title: str = "", style: str = "bold") -> None:
+        """A horizontal line with words in it."""
+        line = self.look.text(edge, "dim")
         if title:
-            line.append_text(_clipped(self.look.text(f" {title} ", style or "bold"), self.look.width - 4))
-        line.append_text(self.look.text(bar * max(0, self.look.width - line.cell_len), "dim"))
+            line.append_text(clipped(self.look.text(f" {title} ", style), self.look.width - 4))
+        line.append_text(self.look.text(self.look.edges.bar * max(0, self.look.width - line.cell_len), "dim"))
         self.lines.append(line)
 
     def add(self, line: Text) -> None:
         """A line inside the frame."""
-        row = self.look.text(self.look.corners[1], "dim")
+        row = self.look.text(self.look.edges.side, "dim")
         row.append_text(line)
         self.lines.append(row)
 
     def text(self, text: str, style: str = "") -> None:
         """A text of one line across the frame."""
         if text:
-            self._flush_left(_rows(self.look.text(text, style), self.look.width - 4, self.look.onward))
+            self._flush_left(self._rows([self.look.text(text, style)], self.look.width - 4))
 
     def fields(self, fields: Sequence[tuple[str, str, str]], limit: int = 0) -> None:
         """Named texts, their names in a column."""
@@ -218,20 +235,19 @@ class _Frame:
 
     def diff(self, text: str, limit: int) -> None:
         """A unified diff, coloured by line."""
-        rows: list[tuple[str, Text]] = []
-        for mark, line in marked_lines(text) if text else ():
-            rows += _rows(self.look.text(line, _DIFF_STYLES[mark]), self.look.width - 4, self.look.onward)
-        self._flush_left(rows, limit)
+        lines = [self.look.text(line, _DIFF_STYLES[mark]) for mark, line in marked_lines(text)] if text else []
+        more = max(1, len(lines) - limit + 1)
+        self._flush_left(self._laid_out(lines, self.look.width - 4, limit), f"{more:,} more lines")
 
     def left_out(self, what: str) -> None:
         """Say that something is not on the screen."""
         self.shortened = True
         self.text(f"… {what}: press m to see everything", "bold yellow")
 
-    def _flush_left(self, rows: Sequence[tuple[str, Text]], limit: int = 0) -> None:
-        for gap, row in _ends(rows, limit):
+    def _flush_left(self, rows: Iterable[_Row], left_out: str = "") -> None:
+        for gap, row in rows:
             if row is None:
-                self.left_out(f"{len(rows) - limit + 1:,} more lines")
+                self.left_out(left_out)
                 continue
             line = self.look.text(gap, "dim")
             line.append_text(row)
@@ -239,44 +255,45 @@ class _Frame:
 
     def _block(self, name: str, text: str, style: str, *, column: int, limit: int) -> None:
         width = self.look.width - column - 4
-        parts = (text,)
         if limit and len(text) > 2 * limit * width:
             # Only the ends of a huge text will be shown: the middle need not be laid out.
-            parts = text[: limit * width], text[-_TAIL * width :]
-        rows: list[tuple[str, Text]] = []
-        for line in (line for part in parts for line in part.split("\n")):
-            rows += _rows(self.look.text(line, style), width, self.look.onward)
-        shown = list(_ends(rows, limit))
+            first, last = (self._lines(part, style) for part in (text[: limit * width], text[-_TAIL * width :]))
+            rows = self._around_gap(first, last, width, limit)
+        else:
+            rows = self._laid_out(self._lines(text, style), width, limit)
         head = self.look.text(f"{name}{' ' * (column - cell_len(self.look.spelled(name)))}", "bold")
-        for gap, row in shown:
+        for gap, row in rows:
             if row is None:
-                self.left_out(f"{len(text) - sum(len(row.plain) for _, row in shown if row):,} more characters")
+                self.left_out(f"{len(text) - sum(len(row.plain) for _, row in rows if row):,} more characters")
                 continue
             head.append_text(self.look.text(gap or "  ", "dim"))
             head.append_text(row)
             self.add(head)
             head = self.look.text(" " * column)
 
+    def _lines(self, text: str, style: str) -> list[Text]:
+        return [self.look.text(line, style) for line in text.split("\n")]
 
-def _ends(rows: Sequence[tuple[str, Text]], limit: int) -> Iterator[tuple[str, Text | None]]:
-    """The rows, or the first and the last of them around a gap."""
-    if not limit or len(rows) <= limit:
-        yield from rows
-        return
-    yield from rows[: limit - _TAIL - 1]
-    yield "", None
-    yield from rows[-_TAIL:]
+    def _laid_out(self, lines: Sequence[Text], width: int, limit: int) -> list[_Row]:
+        """Lines folded into rows: all of them, or the first and the last around a gap."""
+        if limit and len(lines) > limit:
+            return self._around_gap(lines[:limit], lines[-_TAIL:], width, limit)
+        rows = self._rows(lines, width)
+        return self._around_gap(lines, lines, width, limit) if limit and len(rows) > limit else rows
+
+    def _around_gap(self, first: Sequence[Text], last: Sequence[Text], width: int, limit: int) -> list[_Row]:
+        return [*self._rows(first, width)[: limit - _TAIL - 1], ("", None), *self._rows(last, width)[-_TAIL:]]
+
+    def _rows(self, lines: Iterable[Text], width: int) -> list[_Row]:
+        """Lines in pieces, every piece but the first of its line marked as going on."""
+        onward = self.look.onward
+        return [(onward if index else "", piece) for line in lines for index, piece in enumerate(folded(line, width))]
 
 
 def folded(line: Text, width: int) -> list[Text]:
     """A line in pieces no wider than `width`. Nothing is dropped, blanks included."""
     offsets = _offsets(line.plain, max(1, width))
     return list(line.divide(offsets)) if offsets else [line]
-
-
-def _rows(line: Text, width: int, onward: str) -> list[tuple[str, Text]]:
-    """The pieces of a line, every one but the first marked as going on."""
-    return [(onward if index else "", piece) for index, piece in enumerate(folded(line, width))]
 
 
 def _offsets(text: str, width: int) -> list[int]:
@@ -297,8 +314,8 @@ def _offsets(text: str, width: int) -> list[int]:
     return offsets
 
 
-def _clipped(line: Text, width: int) -> Text:
-    """A line cut to `width`: for lists and headings only, where nothing is decided."""
+def clipped(line: Text, width: int) -> Text:
+    """A line cut to `width`: for lists, headings and notes, where nothing is decided."""
     if line.cell_len > width:
         line.truncate(max(1, width), overflow="ellipsis")
     return line

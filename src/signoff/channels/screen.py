@@ -11,7 +11,7 @@ from rich.text import Text
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.keys import Key
-from signoff.channels.render import Look, folded
+from signoff.channels.render import Look, clipped, folded
 
 _NARROWEST = 20
 
@@ -67,6 +67,10 @@ class Screen:
         """Print a sentence of ours; what came with the call must have been made safe."""
         look = self.look
         self.show(line for part in text.split("\n") for line in folded(look.text(part, style), look.width))
+
+    def note(self, text: str, style: str = "") -> None:
+        """Print one line, cut to the screen."""
+        self.show([clipped(self.look.text(text, style), self.look.width)])
 
     def offer(self, keys: Sequence[Key]) -> None:
         """Print keys and what they do, as many to a line as fit."""

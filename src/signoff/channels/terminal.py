@@ -106,7 +106,7 @@ class TerminalApprover:
 
     def _decide(self, dialogs: Sequence[Dialog], screen: Screen) -> list[ApprovalDecision]:
         def say(dialog: Dialog, decision: ApprovalDecision) -> None:
-            screen.say(f"{_said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+            screen.note(f"{_said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
 
         try:
             if len(dialogs) != 1:

@@ -171,18 +171,16 @@ def schema_hash(tool_def: ToolDefinition) -> str:
 
 
 def asking_run(messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
-    """The run whose model made the call, and which of its responses: a resumed call belongs to an earlier run.
+    """The run whose model made the call, and the moment of the response: a resumed call belongs to an earlier run.
 
-    Providers reuse call ids, so the newest response that holds the id is the one meant.
+    Providers reuse call ids, so the newest response that holds the id is the one meant. The moment, unlike the place
+    in the history, stays when the history is trimmed.
     """
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
+    for message in reversed(messages):
         if isinstance(message, ModelResponse) and any(
             isinstance(part, ToolCallPart) and part.tool_call_id == call_id for part in message.parts
         ):
-            run = message.run_id or run_id
-            earlier = (one for one in messages[:index] if isinstance(one, ModelResponse))
-            return f"{run}.{sum(1 for one in earlier if one.run_id == run)}"
+            return f"{message.run_id or run_id}.{message.timestamp.timestamp():.6f}"
     return run_id
 
 

@@ -164,11 +164,11 @@ class Signoff(AbstractCapability[Any]):
         try:
             return await handler()
         except BaseException:
-            await self._in_run().withdraw("the run ended")
+            await self._in_run().questions.withdraw("the run ended")
             raise
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
-        if self._in_run().parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
+        if self._in_run().questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
             raise WrongUse(_CANNOT_PAUSE) from error
         raise error
 
@@ -242,7 +242,7 @@ class Signoff(AbstractCapability[Any]):
             wraps = type(other).get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
             if wraps and not isinstance(other, Signoff):
                 raise WrongUse(
-                    f"{type(other).__name__} wraps tools below Signoff, where it could change a call after it was judged.\n"
+                    f"{type(other).__name__} wraps tools below Signoff and could change a call after it was judged.\n"
                     "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
                 )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -80,10 +81,12 @@ class Gate:
         layers = [found] if found is not None else []
         if by_kind:
             layers.append(TOOL_ASKS)
+        # A copy, because what policy has judged must not change under it.
+        seen = replace(call, args=json.loads(json.dumps(call.args)))
         if hook is not None and owner is not None:
-            layers.extend(await _said("toolset", hook, owner.name, call.args, ctx))
+            layers.extend(await _said("toolset", hook, owner.name, seen.args, ctx))
         if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, call, ctx))
+            layers.extend(await _said("judge", self.judge, seen, ctx))
         return strictest(layers) or self.policy.silence(call)
 
 

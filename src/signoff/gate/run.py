@@ -9,7 +9,7 @@ fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,20 +33,7 @@ from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.passage import Passage
-from signoff.gate.waiting import wait_for_answers
-
-REQUEST = "signoff"
-"""Key in a deferred call's metadata under which the request is named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A call this run asks about."""
-
-    request: ApprovalRequest
-    passage: Passage
-    public: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the outside sees of it, in the metadata of the deferred call."""
+from signoff.gate.questions import REQUEST, Asked, Questions
 
 
 @dataclass(slots=True)
@@ -56,31 +43,29 @@ class GatedRun:
     gate: Gate
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
-    asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
-    opened: set[str] = field(default_factory=set[str])
-    """Ids of requests this run opened and that are still waiting for an answer."""
-    parked: bool = False
-    """Whether the run leaves requests unanswered, so that it has to suspend."""
-    _recorded: dict[str, str] | None = None
-    """Call key -> id of the newest request on record, for this conversation."""
+    questions: Questions = field(init=False)
     _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     _above: dict[str, str] = field(default_factory=dict[str, str])
     """Calls let through above another capability's toolset that are running: call id -> digest of the arguments."""
+
+    def __post_init__(self) -> None:
+        self.questions = Questions(
+            self.gate, lambda passage, request: self._tell(Happened.ASKED, passage, request=request)
+        )
 
     async def run_call(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
         passage = await self._judged(ctx, tool, args, execute)
-        recorded = self._recorded if self._recorded is not None else await self._read_record(ctx)
         effect = passage.verdict.effect
         if effect is Effect.DENY:
             raise self._refused(passage, POLICY, passage.verdict.reason)
-        if effect is Effect.ALLOW and not recorded:
+        if effect is Effect.ALLOW and not await self.questions.record(ctx):
             return await self._run(passage, Happened.ALLOWED)
         passage = self._sealed(passage)
-        if request_id := recorded.get(passage.call.key):
-            return await self._run_recorded(passage, await self.gate.broker.get(request_id))
+        if (request := await self.questions.about(ctx, passage.call)) is not None:
+            return await self._run_recorded(passage, request)
         if effect is Effect.ALLOW:
             return await self._run(passage, Happened.ALLOWED)
         return await self._run_unrecorded(passage)
@@ -129,7 +114,7 @@ class GatedRun:
         """Whether another capability of this agent approved, in this very run, what the gate asked about."""
         if not (self.gate.reviewers and passage.ctx.tool_call_approved):
             return False
-        asked = self.asked.get(passage.call.call_id)
+        asked = self.questions.asked.get(passage.call.key)
         return asked is not None and asked.passage.call.fingerprint == passage.call.fingerprint
 
     # --- a call with a request on record ---
@@ -138,7 +123,7 @@ class GatedRun:
         call, broker = passage.call, self.gate.broker
         match request.state:
             case State.PENDING:
-                raise self._raise_for(Asked(request, passage))
+                raise self.questions.raise_for(Asked(request, passage))
             case State.CANCELLED:
                 return await self._ask(passage, changed=(settled_text(request),))
             case State.DENIED | State.EXPIRED:
@@ -215,43 +200,36 @@ class GatedRun:
         request = await passage.request(self.gate.policy.revision, changed=changed, said=said)
         asked = Asked(request, passage)
         # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
-        if passage.call.call_id not in self.asked or self.gate.suspends or said is not None:
-            raise self._raise_for(asked)
-        [on_record] = await self._open([asked])
-        settled = (await self._answers([on_record])).get(on_record.id)
+        if passage.call.key not in self.questions.asked or self.gate.suspends or said is not None:
+            raise self.questions.raise_for(asked)
+        [on_record] = await self.questions.open([asked])
+        settled = (await self.questions.answers([on_record])).get(on_record.id)
         if settled is None:
-            raise self._raise_for(asked)
+            raise self.questions.raise_for(asked)
         edited = _decision(settled).edited_args
         return await self._run_recorded(passage if edited is None else await passage.edited(edited), settled)
-
-    def _raise_for(self, asked: Asked) -> ApprovalRequired:
-        request = asked.request
-        self.asked[request.tool_call_id] = asked
-        # Metadata reaches traces and every user interface: what the tool said, and a reference. No state, no arguments.
-        asked.public.update(
-            request=request.id,
-            reason=request.verdict.reason if request.verdict else "",
-            rules=list(request.verdict.rules) if request.verdict else [],
-            worker=list(request.worker),
-            changed=list(request.changed),
-        )
-        return ApprovalRequired(metadata={**request.metadata, "summary": request.summary, REQUEST: asked.public})
 
     async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
         results = DeferredToolResults()
         asked: list[Asked] = []
+        known = {one.passage.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
         for part in requests.approvals:
-            mine = self.asked.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
+            mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
             if mine is not None:
                 asked.append(mine)
-        requests_on_record = await self._open(asked)
-        settled = await self._answers(requests_on_record)
-        for one, request in zip(asked, requests_on_record, strict=True):
+        on_record = await self.questions.open(asked)
+        settled = await self.questions.answers(on_record)
+        for one, request in zip(asked, on_record, strict=True):
             if (answer := settled.get(request.id)) is not None:
                 results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
-        self.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
+        self.questions.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
         return results if results.approvals else None
+
+    def _is_of_now(self, ctx: RunContext[Any], asked: Asked) -> bool:
+        """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
+        call = asked.passage.call
+        return call.run_id == asking_run(ctx.messages, call.call_id, ctx.run_id or "")
 
     def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = _decision(settled)
@@ -284,48 +262,9 @@ class GatedRun:
         asked = Asked(
             await passage.request(self.gate.policy.revision, said=requests.metadata.get(part.tool_call_id)), passage
         )
-        raised = self._raise_for(asked)
+        raised = self.questions.raise_for(asked)
         requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
         return asked
-
-    async def _open(self, asked: Sequence[Asked]) -> list[ApprovalRequest]:
-        """The requests as they are on record, opening those that are not yet."""
-        recorded = self._recorded if self._recorded is not None else {}
-        fresh = [one for one in asked if recorded.get(one.passage.call.key) != one.request.id]
-        opened = await self.gate.broker.open([one.request for one in fresh])
-        for one, request in zip(fresh, opened, strict=True):
-            if request.id == one.request.id:
-                self._tell(Happened.ASKED, one.passage, request=request)
-                self.opened.add(request.id)
-            one.public["request"] = recorded[one.passage.call.key] = request.id
-        self._recorded = recorded
-        requests = [await self.gate.broker.get(recorded[one.passage.call.key]) for one in asked]
-        for one, request in zip(asked, requests, strict=True):
-            self.gate.desk.edits[request.id] = self._edit_check(one.passage)
-        return requests
-
-    def _edit_check(self, passage: Passage) -> Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
-        async def check(args: Mapping[str, Any]) -> Mapping[str, Any]:
-            return await passage.check_edit(
-                args, lambda call: self.gate.verdict(passage.ctx, passage.tool.tool_def, call, passage.owner)
-            )
-
-        return check
-
-    async def _answers(self, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
-        if not requests or self.gate.suspends:
-            return {}
-        settled = await wait_for_answers(self.gate, requests)
-        self.opened.difference_update(settled)
-        return settled
-
-    async def withdraw(self, reason: str) -> None:
-        """The run is over: what it still waited for is moot."""
-        for request_id in self.opened:
-            request = await self.gate.broker.get(request_id)
-            if request.state is State.PENDING:
-                await self.gate.broker.cancel(request_id, reason)
-        self.opened.clear()
 
     # --- parts ---
 
@@ -351,11 +290,6 @@ class GatedRun:
             schema_hash=schema_hash(passage.tool.tool_def),
         )
         return replace(passage, call=sealed)
-
-    async def _read_record(self, ctx: RunContext[Any]) -> dict[str, str]:
-        requests = await self.gate.broker.of_conversation(ctx.conversation_id or "")
-        self._recorded = {request.call.key: request.id for request in requests if request.call is not None}
-        return self._recorded
 
     def _refused(self, passage: Passage, by: str, reason: str) -> Exception:
         self._tell(Happened.DENIED, passage, by=by, text=reason)

@@ -95,7 +95,7 @@ def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
 
 
 def _result(request: ApprovalRequest | None) -> Any:
-    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record and asks again if it must."""
+    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record, and asks if it must."""
     if request is None or request.decision is None:
         return ToolApproved()
     decision = request.decision
