@@ -20,7 +20,7 @@ ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # without what people mix up: 0
 
 
 class Broker:
-    """The only writer. Every change is read, advanced by the lifecycle table, and swapped in; a lost race is retried."""
+    """The only writer. Every change is read, advanced by the lifecycle table and swapped in; a lost race is retried."""
 
     def __init__(self, requests: RequestStore, clock: Clock | None = None) -> None:
         self._requests = requests

@@ -40,7 +40,7 @@ class Call:
 
     @classmethod
     def made(cls, fields: Mapping[str, Any]) -> Call:
-        """A call from its fields, `args` and `resolved` among them: every judged call is made here, three times faster."""
+        """A call from its fields, `args` and `resolved` among them: every judged call is made so, for speed."""
         call = object.__new__(cls)
         call.__dict__.update(fields)
         return call

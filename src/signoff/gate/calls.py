@@ -137,19 +137,23 @@ def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]
     values: dict[str, Any] = {}
     unreadable: list[str] = []
     for name, value in args.items():
-        found: list[str] = []
-        try:
-            values[name] = to_jsonable_python(value, inf_nan_mode="strings", fallback=lambda v: _opaque(v, found))
-        except (PydanticSerializationError, ValueError, RecursionError):
-            values[name] = _opaque(value, found)
-        unreadable.extend(f"{name}: {kind}" for kind in found)
+        values[name], kinds = _json_value(value)
+        unreadable.extend(f"{name}: {kind}" for kind in kinds)
     return values, tuple(unreadable)
 
 
-def _opaque(value: object, found: list[str]) -> str:
-    kind = type(value).__qualname__
-    found.append(kind)
-    return f"<{kind}>"
+def _json_value(value: object) -> tuple[Any, list[str]]:
+    """A JSON value, and the types in it that have none and are named instead."""
+    found: list[str] = []
+
+    def named(part: object) -> str:
+        found.append(type(part).__qualname__)
+        return f"<{found[-1]}>"
+
+    try:
+        return to_jsonable_python(value, inf_nan_mode="strings", fallback=named), found
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return named(value), found
 
 
 def _is_json(value: object) -> bool:

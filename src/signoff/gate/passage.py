@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,7 +69,7 @@ class Passage:
         if self.owner is None or hook is None:
             return {}
         try:
-            said = hook(self.owner.name, self.call.args, self.ctx)
+            said = hook(self.owner.name, json.loads(json.dumps(self.call.args)), self.ctx)
             if inspect.isawaitable(said):
                 said = await said
         except Exception as error:  # a description that fails must not let the call pass, nor stop the question
