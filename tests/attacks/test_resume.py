@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -504,3 +505,26 @@ async def test_a_call_id_used_again_in_the_same_run_is_asked_about_as_itself() -
     turns = [{"calls": [{"tool": "pay", "args": {"amount": n}, "id": "call_0"}]} for n in (1, 2)] + [{"say": "done"}]
     await agent_with(Signoff([], approver=ui, memory=ApprovalMemory(None)), turns, till).run("go")
     assert till.paid == [(1, "shop")] and [one.args["amount"] for one in ui.asked] == [1, 2]
+
+
+async def test_a_secret_that_prints_as_stars_cannot_be_swapped() -> None:
+    used: list[str] = []
+
+    def login(token: SecretStr) -> str:
+        used.append(token.get_secret_value())
+        return "in"
+
+    signoff = Signoff([], wait="suspend", memory=ApprovalMemory(None))
+    agent = Agent(
+        ScriptedModel([calls(("login", {"token": "mine"})), {"say": "done"}]),
+        tools=[login],
+        output_type=[str, DeferredToolRequests],
+        capabilities=[signoff],
+    )
+    paused = await agent.run("go")
+    [request] = await signoff.pending()
+    assert "mine" not in str(request)
+    await signoff.answer(request.id, APPROVE, by="ana")
+    forged = with_args(paused.all_messages(), {"token": "theirs"})
+    again = await agent.run(message_history=forged, deferred_tool_results=approved(paused))
+    assert used == [] and isinstance(again.output, DeferredToolRequests)

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, cast
 
+from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
@@ -145,6 +146,9 @@ def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]
 def _json_value(value: object) -> tuple[Any, list[str]]:
     """A JSON value, and the types in it that have none and are named instead."""
     found: list[str] = []
+    if isinstance(value, SecretStr | SecretBytes):
+        # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
+        return f"<secret {digest(str(value.get_secret_value()))[:16]}>", found
 
     def named(part: object) -> str:
         found.append(type(part).__qualname__)
