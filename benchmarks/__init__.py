@@ -1,0 +1,1 @@
+"""What signoff costs, measured beside what others cost."""

@@ -16,13 +16,11 @@ class LangChain:
     """Plays the script in LangChain, one sample at a time, so that it takes turns with everything else."""
 
     def __init__(self, python: str = sys.executable) -> None:
-        self.version = ""
         self._process = subprocess.Popen(
             [python, PROGRAM],
             env=os.environ | {"LANGSMITH_TRACING": "false"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
         )
         self.version = self._read()
@@ -42,7 +40,7 @@ class LangChain:
         self._process.stdin.flush()
         answer = self._read()
         if not answer:
-            raise RuntimeError(f"the LangChain process ended:\n{self._errors()}")
+            raise RuntimeError("the LangChain process ended; what it said is above")
         return float(answer)
 
     def close(self) -> None:
@@ -54,10 +52,6 @@ class LangChain:
     def _read(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
-
-    def _errors(self) -> str:
-        assert self._process.stderr is not None
-        return self._process.stderr.read()
 
     def __enter__(self) -> LangChain:
         return self
