@@ -802,6 +802,21 @@ async def test_every_step_can_be_observed(till: Till) -> None:
     ]
 
 
+async def test_metadata_that_reaches_traces_holds_no_secrets_and_no_arguments() -> None:
+    def login(user: str, password: str, note: str) -> str:
+        return "in"
+
+    signoff = gate(wait="suspend", secrets=["swordfish"])
+    turns = [calls(("login", {"user": "ana", "password": "hunter2", "note": "say swordfish"})), {"say": "done"}]
+    agent = Agent(ScriptedModel(turns), tools=[login], output_type=[str, DeferredToolRequests], capabilities=[signoff])
+    paused = await agent.run("go")
+    metadata = paused.output.metadata["call-1-1"]
+    assert set(metadata) == {"summary", "signoff"}
+    assert "ana" in metadata["summary"]
+    assert "hunter2" not in str(metadata)
+    assert "swordfish" not in str(metadata)
+
+
 # --- native tools, names ---
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, Happened
 from signoff.core.redact import redact
-from signoff.core.summary import summary_of
+from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 
 LONGEST = 62
@@ -54,7 +55,9 @@ def event_json(event: CallEvent) -> str:
 
 def one_line(event: CallEvent) -> str:
     """The call on one short line, safe to print."""
-    return visible(summary_of(event.call.tool, redact(event.call.args).args, {}, longest=LONGEST))
+    call = event.call
+    line = safe_summary(ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call))
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def _because(event: CallEvent) -> str:

@@ -102,11 +102,12 @@ def run(
 
 
 def _say_waiting(waiting: tuple[ApprovalRequest, ...], as_json: bool) -> None:
-    from signoff.core.visible import visible
+    from signoff.core.card import safe_summary
 
+    rows = [{"request": one.id, "summary": safe_summary(one)} for one in waiting]
     if as_json:
-        click.echo(json.dumps({"waiting": [{"request": one.id, "summary": one.summary} for one in waiting]}))
+        click.echo(json.dumps({"waiting": rows}))
         return
     click.echo("Waiting for a person:", err=True)
-    for one in waiting:
-        click.echo(f"  {one.id}  {visible(one.summary)}", err=True)
+    for row in rows:
+        click.echo(f"  {row['request']}  {row['summary']}", err=True)

@@ -129,6 +129,11 @@ def card_for(
     )
 
 
+def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> str:
+    """The card's title alone: one line about the call, secrets masked, hidden characters made visible."""
+    return _Writer(request, secrets).title()
+
+
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
     """Exactly what would be remembered, spelled out."""
     how_long = "again, in this session or any later one," if scope is Remember.ALWAYS else "again in this session"

@@ -9,24 +9,24 @@ from typing import Any
 LONGEST = 120
 
 
-def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any], *, longest: int = LONGEST) -> str:
+def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     """What the tool says about the call (`summary`, else `reason` and `path`), or the call itself, on one line."""
     said = metadata.get("summary")
     if isinstance(said, str) and said.strip():
-        return _line(said, longest)
+        return _line(said)
     reason, path = metadata.get("reason"), metadata.get("path")
     if isinstance(reason, str) and reason.strip():
-        return _line(f"{tool}: {reason}" + (f" ({path})" if isinstance(path, str) and path else ""), longest)
+        return _line(f"{tool}: {reason}" + (f" ({path})" if isinstance(path, str) and path else ""))
     if isinstance(path, str) and path:
-        return _line(f"{tool} {path}", longest)
+        return _line(f"{tool} {path}")
     inside = ", ".join(f"{name}={_value(value)}" for name, value in args.items())
-    return _line(f"{tool}({inside})", longest)
+    return _line(f"{tool}({inside})")
 
 
 def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _line(text: str, longest: int) -> str:
+def _line(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -79,6 +79,8 @@ class Signoff(AbstractCapability[Any]):
     """Capability labels by tool name or glob, for tools that declare none."""
     tools: Iterable[str] | None = None
     """All tools there are, if you know: a rule that names another is then refused, not only warned about."""
+    secrets: Iterable[str] = ()
+    """Values to mask wherever a call is shown, besides those that look like secrets."""
     people: Mapping[str, Iterable[str]] = field(default_factory=dict[str, "Iterable[str]"])
     """Roles by person's name, added to those in the policy file."""
     owner: str = ""
@@ -114,7 +116,8 @@ class Signoff(AbstractCapability[Any]):
             mode=ApprovalMode(self.mode),
             wait=_as_wait(self.wait),
             approver=self.approver,
-            fallback=_terminal,
+            fallback=lambda: _terminal(self._gate),
+            secrets=tuple(self.secrets),
             on_denied=self.on_denied,
             judge=self.judge,
             reviewers=self.reviewers,
@@ -290,10 +293,10 @@ def _as_wait(wait: str | float | timedelta) -> timedelta | None:
     return timedelta(seconds=wait)
 
 
-def _terminal() -> ApprovalUI:
+def _terminal(gate: Gate) -> ApprovalUI:
     from signoff.channels.terminal import TerminalApprover
 
-    return TerminalApprover()
+    return TerminalApprover(secrets=gate.secrets, keeps_always=gate.desk.memory.keeps_always)
 
 
 def _copy(capability: Signoff) -> Signoff:

@@ -47,6 +47,8 @@ class Gate:
     judge: Judge | None
     reviewers: bool
     """Whether another capability's approval in the same run counts where the rule wants nobody in particular."""
+    secrets: tuple[str, ...] = ()
+    """Values that are masked wherever a call is shown."""
     observe: Callable[[CallEvent], None] | None = None
     checked: bool = False
     """Whether it was held against the agent it is on: its tools, its other capabilities."""

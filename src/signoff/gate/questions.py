@@ -10,6 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
 
 from signoff.core.call import Call
+from signoff.core.card import safe_summary
 from signoff.core.request import ApprovalRequest, State
 from signoff.gate.gate import Gate
 from signoff.gate.passage import Passage
@@ -25,6 +26,8 @@ class Asked:
 
     request: ApprovalRequest
     passage: Passage
+    said: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the tool itself said when it asked."""
     public: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the outside sees of it, in the metadata of the deferred call."""
 
@@ -73,7 +76,7 @@ class Questions:
         """Note a question, and the exception that makes PydanticAI defer the call."""
         request = asked.request
         self.asked[asked.passage.call.key] = asked
-        # Metadata reaches traces and every user interface: what the tool said, and a reference. No state, no arguments.
+        # Metadata reaches traces and every user interface: what the tool itself said, one safe line, and a reference.
         asked.public.update(
             request=request.id,
             reason=request.verdict.reason if request.verdict else "",
@@ -81,7 +84,8 @@ class Questions:
             worker=list(request.worker),
             changed=list(request.changed),
         )
-        return ApprovalRequired(metadata={**request.metadata, "summary": request.summary, REQUEST: asked.public})
+        line = safe_summary(request, secrets=self.gate.secrets)
+        return ApprovalRequired(metadata={"summary": line, **asked.said, REQUEST: asked.public})
 
     async def open(self, asked: Sequence[Asked]) -> list[ApprovalRequest]:
         """The requests as they are on record, opening those that are not yet."""

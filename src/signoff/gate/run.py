@@ -198,7 +198,7 @@ class GatedRun:
         self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
     ) -> Any:
         request = await passage.request(self.gate.policy.revision, changed=changed, said=said)
-        asked = Asked(request, passage)
+        asked = Asked(request, passage, said or {})
         # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
         if passage.call.key not in self.questions.asked or self.gate.suspends or said is not None:
             raise self.questions.raise_for(asked)
@@ -259,9 +259,8 @@ class GatedRun:
             return None
         if passage.verdict.effect is Effect.ALLOW:
             passage = replace(passage, verdict=TOOL_ASKS)
-        asked = Asked(
-            await passage.request(self.gate.policy.revision, said=requests.metadata.get(part.tool_call_id)), passage
-        )
+        said = requests.metadata.get(part.tool_call_id)
+        asked = Asked(await passage.request(self.gate.policy.revision, said=said), passage, said or {})
         raised = self.questions.raise_for(asked)
         requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
         return asked
