@@ -65,6 +65,8 @@ def _options() -> argparse.Namespace:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds: at least 1")
+    if options.readme and options.names:
+        parser.error("--readme: only with all benchmarks, so that the results are of one run")
     return options
 
 
