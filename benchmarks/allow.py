@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_ai import Agent
 
 from benchmarks.agents import Empty, agent, run_whole, tools
-from benchmarks.measure import Effort, Figure, Sampler, async_sampler, take_turns
+from benchmarks.measure import Effort, Figure, Sampler, async_sampler, pooled, take_pairs
 from benchmarks.peer import LangChain
 from benchmarks.policies import ONE_RULE, Rules, realistic
 from benchmarks.report import Report, Row, Table, Target
@@ -25,13 +25,9 @@ from signoff.core.event import CallEvent
 
 LIMIT = 60.0
 BARE = "PydanticAI, bare agent"
-OURS = {
-    "one": "signoff, 1 rule allows",
-    "observed": "signoff, 1 rule allows, with an observer",
-    "realistic": "signoff, 20 rules, allowed by path",
-    "remembered": "signoff, 20 rules, asked once and remembered",
-}
-PEERS = {"bare": "LangChain, bare agent", "hitl": "LangChain, HumanInTheLoopMiddleware, `when` is False"}
+PEER_BARE = "LangChain, bare agent"
+PEERS = {PEER_BARE: "bare", "LangChain, HumanInTheLoopMiddleware, `when` is False": "hitl"}
+OURS = "signoff, "
 
 
 class AlwaysYes:
@@ -57,16 +53,27 @@ def measure(effort: Effort, peer: LangChain) -> Report:
         runner = stack.enter_context(asyncio.Runner())
         samplers = dict(_ours(runner, stack.enter_context(_folder()), calls))
         if peer.there:
-            samplers |= {title: partial(peer.sample, name, calls) for name, title in PEERS.items()}
-        samples = take_turns(samplers, effort)
-    rows = {name: _row(name, samples, calls) for name in samples}
-    worst = [(name, rows[name].cells[1]) for name in OURS.values()]
+            samplers |= {name: partial(peer.sample, variant, calls) for name, variant in PEERS.items()}
+        base_of = {name: PEER_BARE if name in PEERS else BARE for name in samplers if name not in (BARE, PEER_BARE)}
+        pairs = take_pairs(samplers, base_of, effort)
+    added = {name: pair.difference.times(1e6 / calls) for name, pair in pairs.items()}
+    rows: list[Row] = []
+    for name in samplers:
+        if name in pairs:
+            pair = pairs[name]
+            rows.append(Row(name, (Figure.of(pair.values).times(1e3), added[name], pair.ratio)))
+        else:
+            rows.append(Row(name, (Figure.of(pooled(pairs, base_of, name)).times(1e3), None, None)))
     return Report(
         name="allow",
         title="Added cost of an allowed call",
         about=f"One run, one turn of the model with {calls} calls. Added: over the bare agent of the same framework.",
-        tables=(Table("variant", ("run, ms", "added per call, µs", "ratio to bare"), tuple(rows.values())),),
-        targets=tuple(Target(f"{name}, µs added per call", added.median, LIMIT) for name, added in worst if added),
+        tables=(Table("variant", ("run, ms", "added per call, µs", "ratio to bare"), tuple(rows)),),
+        targets=tuple(
+            Target(f"{name}, µs added per call", figure.median, LIMIT)
+            for name, figure in added.items()
+            if name.startswith(OURS)
+        ),
         notes=peer.notes,
     )
 
@@ -74,22 +81,23 @@ def measure(effort: Effort, peer: LangChain) -> Report:
 def _ours(runner: asyncio.Runner, root: Path, calls: int) -> Iterator[tuple[str, Sampler]]:
     tally = Tally()
     plain = tools(tally)
-    memory = ApprovalMemory(None)
     agents: Mapping[str, Agent[Any, Any]] = {
         BARE: agent(calls, plain),
         "PydanticAI, ApprovalRequiredToolset says no": agent(calls, plain.approval_required(lambda *_: False)),
         "PydanticAI, empty capability": agent(calls, plain, Empty()),
-        OURS["one"]: agent(calls, plain, _gate(ONE_RULE, root)),
-        OURS["observed"]: agent(calls, plain, _gate(ONE_RULE, root, observe=Listener())),
-        OURS["realistic"]: agent(calls, plain, _gate(realistic("allow"), root)),
-        OURS["remembered"]: agent(calls, plain, _gate(realistic("ask"), root, memory=memory, approver=AlwaysYes())),
+        f"{OURS}1 rule allows": agent(calls, plain, _gate(ONE_RULE, root)),
+        f"{OURS}1 rule allows, with an observer": agent(calls, plain, _gate(ONE_RULE, root, observe=Listener())),
+        f"{OURS}20 rules, allowed by path": agent(calls, plain, _gate(realistic("allow"), root)),
+        f"{OURS}20 rules, asked once and remembered": agent(
+            calls, plain, _gate(realistic("ask"), root, approver=AlwaysYes())
+        ),
     }
     for name, one in agents.items():
         yield name, async_sampler(runner, partial(run_whole, one, tally, calls))
 
 
 def _gate(rules: Rules, root: Path, **options: Any) -> Signoff:
-    return Signoff(Policy.from_rules(rules, root=str(root)), **{"memory": ApprovalMemory(None), **options})
+    return Signoff(Policy.from_rules(rules, root=str(root)), memory=ApprovalMemory(None), **options)
 
 
 @contextmanager
@@ -99,12 +107,3 @@ def _folder() -> Iterator[Path]:
         root = Path(name).resolve() / "project"
         (root / FOLDER).mkdir(parents=True)
         yield root
-
-
-def _row(name: str, samples: Mapping[str, list[float]], calls: int) -> Row:
-    base = PEERS["bare"] if name in PEERS.values() else BARE
-    run = Figure.of(samples[name]).times(1e3)
-    if name == base:
-        return Row(name, (run, None, None))
-    added = Figure.difference(samples[name], samples[base]).times(1e6 / calls)
-    return Row(name, (run, added, Figure.ratio(samples[name], samples[base])))

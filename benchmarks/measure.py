@@ -1,4 +1,4 @@
-"""Timing. Variants take turns, so that whatever else the machine does falls on all of them alike."""
+"""Timing. What is compared is sampled back to back, and variants take turns, so that a busy machine is fair to all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 Name = TypeVar("Name")
@@ -46,19 +47,25 @@ class Figure:
         tenths = statistics.quantiles(values, n=10, method="inclusive")
         return cls(statistics.median(values), tenths[0], tenths[-1])
 
-    @classmethod
-    def difference(cls, values: Sequence[float], base: Sequence[float]) -> Figure:
-        """How much more than the base, each sample held against the one of the same round."""
-        return cls.of([value - other for value, other in zip(values, base, strict=True)])
-
-    @classmethod
-    def ratio(cls, values: Sequence[float], base: Sequence[float]) -> Figure:
-        """How many times the base, each sample held against the one of the same round."""
-        return cls.of([value / other for value, other in zip(values, base, strict=True)])
-
     def times(self, factor: float) -> Figure:
         """The same in another unit."""
         return Figure(self.median * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Samples of a variant, and of its base right before or after each of them."""
+
+    values: list[float] = field(default_factory=list[float])
+    bases: list[float] = field(default_factory=list[float])
+
+    @property
+    def difference(self) -> Figure:
+        return Figure.of([value - base for value, base in zip(self.values, self.bases, strict=True)])
+
+    @property
+    def ratio(self) -> Figure:
+        return Figure.of([value / base for value, base in zip(self.values, self.bases, strict=True)])
 
 
 def sync_sampler(work: Callable[[], object]) -> Sampler:
@@ -80,26 +87,51 @@ def async_sampler(runner: asyncio.Runner, work: Callable[[], Awaitable[object]])
 
 
 def take_turns(samplers: Mapping[Name, Sampler], effort: Effort) -> dict[Name, list[float]]:
-    """Sample every variant once a round, in an order that changes from round to round.
+    """Sample every variant once a round, in an order that changes from round to round."""
+    samples: dict[Name, list[float]] = {name: [] for name in samplers}
+    with _warmed_up(samplers, effort):
+        for number in range(effort.rounds):
+            for name in _rotated(list(samplers), number):
+                samples[name].append(_sample(samplers[name]))
+    return samples
 
-    The garbage collector stays on, as it is part of what a variant costs. What is there before the first sample is
-    taken out of its sight, and what a sample leaves behind is collected before the next.
-    """
+
+def take_pairs(samplers: Mapping[Name, Sampler], base_of: Mapping[Name, Name], effort: Effort) -> dict[Name, Pairs]:
+    """As `take_turns`, each variant together with its base, now one first and now the other."""
+    pairs = {name: Pairs() for name in base_of}
+    with _warmed_up(samplers, effort):
+        for number in range(effort.rounds):
+            for name in _rotated(list(base_of), number):
+                pair, base = pairs[name], base_of[name]
+                both = [(name, pair.values), (base, pair.bases)]
+                for one, samples in both if number % 2 else reversed(both):
+                    samples.append(_sample(samplers[one]))
+    return pairs
+
+
+def pooled(pairs: Mapping[Name, Pairs], base_of: Mapping[Name, Name], base: Name) -> list[float]:
+    """All samples of a base."""
+    return [sample for name, pair in pairs.items() if base_of[name] == base for sample in pair.bases]
+
+
+@contextmanager
+def _warmed_up(samplers: Mapping[Name, Sampler], effort: Effort) -> Iterator[None]:
+    """Takes what is there before the first sample out of the garbage collector's sight."""
     for sampler in samplers.values():
         for _ in range(effort.warm_up):
             sampler()
-    names = list(samplers)
-    samples: dict[Name, list[float]] = {name: [] for name in names}
     gc.collect()
     gc.freeze()
     try:
-        for number in range(effort.rounds):
-            for name in _rotated(names, number):
-                gc.collect()
-                samples[name].append(samplers[name]())
+        yield
     finally:
         gc.unfreeze()
-    return samples
+
+
+def _sample(sampler: Sampler) -> float:
+    """The collector stays on, as it is part of what a variant costs; it starts with nothing to collect."""
+    gc.collect()
+    return sampler()
 
 
 def _rotated(names: list[Name], number: int) -> list[Name]:

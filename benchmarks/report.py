@@ -8,13 +8,15 @@ from typing import Any
 
 from benchmarks.measure import Figure
 
+Cell = Figure | float | None
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One variant. A cell is None where there is nothing to compare."""
 
     name: str
-    cells: tuple[Figure | None, ...]
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,12 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
 
 
-def cell(figure: Figure | None) -> str:
-    return "" if figure is None else f"{number(figure.median)} ({number(figure.low)} to {number(figure.high)})"
+def cell(value: Cell) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Figure):
+        return f"{number(value.median)} ({number(value.low)} to {number(value.high)})"
+    return number(value)
 
 
 def as_text(report: Report) -> str:

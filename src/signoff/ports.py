@@ -25,7 +25,15 @@ class RequestStore(Protocol):
     """Where requests are kept. Every change is a compare-and-set on `ApprovalRequest.version`."""
 
     async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
-        """Keep new requests, all or none. A call has one open question: where there is one, it is returned."""
+        """Keep new requests, all or none.
+
+        A call is asked about once: where there is a request about the very same call that was not withdrawn, open,
+        answered or used, that one is returned instead.
+        """
+        ...
+
+    async def about(self, call_key: str) -> ApprovalRequest | None:
+        """The newest request about a call, by `Call.key`."""
         ...
 
     async def get(self, request_id: str) -> ApprovalRequest | None: ...

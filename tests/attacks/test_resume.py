@@ -494,10 +494,10 @@ async def test_an_approver_cannot_change_the_arguments_behind_the_record() -> No
         request.args["amount"] = 1_000_000
         return APPROVE
 
-    ui = ScriptedUI([sly, "deny"])
-    await agent_with(Signoff([], approver=ui, memory=ApprovalMemory(None)), pays(5), till).run("go")
-    assert till.paid == []
-    assert "the arguments changed after" in ui.asked[1].changed[0]
+    signoff = Signoff([], approver=ScriptedUI([sly]), memory=ApprovalMemory(None))
+    await agent_with(signoff, pays(5), till).run("go", conversation_id="c")
+    [request] = await signoff.requests_of("c")
+    assert till.paid == [(5, "shop")] and request.args["amount"] == 5
 
 
 async def test_a_call_id_used_again_in_the_same_run_is_asked_about_as_itself() -> None:

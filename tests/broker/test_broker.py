@@ -130,14 +130,16 @@ async def test_an_unknown_id_says_so(broker: Broker) -> None:
         await broker.answer("nope", YES, by=people(1)[0])
 
 
-async def test_a_call_has_one_open_question_at_a_time(broker: Broker) -> None:
-    [first], [second] = await broker.open([question()]), await broker.open([question()])
-    assert first.id == second.id
-    assert len(await broker.pending()) == 1
-    await broker.answer(first.id, YES, by=people(1)[0])
-    assert [one.id for one in await broker.open([question()])] == [first.id], "an unspent approval is an answer"
-    await broker.claim(first.id)
-    assert [one.id for one in await broker.open([question()])] != [first.id]
+async def test_a_call_is_asked_about_once_unless_the_question_was_withdrawn(broker: Broker) -> None:
+    [first] = await broker.open([question()])
+    for step in (broker.answer(first.id, YES, by=people(1)[0]), broker.claim(first.id), broker.finish(first.id)):
+        assert [one.id for one in await broker.open([question()])] == [first.id]
+        await step
+    [again] = await broker.open([question()])
+    assert again.state is State.SUCCEEDED and await broker.about(again.call.key if again.call else "") == again
+    [other] = await broker.open([question(call_id="other")])
+    await broker.cancel(other.id, "moot")
+    assert [one.id for one in await broker.open([question(call_id="other")])] != [other.id]
 
 
 async def test_the_same_id_is_not_stored_twice(broker: Broker) -> None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from benchmarks.measure import Effort, Figure, take_turns
+from benchmarks.measure import Effort, Figure, Pairs, take_pairs, take_turns
 from benchmarks.peer import LangChain
 from benchmarks.report import Report, Target, as_markdown, as_text
 from benchmarks.run import BEGIN, BENCHMARKS, END, README
@@ -24,7 +24,7 @@ def peer() -> Iterator[LangChain]:
 
 def figures(report: Report) -> list[float]:
     cells = [cell for table in report.tables for row in table.rows for cell in row.cells if cell is not None]
-    return [number for cell in cells for number in (cell.median, cell.low, cell.high)]
+    return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -58,10 +58,19 @@ def test_every_variant_takes_its_turn_in_every_round() -> None:
     assert len(set(rounds)) > 2
 
 
-def test_figures_compare_samples_of_the_same_round() -> None:
-    slow, fast = [4.0, 40.0, 400.0], [2.0, 20.0, 200.0]
-    assert Figure.ratio(slow, fast) == Figure(2.0, 2.0, 2.0)
-    assert Figure.difference(slow, fast).median == 20.0
+def test_a_variant_and_its_base_are_sampled_back_to_back() -> None:
+    turns: list[str] = []
+    samplers = {name: lambda name=name: float(turns.append(name) is None) for name in ("a", "b", "base")}
+    pairs = take_pairs(samplers, {"a": "base", "b": "base"}, Effort(rounds=2, warm_up=0))
+    assert {name: (len(pair.values), len(pair.bases)) for name, pair in pairs.items()} == {"a": (2, 2), "b": (2, 2)}
+    assert ["".join(sorted(turns[at : at + 2])) for at in range(0, 8, 2)] == ["abase", "bbase", "abase", "bbase"]
+    assert {turns[at] for at in range(0, 8, 2)} > {"base"}
+
+
+def test_figures_compare_a_sample_with_its_own_base() -> None:
+    pairs = Pairs(values=[4.0, 40.0, 400.0], bases=[2.0, 20.0, 200.0])
+    assert pairs.ratio == Figure(2.0, 2.0, 2.0)
+    assert pairs.difference.median == 20.0
 
 
 def test_a_target_says_whether_it_holds() -> None:

@@ -10,7 +10,18 @@ from dataclasses import replace
 
 from signoff.broker.clock import SystemClock
 from signoff.core.decision import ApprovalDecision
-from signoff.core.lifecycle import Cancelled, Claimed, Event, Expired, Failed, Lost, Succeeded, Voted, advance
+from signoff.core.lifecycle import (
+    AskedAgain,
+    Cancelled,
+    Claimed,
+    Event,
+    Expired,
+    Failed,
+    Lost,
+    Succeeded,
+    Voted,
+    advance,
+)
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError, UnknownRequest
@@ -31,7 +42,8 @@ class Broker:
     async def open(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
         """Store new questions, with the time, and a deadline where their rule has one.
 
-        A call has one open question: if another run asks about the very same call, that one is returned.
+        A call is asked about once: if there is a request about the very same call, whatever became of it, that one is
+        returned, unless it was withdrawn.
         """
         now = self.clock.now()
         opened: list[ApprovalRequest] = []
@@ -51,6 +63,10 @@ class Broker:
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Open requests, oldest first."""
         return await self._requests.pending()
+
+    async def about(self, call_key: str) -> ApprovalRequest | None:
+        """The newest request about a call, by `Call.key`."""
+        return await self._requests.about(call_key)
 
     async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Every request of a conversation, oldest first."""
@@ -73,6 +89,10 @@ class Broker:
     async def lose(self, request_id: str) -> ApprovalRequest:
         """Record that nobody knows how a claimed call ended."""
         return await self._advance(request_id, Lost())
+
+    async def ask_again(self, request_id: str) -> ApprovalRequest:
+        """Record that a claimed call asked again instead of running, so that it may be asked about anew."""
+        return await self._advance(request_id, AskedAgain())
 
     async def cancel(self, request_id: str, reason: str) -> ApprovalRequest:
         """Withdraw a question, or an approval that was not spent."""

@@ -57,8 +57,8 @@ class Call:
 
     @cached_property
     def key(self) -> str:
-        """What identifies this call among all calls: providers reuse call ids, so the run belongs to it."""
-        return f"{self.conversation_id}:{self.run_id}:{self.path or self.call_id}"
+        """What identifies this call among all calls: providers reuse call ids, so its run belongs to it."""
+        return f"{self.run_id}:{self.path or self.call_id}"
 
     @property
     def chain(self) -> str:

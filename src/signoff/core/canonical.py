@@ -42,16 +42,28 @@ def digest(value: object) -> str:
 def same_form(value: object) -> Any:
     """`value` with every text in Unicode form NFC, so that two spellings of what looks alike meet."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        return value if value.isascii() else _composed(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[str, object]", value)
-        formed = {unicodedata.normalize("NFC", key): same_form(item) for key, item in items.items()}
+        formed = {same_form(key): same_form(item) for key, item in items.items()}
         if len(formed) != len(items):
             raise CannotCanonicalise("two keys differ only in their Unicode form")
         return formed
     if isinstance(value, (list, tuple)):
         return [same_form(item) for item in cast("Sequence[object]", value)]
     return value
+
+
+def _composed(text: str) -> str:
+    """NFC, except for characters it would exchange for another one: the Greek question mark is no semicolon."""
+    parts = [""]
+    for char in text:
+        meaning = unicodedata.decomposition(char)
+        if meaning and " " not in meaning and "<" not in meaning:
+            parts += [char, ""]
+        else:
+            parts[-1] += char
+    return "".join(part if index % 2 else unicodedata.normalize("NFC", part) for index, part in enumerate(parts))
 
 
 def _is_plain(value: object, depth: int) -> bool:

@@ -237,7 +237,7 @@ def _needs(request: ApprovalRequest) -> str:
         text += f" with the role {requirement.role}"
     if requirement.not_by:
         text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
-    if agreed := sorted(approvals(request.votes, request.binding.args_digest)):
+    if agreed := sorted(approvals(requirement, request.votes, request.binding.args_digest)):
         text += f"; {len(agreed)} so far ({', '.join(agreed)})"
     return text
 

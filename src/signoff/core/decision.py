@@ -44,6 +44,10 @@ class ApprovalDecision:
     at: datetime | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.approved, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"approved is True or False, not {self.approved!r}"
+            )  # "false" from a form is true in Python
         object.__setattr__(self, "remember", Remember(self.remember))
         if self.approved:
             object.__setattr__(self, "ending", Ending.APPROVED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.core.call import Call
-from signoff.core.decision import Remember
+from signoff.core.decision import ApprovalDecision, Remember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +19,30 @@ class Grant:
     approved: bool
     scope: Remember
     schema_hash: str = ""
+    toolset: str | None = None
     by: str = ""
     at: datetime | None = None
     note: str = ""
     summary: str = ""
 
     def covers(self, call: Call) -> bool:
-        """Whether it speaks about this call. A changed tool puts the grant to sleep."""
-        return call.memory_key == self.memory_key and call.schema_hash == self.schema_hash
+        """Whether it speaks about this call. A changed tool puts the grant to sleep; another toolset has its own."""
+        return (
+            call.memory_key == self.memory_key and call.schema_hash == self.schema_hash and call.toolset == self.toolset
+        )
+
+    @classmethod
+    def of(cls, call: Call, decision: ApprovalDecision, *, summary: str = "") -> Grant:
+        """What a person's answer about a call is remembered as."""
+        return cls(
+            tool=call.tool,
+            memory_key=call.memory_key,
+            approved=decision.approved,
+            scope=decision.remember,
+            schema_hash=call.schema_hash,
+            toolset=call.toolset,
+            by=decision.by.name if decision.by else "",
+            at=decision.at,
+            note=decision.note,
+            summary=summary,
+        )

@@ -4,6 +4,7 @@
 pending  --vote--> pending | approved | denied        approved --claim--> claimed --succeed--> succeeded
 pending  --expire--> expired | pending (escalated,             --cancel-> cancelled --fail-> failed
                      parked) | approved (in words)                                  --lose-> unknown
+                                                                                    --ask again-> cancelled
 pending  --cancel--> cancelled
 ```
 Whatever is not in the table is refused: a final state is never left, and nothing becomes approved
@@ -71,7 +72,12 @@ class Lost:
     """Whoever claimed is gone without an outcome."""
 
 
-Event: TypeAlias = Voted | Expired | Cancelled | Claimed | Succeeded | Failed | Lost
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """The tool did not work but asked for approval itself: the approval is used up, the call is open anew."""
+
+
+Event: TypeAlias = Voted | Expired | Cancelled | Claimed | Succeeded | Failed | Lost | AskedAgain
 
 FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
 SILENCE = Answerer(name="nobody in time", kind=AnswererKind.MODE)
@@ -120,11 +126,12 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     effective = decision.edited_args if decision.edited_args is not None else request.args
     vote = Vote(by=event.by, at=now, decision=decision, args_digest=digest(effective))
     # One vote a person: a second thought replaces the first.
-    votes = (*(earlier for earlier in request.votes if earlier.by.name != vote.by.name), vote)
+    votes = (*(earlier for earlier in request.votes if earlier.by.key != vote.by.key), vote)
     voted = replace(request, votes=votes)
     if not decision.approved:
         return replace(voted, state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
-    if len(approvals(votes, vote.args_digest)) >= request.requirement.quorum:
+    agreed = approvals(request.requirement, votes, vote.args_digest, requester=event.requester, owner=event.owner)
+    if len(agreed) >= request.requirement.quorum:
         return replace(voted, state=State.APPROVED, decision=decision)
     return voted
 
@@ -152,6 +159,10 @@ def _cancel(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     return replace(request, state=State.CANCELLED, decision=moot)
 
 
+def _ask_again(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return _cancel(request, Cancelled("the tool asked again"), now)
+
+
 def _to(state: State) -> Callable[[ApprovalRequest, Event, datetime], ApprovalRequest]:
     def step(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
         outcome = event.error if isinstance(event, Failed) else request.outcome
@@ -173,4 +184,5 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.CLAIMED, Succeeded): _to(State.SUCCEEDED),
     (State.CLAIMED, Failed): _to(State.FAILED),
     (State.CLAIMED, Lost): _to(State.UNKNOWN),
+    (State.CLAIMED, AskedAgain): _ask_again,
 }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+
+
+def person_key(name: str) -> str:
+    """The same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 class AnswererKind(StrEnum):
@@ -24,6 +30,11 @@ class Answerer:
     roles: frozenset[str] = frozenset()
     via: str = ""
     """The channel the answer came through: `terminal`, `web`, `api` …"""
+
+    @property
+    def key(self) -> str:
+        """Who it is, whatever the spelling."""
+        return person_key(self.name)
 
     def __str__(self) -> str:
         return self.name if self.kind is AnswererKind.PERSON else f"{self.name} ({self.kind})"

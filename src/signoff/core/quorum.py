@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Answerer, AnswererKind, person_key
 from signoff.core.verdict import Requirement
 from signoff.core.vote import Vote
 
@@ -14,24 +14,33 @@ def why_not_entitled(requirement: Requirement, by: Answerer, *, requester: str =
     if by.kind is AnswererKind.MODEL:
         return f"{by.name} is a model; a person has to answer"
     if requirement.is_strict and by.kind is not AnswererKind.PERSON:
-        return f"{by.name} is not a person, and this needs {_who(requirement)}"
+        return f"{by.name} is not a person, and this needs {who(requirement)}"
     if requirement.role is not None and requirement.role not in by.roles:
-        return f"{by.name} does not have the role {requirement.role!r}, and this needs {_who(requirement)}"
+        return f"{by.name} does not have the role {requirement.role!r}, and this needs {who(requirement)}"
     excluded = {"requester": requester, "owner": owner}
     for part in sorted(requirement.not_by):
         if not excluded.get(part):
             return f"the {part} is not known, so nobody can be told apart from the {part}"
-        if excluded[part] == by.name:
+        if person_key(excluded[part]) == by.key:
             return f"{by.name} is the {part}, who may not answer this"
     return ""
 
 
-def approvals(votes: Iterable[Vote], args_digest: str) -> frozenset[str]:
-    """The distinct answerers who approved exactly these arguments."""
-    return frozenset(vote.by.name for vote in votes if vote.decision.approved and vote.args_digest == args_digest)
+def approvals(
+    requirement: Requirement, votes: Iterable[Vote], args_digest: str, *, requester: str = "", owner: str = ""
+) -> frozenset[str]:
+    """The distinct people who approved exactly these arguments and whose vote counts under this requirement."""
+    return frozenset(
+        vote.by.key
+        for vote in votes
+        if vote.decision.approved
+        and vote.args_digest == args_digest
+        and not why_not_entitled(requirement, vote.by, requester=requester, owner=owner)
+    )
 
 
-def _who(requirement: Requirement) -> str:
+def who(requirement: Requirement) -> str:
+    """Who must agree, in words."""
     if requirement.role is None:
         return "a person" if requirement.quorum == 1 else f"{requirement.quorum} people"
     if requirement.quorum == 1:

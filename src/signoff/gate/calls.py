@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -54,6 +57,7 @@ def owner_of(tool: ToolsetTool[Any]) -> Owner:
     return Owner(toolset, name)
 
 
+_PROCESS_KEY = secrets.token_bytes(32)
 NO_LABELS = frozenset[str]()
 NOTHING_RESOLVED: Mapping[str, str] = MappingProxyType({})
 
@@ -143,12 +147,37 @@ def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]
     return values, tuple(unreadable)
 
 
+def unfaithful(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], call: Call) -> tuple[str, ...]:
+    """Arguments whose JSON form does not say all there is to them: read back, they are something else.
+
+    What is hidden there (a field that is not serialised, a nested secret) could differ unseen from what was approved.
+    """
+    if call.args is args:
+        return ()
+    plain = {name for name, value in args.items() if _is_json(value) or isinstance(value, SecretStr | SecretBytes)}
+    rest = [
+        name for name in args if name not in plain and not any(one.startswith(f"{name}:") for one in call.unreadable)
+    ]
+    if not rest:
+        return ()
+    try:
+        again = tool.args_validator.validate_json(json.dumps(call.args), context=ctx.validation_context)
+        lost = [name for name in rest if again.get(name) != args[name]]
+    except Exception:  # whatever a validator raises, the value cannot be read back
+        lost = rest
+    return tuple(f"{name}: more than its JSON form says" for name in lost)
+
+
 def _json_value(value: object) -> tuple[Any, list[str]]:
     """A JSON value, and the types in it that have none and are named instead."""
     found: list[str] = []
     if isinstance(value, SecretStr | SecretBytes):
         # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
-        return f"<secret {digest(str(value.get_secret_value()))[:16]}>", found
+        held = str(value.get_secret_value()).encode("utf-8", "surrogatepass")
+        return f"<secret {hmac.new(_PROCESS_KEY, held, 'sha256').hexdigest()[:16]}>", found
+    if isinstance(value, Iterator):
+        kind = type(cast("object", value)).__qualname__  # not read: that would empty it
+        return f"<{kind}>", [kind]
 
     def named(part: object) -> str:
         found.append(type(part).__qualname__)
@@ -190,6 +219,11 @@ def asking_run(messages: Sequence[ModelMessage], call_id: str, run_id: str) -> s
         ):
             return f"{message.run_id or run_id}.{message.timestamp.timestamp():.6f}"
     return run_id
+
+
+def newest_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
+    """The model's last answer in a history: the one whose calls are at hand."""
+    return next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
 
 
 def _toolset_name(tool_def: ToolDefinition, owner: Owner | None) -> str | None:

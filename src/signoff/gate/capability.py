@@ -11,24 +11,21 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, CombinedCapability
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
-from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.broker import Broker
 from signoff.config import load_settings
-from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.core.verdict import Effect
 from signoff.errors import PolicyError, WrongUse
 from signoff.gate.calls import KIND, CallReader
 from signoff.gate.desk import Desk
@@ -111,7 +108,7 @@ class Signoff(AbstractCapability[Any]):
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
                 },
                 paths_of=policy.paths_of if policy.wants_paths else None,
-                root=policy.root or os.path.realpath(os.getcwd()),
+                root=os.path.realpath(policy.root or os.getcwd()),
             ),
             mode=ApprovalMode(self.mode),
             wait=_as_wait(self.wait),
@@ -142,6 +139,10 @@ class Signoff(AbstractCapability[Any]):
     async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
         """Withdraw a request, or an approval that was not used."""
         return await self._gate.broker.cancel(request_id, reason)
+
+    async def about(self, call_key: str) -> ApprovalRequest | None:
+        """The newest request about a call, by `Call.key`."""
+        return await self._gate.broker.about(call_key)
 
     async def requests_of(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Every request of a conversation, oldest first."""
@@ -180,10 +181,8 @@ class Signoff(AbstractCapability[Any]):
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         """Fold tools that wait by kind into the one path: they are judged first, like any other."""
-        if not self._gate.checked:
-            self._gate.checked = True
-            self._refuse_wrappers_below(ctx)
-            self._warn_of_unknown_tools(tool_defs)
+        self._look_at_neighbours(ctx)
+        self._warn_of_unknown_tools(tool_defs)
         return [
             replace(one, kind="function", metadata={**(one.metadata or {}), KIND: one.kind})
             if one.kind in ("unapproved", "external")
@@ -197,9 +196,16 @@ class Signoff(AbstractCapability[Any]):
         """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
-            kept = [tool for tool in parameters.native_tools if self._allows_native(ctx, tool)]
+            kept = [tool for tool in parameters.native_tools if await self._gate.allows_native(ctx, tool.kind)]
             request_context.model_request_parameters = replace(parameters, native_tools=kept)
         return request_context
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """The calls of this response are new: nothing can be on record about them."""
+        self._in_run().questions.made_here.add(response.timestamp)
+        return response
 
     async def wrap_tool_execute(
         self,
@@ -212,12 +218,12 @@ class Signoff(AbstractCapability[Any]):
     ) -> Any:
         """Tools that other capabilities put on top of the gated toolset are gated here, one step earlier."""
         run = self._in_run()
-        if tool_def.name in run.covered:
+        if run.trusts_names and tool_def.name in run.covered:
             return await handler(args)
         tool = ctx.tool_manager.tools.get(tool_def.name) if ctx.tool_manager and ctx.tool_manager.tools else None
         if tool is None:
             raise WrongUse(f"{tool_def.name} is called, but no toolset of this run has it")
-        return await run.run_above(ctx, tool, args, handler)
+        return await run.run_call(ctx, tool, args, handler, above=True)
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
@@ -231,27 +237,30 @@ class Signoff(AbstractCapability[Any]):
             raise WrongUse("a Signoff capability works inside agent runs only: pass it to Agent(capabilities=[…])")
         return self._run
 
-    def _allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool) -> bool:
-        worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
-        call = Call(tool=tool.kind, toolset="native", worker=worker, deps=ctx.deps)
-        verdict = self._gate.policy.judge_layer(call)
-        return verdict is not None and verdict.effect is Effect.ALLOW
-
-    def _refuse_wrappers_below(self, ctx: RunContext[Any]) -> None:
-        """A capability that wraps tools below the gate could change a call after it was judged."""
-        chain = list(ctx.root_capability.capabilities) if isinstance(ctx.root_capability, CombinedCapability) else []
-        place = next((index for index, one in enumerate(chain) if one is self), len(chain))
+    def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
+        """Once a run: refuse capabilities that wrap tools below the gate, and note those that do so above it."""
+        run = self._in_run()
+        if run.checked:
+            return
+        run.checked = True
+        chain = _leaves(ctx.root_capability)
+        place = next((index for index, one in enumerate(chain) if one is self), None)
+        if place is None:
+            raise WrongUse("Signoff cannot see where it stands among the capabilities: list it itself, not wrapped")
         for other in chain[place + 1 :]:
-            wraps = type(other).get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
-            if wraps and not isinstance(other, Signoff):
+            if _wraps_tools(other):
                 raise WrongUse(
                     f"{type(other).__name__} wraps tools below Signoff and could change a call after it was judged.\n"
                     "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
                 )
+        run.trusts_names = not any(_wraps_tools(other) for other in chain[:place])
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
         """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
         gate = self._gate
+        if gate.checked_names:
+            return
+        gate.checked_names = True
         names = frozenset(one.name for one in tool_defs)
         for name in sorted(gate.policy.tool_names - names):
             if (close := nearest(name, names, cutoff=0.75)) is not None:
@@ -270,6 +279,20 @@ _CANNOT_PAUSE = (
     "allow it.\n  Add DeferredToolRequests to it: Agent(…, output_type=[str, DeferredToolRequests]), "
     "or let the run wait in place: Signoff(…, wait='inline')."
 )
+
+
+def _leaves(capability: AbstractCapability[Any] | None) -> list[AbstractCapability[Any]]:
+    found: list[AbstractCapability[Any]] = []
+    if capability is not None:
+        capability.apply(found.append)
+    return found
+
+
+def _wraps_tools(capability: AbstractCapability[Any]) -> bool:
+    """Whether it puts a toolset of its own around others. PydanticAI's own wrappers only add or hide tools."""
+    kind = type(capability)
+    wraps = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
+    return wraps and not isinstance(capability, Signoff) and not kind.__module__.startswith("pydantic_ai.")
 
 
 def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:

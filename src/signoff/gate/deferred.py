@@ -19,7 +19,7 @@ from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.run import AgentRunResult
-from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
@@ -28,6 +28,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.errors import WrongUse
+from signoff.gate.calls import schema_hash
 from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.desk import called
 from signoff.gate.frames import Frame, asking, current_frame, enter, leave
@@ -35,14 +36,32 @@ from signoff.gate.suspended import signoff_of
 from signoff.ports import ApprovalUI, GrantStore
 
 
-def build_approval_requests(requests: DeferredToolRequests, *, worker: Sequence[str] = ()) -> list[ApprovalRequest]:
-    """One request for every call that waits for approval, in order. Pure."""
-    return [_request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker)) for part in requests.approvals]
+def build_approval_requests(
+    requests: DeferredToolRequests, *, worker: Sequence[str] = (), tools: Mapping[str, ToolDefinition] | None = None
+) -> list[ApprovalRequest]:
+    """One request for every call that waits for approval, in order. Pure.
+
+    With `tools`, what is remembered about a call is tied to the tool as it is defined now.
+    """
+    return [
+        _request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker), (tools or {}).get(part.tool_name))
+        for part in requests.approvals
+    ]
 
 
-def _request(part: ToolCallPart, metadata: Mapping[str, Any], worker: tuple[str, ...]) -> ApprovalRequest:
+def _request(
+    part: ToolCallPart, metadata: Mapping[str, Any], worker: tuple[str, ...], tool: ToolDefinition | None
+) -> ApprovalRequest:
     args = _arguments(part)
-    call = Call(tool=part.tool_name, args=args, call_id=part.tool_call_id, worker=worker, path=part.tool_call_id)
+    call = Call(
+        tool=part.tool_name,
+        args=args,
+        call_id=part.tool_call_id,
+        worker=worker,
+        path=part.tool_call_id,
+        toolset=tool.toolset_id if tool is not None else None,
+        schema_hash=schema_hash(tool) if tool is not None else "",
+    )
     return ApprovalRequest(
         tool_call_id=part.tool_call_id,
         tool_name=part.tool_name,
@@ -69,6 +88,7 @@ async def collect_approvals(
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
     worker: Sequence[str] = (),
+    tools: Mapping[str, ToolDefinition] | None = None,
 ) -> DeferredToolResults:
     """A decision for every waiting call: from memory, else by the mode, else from the person.
 
@@ -78,7 +98,7 @@ async def collect_approvals(
     results = DeferredToolResults()
     mode = ApprovalMode(mode)
     waiting: list[ApprovalRequest] = []
-    for request in build_approval_requests(requests, worker=worker):
+    for request in build_approval_requests(requests, worker=worker, tools=tools):
         decision = _without_person(request, memory, mode)
         if decision is None:
             waiting.append(request)
@@ -96,9 +116,10 @@ def collect_approvals_sync(
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
     worker: Sequence[str] = (),
+    tools: Mapping[str, ToolDefinition] | None = None,
 ) -> DeferredToolResults:
     """`collect_approvals` for code without an event loop."""
-    return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker))
+    return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
 
 
 def _without_person(request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode) -> ApprovalDecision | None:
@@ -123,7 +144,7 @@ async def _from_person(
         ui = TerminalApprover()
     choose_all = getattr(ui, "choose_all", None)
     if len(waiting) > 1 and callable(choose_all):
-        together = list(zip(waiting, await called(choose_all, list(waiting), mode=mode), strict=True))
+        together = list(zip(waiting, await called(choose_all, tuple(waiting), mode=mode), strict=True))
         for request, decision in together:
             _remember(request, decision, memory)
         return together
@@ -140,19 +161,7 @@ def _remember(request: ApprovalRequest, decision: ApprovalDecision, memory: Gran
     if memory is None or decision.remember is Remember.NONE or request.call is None:
         return
     args = decision.edited_args if decision.edited_args is not None else request.args
-    call = replace(request.call, args=args)
-    memory.remember(
-        Grant(
-            tool=call.tool,
-            memory_key=call.memory_key,
-            approved=decision.approved,
-            scope=decision.remember,
-            by=decision.by.name if decision.by else "",
-            at=decision.at,
-            note=decision.note,
-            summary=request.summary,
-        )
-    )
+    memory.remember(Grant.of(replace(request.call, args=args), decision, summary=request.summary))
 
 
 def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
@@ -192,13 +201,15 @@ async def run_with_approval(
     """
     outer = _asking.get()
     how = _Asking(
-        ui=ui or (outer.ui if outer else None),
-        memory=memory or (outer.memory if outer else None),
+        ui=ui if ui is not None else (outer.ui if outer else None),
+        memory=memory if memory is not None else (outer.memory if outer else None),
         mode=ApprovalMode(mode) if mode is not None else (outer.mode if outer else ApprovalMode.INTERACTIVE),
     )
     token = _asking.set(how)
     try:
         if signoff_of(agent) is not None:
+            if memory is not None or mode is not None:
+                raise WrongUse("this agent has a gate of its own: give mode= and memory= to its Signoff")
             return await _through_gate(agent, prompt, how, options)
         return await _until_done(agent, prompt, how, external, options)
     finally:
@@ -231,7 +242,9 @@ async def _until_done(
 
     async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
         workers = (*frame.workers, agent.name) if agent.name else frame.workers
-        results = await collect_approvals(requests, how.ui, memory=how.memory, mode=how.mode, worker=workers)
+        results = await collect_approvals(
+            requests, how.ui, memory=how.memory, mode=how.mode, worker=workers, tools=ctx.tools
+        )
         for part in requests.calls if external is not None else ():
             made = external(part) if external is not None else None
             results.calls[part.tool_call_id] = await made if inspect.isawaitable(made) else made

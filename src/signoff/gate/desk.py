@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Answerer, AnswererKind, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, WrongUse
 from signoff.ports import ApprovalUI, GrantStore
@@ -42,6 +43,10 @@ class Desk:
     async def take(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
         request = await self.broker.get(request_id)
+        if decision.remember is Remember.ALWAYS and not self.memory.keeps_always:
+            raise WrongUse("nothing can be remembered always here: the memory has no file")
+        if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
+            raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
         if request.state is State.PENDING and decision.edited_args is not None:
             check = self.edits.get(request_id)
             if check is None:
@@ -58,7 +63,8 @@ class Desk:
         """Put open requests to a user interface, until each has its answer or was settled elsewhere."""
         choose_all = getattr(ui, "choose_all", None)
         if len(requests) > 1 and callable(choose_all):
-            decisions = cast("Sequence[ApprovalDecision]", await called(choose_all, list(requests), mode=mode))
+            shown = tuple(_copy(request) for request in requests)
+            decisions = cast("Sequence[ApprovalDecision]", await called(choose_all, shown, mode=mode))
             if len(decisions) != len(requests):
                 raise WrongUse(f"choose_all was given {len(requests)} requests and answered {len(decisions)}")
             again = [await self._offer(one, answer) for one, answer in zip(requests, decisions, strict=True)]
@@ -71,7 +77,7 @@ class Desk:
         while current is not None and (await self.broker.get(current.id)).state is State.PENDING:
             if await self._answer_from_memory(current):
                 return
-            current = await self._offer(current, await called(ui.choose, current, mode=mode))
+            current = await self._offer(current, await called(ui.choose, _copy(current), mode=mode))
 
     async def _offer(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest | None:
         """Take an answer; if it cannot be accepted, the request to ask again with, which says why."""
@@ -104,7 +110,11 @@ class Desk:
         return self.memory.lookup(request.call)
 
     def _known(self, by: Answerer) -> Answerer:
-        return replace(by, roles=by.roles | self.people.get(by.name, frozenset()))
+        """With the roles on file. Where people are on file, nobody else's word about roles counts."""
+        if not self.people:
+            return by
+        on_file = {person_key(name): roles for name, roles in self.people.items()}
+        return replace(by, roles=on_file.get(by.key, frozenset()))
 
     def _remember(self, request: ApprovalRequest) -> None:
         decision = request.decision
@@ -113,19 +123,12 @@ class Desk:
         if request.requirement.is_strict or decision.by is None or decision.by.kind is AnswererKind.MODE:
             return
         call = replace(request.call, args=request.effective_args)
-        self.memory.remember(
-            Grant(
-                tool=call.tool,
-                memory_key=call.memory_key,
-                approved=decision.approved,
-                scope=decision.remember,
-                schema_hash=call.schema_hash,
-                by=decision.by.name,
-                at=decision.at,
-                note=decision.note,
-                summary=request.summary,
-            )
-        )
+        self.memory.remember(Grant.of(call, decision, summary=request.summary))
+
+
+def _copy(request: ApprovalRequest) -> ApprovalRequest:
+    """A request to hand out: whoever is shown it cannot change what is on record."""
+    return replace(request, args=deepcopy(request.args), metadata=deepcopy(request.metadata))
 
 
 async def called(method: Callable[..., Any], *args: Any, **options: Any) -> Any:

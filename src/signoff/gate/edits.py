@@ -16,7 +16,6 @@ from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.core.canonical import canonical
 from signoff.errors import EditRefused
-from signoff.gate.calls import as_json
 
 
 async def validated(
@@ -47,12 +46,6 @@ async def validated(
         except (ApprovalRequired, CallDeferred):
             pass  # the arguments are fine; the validator wants to be asked about, which is what happens
     return values
-
-
-async def normalised(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Edited arguments in the form they will have when the call runs, defaults filled in."""
-    values, _ = as_json(await validated(ctx, tool, args))
-    return json.loads(json.dumps(values))
 
 
 def with_notice(result: Any, args: Mapping[str, Any]) -> Any:

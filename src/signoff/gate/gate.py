@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
@@ -26,6 +26,22 @@ from signoff.ports import ApprovalUI
 
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
+
+CHANGED = "its arguments changed while they were judged"
+
+
+class Unseen(Mapping[str, Any]):
+    """Arguments nobody can look at: whoever tries is in doubt."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise LookupError("the provider makes the arguments, and nobody sees them")
+
+    def __iter__(self) -> Iterator[str]:
+        raise LookupError("the provider makes the arguments, and nobody sees them")
+
+    def __len__(self) -> int:
+        return 1
+
 
 TOOL_ASKS = Verdict(effect=Effect.ASK, rules=("tool",), reason="the tool itself asks for approval")
 
@@ -50,8 +66,9 @@ class Gate:
     secrets: tuple[str, ...] = ()
     """Values that are masked wherever a call is shown."""
     observe: Callable[[CallEvent], None] | None = None
-    checked: bool = False
-    """Whether it was held against the agent it is on: its tools, its other capabilities."""
+    checked_names: bool = False
+    """Whether the rules' tool names were held against an agent's tools."""
+    _default: ApprovalUI | None = None
 
     @property
     def suspends(self) -> bool:
@@ -64,13 +81,14 @@ class Gate:
 
     def named_approver(self) -> ApprovalUI | None:
         """The approver set around this run, else the capability's, else the one of the run outside of it."""
-        return asked_approver() or self.approver or current_frame().approver
+        candidates = (asked_approver(), self.approver, current_frame().approver)
+        return next((one for one in candidates if one is not None), None)
 
     def who_is_asked(self) -> ApprovalUI:
         """The named approver, else the default."""
         found = self.named_approver()
         if found is None:
-            found = self.approver = self.fallback()
+            found = self._default = self._default or self.fallback()
         return found
 
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
@@ -83,13 +101,24 @@ class Gate:
         layers = [found] if found is not None else []
         if by_kind:
             layers.append(TOOL_ASKS)
-        # A copy, because what policy has judged must not change under it.
-        seen = replace(call, args=json.loads(json.dumps(call.args)))
+        before = json.dumps(call.args)
         if hook is not None and owner is not None:
-            layers.extend(await _said("toolset", hook, owner.name, seen.args, ctx))
+            layers.extend(await _said("toolset", hook, owner.name, json.loads(before), ctx))
         if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, seen, ctx))
+            layers.extend(await _said("judge", self.judge, replace(call, args=json.loads(before)), ctx))
+        if json.dumps(call.args) != before:
+            layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
         return strictest(layers) or self.policy.silence(call)
+
+    async def allows_native(self, ctx: RunContext[Any], kind: str) -> bool:
+        """Whether a provider-executed tool may be offered. Nobody sees its arguments, so rules on them are in doubt."""
+        worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
+        call = Call(tool=kind, toolset="native", worker=worker, deps=ctx.deps, args=Unseen())
+        layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
+        if self.judge is not None:
+            layers.extend(await _said("judge", self.judge, replace(call, args={}), ctx))
+        verdict = strictest(layers)
+        return verdict is not None and verdict.effect is Effect.ALLOW
 
 
 async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -16,9 +16,7 @@ from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.core.verdict import Verdict
-from signoff.errors import EditRefused
 from signoff.gate.calls import KIND, Owner
-from signoff.gate.edits import normalised, validated
 
 
 @dataclass(slots=True)
@@ -33,17 +31,13 @@ class Passage:
     execute: Callable[[dict[str, Any]], Awaitable[Any]]
     call: Call
     verdict: Verdict
+    above: bool = False
+    """Whether it passes above a toolset that another capability put on top of the gate's."""
 
     @property
     def was_external(self) -> bool:
         """Whether the tool's result is made elsewhere, so that running it means handing it out."""
         return (self.tool.tool_def.metadata or {}).get(KIND) == "external"
-
-    async def edited(self, args: Mapping[str, Any]) -> Passage:
-        """The same call with a person's arguments."""
-        return replace(
-            self, args=await validated(self.ctx, self.tool, args), call=replace(self.call, args=args, unreadable=())
-        )
 
     async def request(
         self, policy_revision: str, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
@@ -77,13 +71,3 @@ class Passage:
         if said is None:
             return {}
         return {"summary": said} if isinstance(said, str) else dict(said)
-
-    async def check_edit(
-        self, args: Mapping[str, Any], judge: Callable[[Call], Awaitable[Verdict]]
-    ) -> Mapping[str, Any]:
-        """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them."""
-        normal = await normalised(self.ctx, self.tool, args)
-        verdict = await judge(replace(self.call, args=normal, unreadable=()))
-        if verdict.effect == "deny":
-            raise EditRefused((f"policy denies the edited call: {verdict.reason}",))
-        return normal

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -12,6 +14,7 @@ from pydantic_ai.exceptions import ApprovalRequired
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
 from signoff.core.request import ApprovalRequest, State
+from signoff.gate.calls import newest_response
 from signoff.gate.gate import Gate
 from signoff.gate.passage import Passage
 from signoff.gate.waiting import wait_for_answers
@@ -39,38 +42,37 @@ class Questions:
     gate: Gate
     on_open: Callable[[Passage, ApprovalRequest], None]
     """Told of every request this run opens."""
+    check_edit: Callable[[Passage, ApprovalRequest, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     """By call key, whatever was asked in this run, answered or not."""
     waiting: set[str] = field(default_factory=set[str])
     """Ids of requests this run opened and that have no answer yet."""
     parked: bool = False
     """Whether the run leaves requests unanswered, so that it has to suspend."""
-    _record: dict[str, str] | None = None
-    """Call key -> id of the newest request on record, for this conversation."""
-    _spoken_of: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """(call id, fingerprint) -> id of the newest request: a second way to find a call that claims to be approved."""
+    made_here: set[datetime] = field(default_factory=set[datetime])
+    """The moments of the responses the model gave in this run: their calls cannot be on record from before."""
 
-    async def record(self, ctx: RunContext[Any]) -> Mapping[str, str]:
-        """What is on record for the conversation, read once a run."""
-        if self._record is None:
-            self._record = {}
-            for request in await self.gate.broker.of_conversation(ctx.conversation_id or ""):
-                if request.call is not None:
-                    self._record[request.call.key] = request.id
-                    self._spoken_of[request.call.call_id, request.call.fingerprint] = request.id
-        return self._record
+    def is_new(self, ctx: RunContext[Any]) -> bool:
+        """Whether the calls at hand were made in this run, so that nothing from before can be on record about them."""
+        response = newest_response(ctx.messages)
+        return response is not None and response.timestamp in self.made_here
 
     async def about(self, ctx: RunContext[Any], call: Call) -> ApprovalRequest | None:
         """The newest request about a call.
 
-        A resumed call whose history was trimmed or rewritten may have lost its place. Then a request about the same
-        call id and arguments speaks for it: a person's no, and a spent approval, are not lost that way.
+        A resumed call whose history was rewritten, or put into another conversation, may have lost its place. Then a
+        request about the same call id and arguments speaks against it: neither a no nor a spent approval is lost.
         """
-        record = await self.record(ctx)
-        request_id = record.get(call.key)
-        if request_id is None and ctx.tool_call_approved:
-            request_id = self._spoken_of.get((call.call_id, call.fingerprint))
-        return await self.gate.broker.get(request_id) if request_id is not None else None
+        if (found := await self.gate.broker.about(call.key)) is not None:
+            return found
+        if self.is_new(ctx):
+            return None
+        for request in reversed(await self.gate.broker.of_conversation(call.conversation_id)):
+            same = request.call is not None and request.call.call_id == call.call_id
+            if same and request.call is not None and request.call.fingerprint == call.fingerprint:
+                spoken = request.state not in (State.PENDING, State.APPROVED, State.CANCELLED)
+                return request if spoken or ctx.tool_call_approved else None
+        return None
 
     def raise_for(self, asked: Asked) -> ApprovalRequired:
         """Note a question, and the exception that makes PydanticAI defer the call."""
@@ -89,26 +91,18 @@ class Questions:
 
     async def open(self, asked: Sequence[Asked]) -> list[ApprovalRequest]:
         """The requests as they are on record, opening those that are not yet."""
-        record = self._record = self._record if self._record is not None else {}
-        fresh = [one for one in asked if record.get(one.passage.call.key) != one.request.id]
-        opened = await self.gate.broker.open([one.request for one in fresh])
-        for one, request in zip(fresh, opened, strict=True):
-            if request.id == one.request.id:
+        fresh = [one.request for one in asked if one.request.opened_at is None]
+        opened = {new.id: request for new, request in zip(fresh, await self.gate.broker.open(fresh), strict=True)}
+        requests: list[ApprovalRequest] = []
+        for one in asked:
+            request = opened.get(one.request.id) or await self.gate.broker.get(one.request.id)
+            if request.id == one.request.id and one.request.opened_at is None:
                 self.on_open(one.passage, request)
                 self.waiting.add(request.id)
-            one.public["request"] = record[one.passage.call.key] = request.id
-        requests = [await self.gate.broker.get(record[one.passage.call.key]) for one in asked]
-        for one, request in zip(asked, requests, strict=True):
-            self.gate.desk.edits[request.id] = self._edit_check(one.passage)
+            one.public["request"] = request.id
+            self.gate.desk.edits[request.id] = partial(self.check_edit, one.passage, request)
+            requests.append(request)
         return requests
-
-    def _edit_check(self, passage: Passage) -> Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
-        async def check(args: Mapping[str, Any]) -> Mapping[str, Any]:
-            return await passage.check_edit(
-                args, lambda call: self.gate.verdict(passage.ctx, passage.tool.tool_def, call, passage.owner)
-            )
-
-        return check
 
     async def answers(self, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
         """Those of the requests that are settled, by id, after waiting as long as this gate waits."""

@@ -9,9 +9,10 @@ fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
@@ -24,16 +25,27 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent, Happened
 from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
+from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
-from signoff.core.verdict import Effect
-from signoff.errors import AlreadySpent, EditRefused
-from signoff.gate.calls import Owner, asking_run, owner_of, schema_hash
+from signoff.core.verdict import Effect, OnTimeout, Requirement
+from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
+from signoff.gate.calls import Owner, as_json, asking_run, owner_of, schema_hash, unfaithful
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.passage import Passage
 from signoff.gate.questions import REQUEST, Asked, Questions
+from signoff.policy.layers import strictest
+
+
+class Ticket(NamedTuple):
+    """A call that was let through above another capability's toolset and is running."""
+
+    tool: str
+    args_digest: str
+    approved: bool
+    """By a person, and not merely allowed."""
 
 
 @dataclass(slots=True)
@@ -43,59 +55,67 @@ class GatedRun:
     gate: Gate
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
+    trusts_names: bool = True
+    """Whether a covered name is sure to reach the gate: no capability of a stranger wraps the gated toolset."""
+    checked: bool = False
+    """Whether the agent's other capabilities were looked at."""
     questions: Questions = field(init=False)
     _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
-    _above: dict[str, str] = field(default_factory=dict[str, str])
-    """Calls let through above another capability's toolset that are running: call id -> digest of the arguments."""
+    _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
+    """By call id."""
 
     def __post_init__(self) -> None:
         self.questions = Questions(
-            self.gate, lambda passage, request: self._tell(Happened.ASKED, passage, request=request)
+            self.gate,
+            on_open=lambda passage, request: self._tell(Happened.ASKED, passage, request=request),
+            check_edit=self._check_edit,
         )
 
     async def run_call(
-        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
+        self,
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
+        args: dict[str, Any],
+        execute: Callable[..., Awaitable[Any]],
+        *,
+        above: bool = False,
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
         passage = await self._judged(ctx, tool, args, execute)
+        passage.above = above
         effect = passage.verdict.effect
         if effect is Effect.DENY:
             raise self._refused(passage, POLICY, passage.verdict.reason)
-        if effect is Effect.ALLOW and not await self.questions.record(ctx):
+        if (ticket := self._tickets.get(passage.call.call_id)) is not None and not above:
+            return await self._run_below(passage, ticket)
+        if effect is Effect.ALLOW and not self.questions.asked and self.questions.is_new(ctx):
             return await self._run(passage, Happened.ALLOWED)
-        passage = self._sealed(passage)
+        try:
+            passage = self._sealed(passage)
+        except CannotCanonicalise as error:
+            raise self._refused(passage, SIGNOFF, f"the arguments cannot be bound to an approval: {error}") from error
         if (request := await self.questions.about(ctx, passage.call)) is not None:
             return await self._run_recorded(passage, request)
         if effect is Effect.ALLOW:
             return await self._run(passage, Happened.ALLOWED)
         return await self._run_unrecorded(passage)
 
-    async def run_above(
-        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
-    ) -> Any:
-        """As `run_call`, for a tool another capability put on top of the gated toolset."""
-
-        async def marked(args: dict[str, Any]) -> Any:
-            self._above[ctx.tool_call_id or ""] = digest(self.gate.reader.read(ctx, tool.tool_def, args, None).args)
-            try:
-                return await execute(args)
-            finally:
-                del self._above[ctx.tool_call_id or ""]
-
-        return await self.run_call(ctx, tool, args, marked)
-
-    def was_let_through(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> bool:
-        """Whether exactly this call was judged above already, under another name."""
-        let_through = self._above.get(ctx.tool_call_id or "")
-        return let_through is not None and let_through == digest(
-            self.gate.reader.read(ctx, tool.tool_def, args, None).args
-        )
+    async def _run_below(self, passage: Passage, ticket: Ticket) -> Any:
+        """The second look at a call that came through a toolset of another capability, perhaps as another call."""
+        same = ticket.args_digest == digest(passage.call.args)
+        asked = same and ticket.approved and not passage.verdict.requirement.is_strict
+        if passage.verdict.effect is Effect.ALLOW or (same and ticket.tool == passage.call.tool) or asked:
+            return await passage.execute(passage.args)
+        if ticket.approved:
+            raise self._refused(passage, SIGNOFF, f"what was approved was {ticket.tool}, and it led to another call")
+        raise ApprovalRequired(metadata={"reason": f"it leads to {passage.call.tool}: {passage.verdict.reason}"})
 
     # --- a call with nothing on record ---
 
     async def _run_unrecorded(self, passage: Passage) -> Any:
         gate, call = self.gate, passage.call
-        if not passage.verdict.requirement.is_strict:
+        in_doubt = bool(passage.verdict.errors or call.unreadable)
+        if not passage.verdict.requirement.is_strict and not in_doubt:
             grant = gate.desk.memory.lookup(call)
             if grant is not None and not grant.approved:
                 raise self._refused(passage, grant.by or SIGNOFF, grant.note or "a person said never to do this")
@@ -126,13 +146,10 @@ class GatedRun:
                 raise self.questions.raise_for(Asked(request, passage))
             case State.CANCELLED:
                 return await self._ask(passage, changed=(settled_text(request),))
-            case State.DENIED | State.EXPIRED:
-                decision = _decision(request)
-                raise self._refused(passage, decided_by(decision), decided_why(decision))
             case State.APPROVED:
                 pass
             case _:
-                raise self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+                raise self._refusal_on_record(passage, request)
         now = Binding(
             tool=call.tool,
             args_digest=digest(call.args),
@@ -143,11 +160,25 @@ class GatedRun:
             reason = f"{' and '.join(changed)} changed after {settled_text(request)}"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
+        if passage.verdict.effect is Effect.ASK and not self._agreed(request, passage.verdict.requirement):
+            reason = f"it needs {who(passage.verdict.requirement)} by now, after {settled_text(request)}"
+            await broker.cancel(request.id, reason)
+            return await self._ask(passage, changed=(reason,))
         try:
             claimed = await broker.claim(request.id)
         except AlreadySpent as spent:
             raise self._refused(passage, SIGNOFF, str(spent)) from spent
         return await self._run_claimed(passage, claimed)
+
+    def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
+        """Whether those who approved are those whom the verdict of this moment wants."""
+        if not request.votes:
+            return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+        desk = self.gate.desk
+        agreed = approvals(
+            requirement, request.votes, request.binding.args_digest, requester=desk.requester, owner=desk.owner
+        )
+        return len(agreed) >= requirement.quorum
 
     async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
         broker = self.gate.broker
@@ -157,7 +188,7 @@ class GatedRun:
             await broker.finish(request.id)
             raise
         except ApprovalRequired:
-            await broker.finish(request.id, error="the tool asked again")
+            await broker.ask_again(request.id)
             raise
         except Exception as error:
             await broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
@@ -172,10 +203,14 @@ class GatedRun:
     # --- running ---
 
     async def _run(self, passage: Passage, why: Happened, request: ApprovalRequest | None = None) -> Any:
+        call = passage.call
+        if request is not None and digest(as_json(passage.args)[0]) != digest(call.args):
+            raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
         self._tell(why, passage, request=request)
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
-        call = passage.call
+        if passage.above:
+            self._tickets[call.call_id] = Ticket(call.tool, digest(call.args), why is Happened.APPROVED)
         frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
         try:
             result = await passage.execute(passage.args)
@@ -190,7 +225,10 @@ class GatedRun:
             return result
         finally:
             leave(frame)
-        return await self._ask(replace(self._sealed(passage), verdict=TOOL_ASKS), said=said)
+            if passage.above:
+                self._tickets.pop(call.call_id, None)
+        verdict = strictest([passage.verdict, TOOL_ASKS]) or TOOL_ASKS
+        return await self._ask(replace(self._sealed(passage), verdict=verdict), said=said)
 
     # --- asking ---
 
@@ -207,7 +245,30 @@ class GatedRun:
         if settled is None:
             raise self.questions.raise_for(asked)
         edited = _decision(settled).edited_args
-        return await self._run_recorded(passage if edited is None else await passage.edited(edited), settled)
+        if edited is not None:
+            passage = await self._with(passage, edited)
+            if passage.verdict.effect is Effect.DENY:
+                raise self._refused(passage, POLICY, passage.verdict.reason)
+        return await self._run_recorded(passage, settled)
+
+    async def _with(self, passage: Passage, args: Mapping[str, Any]) -> Passage:
+        """The same call with a person's arguments, read and judged anew."""
+        values = await validated(passage.ctx, passage.tool, args)
+        return self._sealed(await self._judged(passage.ctx, passage.tool, values, passage.execute))
+
+    async def _check_edit(
+        self, passage: Passage, request: ApprovalRequest, args: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them so."""
+        edited = await self._with(passage, args)
+        verdict, needed = edited.verdict, edited.verdict.requirement
+        if verdict.effect is Effect.DENY:
+            raise EditRefused((f"policy denies the edited call: {verdict.reason}",))
+        if edited.call.unreadable:
+            raise EditRefused(tuple(f"{what} cannot be shown" for what in edited.call.unreadable))
+        if verdict.effect is Effect.ASK and needed.is_strict and needed != request.requirement:
+            raise EditRefused((f"the edited call needs {who(needed)}: {verdict.reason}",))
+        return edited.call.args
 
     async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
@@ -236,7 +297,7 @@ class GatedRun:
         if settled.state is State.APPROVED:
             edited = decision.edited_args
             return ToolApproved(override_args=dict(edited) if edited is not None else None)
-        refused = self._refused(passage, decided_by(decision), decided_why(decision))
+        refused = self._refusal_on_record(passage, settled)
         if isinstance(refused, SkipToolExecution):
             return refused.result
         raise refused
@@ -274,6 +335,8 @@ class GatedRun:
         if owner is None:
             owner = self._owners[tool.tool_def.name] = owner_of(tool)
         call = self.gate.reader.read(ctx, tool.tool_def, args, owner)
+        if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
+            call = replace(call, unreadable=(*call.unreadable, *lost))
         verdict = await self.gate.verdict(ctx, tool.tool_def, call, owner)
         return Passage(ctx, tool, owner, args, execute, call, verdict)
 
@@ -290,6 +353,13 @@ class GatedRun:
         )
         return replace(passage, call=sealed)
 
+    def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
+        """Why a settled request does not let its call run: somebody said no, or the yes was used."""
+        decision = _decision(request)
+        if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
+            return self._refused(passage, decided_by(decision), decided_why(decision))
+        return self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+
     def _refused(self, passage: Passage, by: str, reason: str) -> Exception:
         self._tell(Happened.DENIED, passage, by=by, text=reason)
         if self.gate.on_denied == "raise":
@@ -301,7 +371,10 @@ class GatedRun:
     ) -> None:
         if self.gate.observe is not None:
             event = CallEvent(what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text)
-            self.gate.observe(event)
+            try:
+                self.gate.observe(event)
+            except Exception as error:  # whoever watches must not change what happens
+                warnings.warn(f"observe failed on {what}: {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def _decision(request: ApprovalRequest) -> ApprovalDecision:

@@ -72,16 +72,10 @@ async def resume(
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     conversation, requests = run.conversation, run.requests
-    on_record = {
-        request.call.key: request
-        for request in await gate.requests_of(conversation.conversation_id)
-        if request.call is not None
-    }
     results = DeferredToolResults(calls=dict(calls or {}))
     for part in requests.approvals:
         run_id = asking_run(conversation.messages, part.tool_call_id, "")
-        request = on_record.get(f"{conversation.conversation_id}:{run_id}:{part.tool_call_id}")
-        results.approvals[part.tool_call_id] = _result(request)
+        results.approvals[part.tool_call_id] = _result(await gate.about(f"{run_id}:{part.tool_call_id}"))
     run_options: dict[str, Any] = {"infer_name": False, **options}
     return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)
 

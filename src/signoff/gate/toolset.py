@@ -28,6 +28,4 @@ class GatedToolset(WrapperToolset[Any]):
         async def execute(args: dict[str, Any]) -> Any:
             return await self.wrapped.call_tool(name, args, ctx, tool)
 
-        if self.run.was_let_through(ctx, tool, tool_args):
-            return await execute(tool_args)
         return await self.run.run_call(ctx, tool, tool_args, execute)

@@ -134,7 +134,7 @@ class Facts:
         if (resolved := self.call.resolved.get(text)) is not None:
             forms += (normal(resolved),)
         if not named:
-            return PathText(argument, forms, "", False)
+            return PathText(argument, forms, _expansion(text) if text.startswith("~/") else "", False)
         return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
 
     def _floats(self, text: str) -> bool:

@@ -9,7 +9,7 @@ from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import Place, PolicyError
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
-from signoff.policy.match import Match
+from signoff.policy.match import Condition, LabelCondition, Match
 from signoff.policy.rule import Rule
 from signoff.policy.wording import did_you_mean, shown
 
@@ -111,9 +111,16 @@ class _Seen:
 
 def _covers(wide: Match, narrow: Match) -> bool:
     """Whether every call the narrow match takes is taken by the wide one."""
-    if not all(condition in narrow.conditions for condition in wide.conditions):
+    if not all(any(_follows(condition, one) for one in narrow.conditions) for condition in wide.conditions):
         return False
     return not wide.tools or (bool(narrow.tools) and all(_has(wide.tools, glob) for glob in narrow.tools))
+
+
+def _follows(wide: Condition, narrow: Condition) -> bool:
+    """Whether the wide condition holds wherever the narrow one does."""
+    if isinstance(wide, LabelCondition) and isinstance(narrow, LabelCondition):
+        return narrow.labels <= wide.labels and (narrow.every or not wide.every)
+    return wide == narrow
 
 
 def _has(globs: tuple[Glob, ...], one: Glob) -> bool:

@@ -71,9 +71,11 @@ class WorkerCondition:
 
 @dataclass(frozen=True, slots=True)
 class LabelCondition:
-    """The call carries one of these capability labels."""
+    """The call carries one of these capability labels; with `every`, these and no others."""
 
     labels: frozenset[str]
+    every: bool = False
+    """For rules that allow: a call that reads and writes is not allowed because it reads."""
     text: str = field(init=False)
     no: Finding = field(init=False, repr=False, compare=False)
 
@@ -82,7 +84,12 @@ class LabelCondition:
         object.__setattr__(self, "no", Finding.no(f"the call is not {self.text}"))
 
     def find(self, facts: Facts) -> Finding:
-        return self.no if self.labels.isdisjoint(facts.call.labels) else YES
+        carried = facts.call.labels
+        if self.labels.isdisjoint(carried):
+            return self.no
+        if self.every and not carried <= self.labels:
+            return Finding.no(f"the call is also labelled {listed(sorted(carried - self.labels))}")
+        return YES
 
 
 @dataclass(frozen=True, slots=True)

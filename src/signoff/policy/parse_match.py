@@ -28,7 +28,7 @@ def read_matches(spot: Spot, wary: bool) -> tuple[Match, ...]:
 
 def _match(spot: Spot, wary: bool) -> Match:
     if isinstance(spot.value, str):
-        return _word(spot)
+        return _word(spot, wary)
     if not isinstance(spot.value, dict):
         raise spot.wrong(
             f"this should be a tool, a label or a mapping, not {kind_of(spot.value)}",
@@ -37,12 +37,12 @@ def _match(spot: Spot, wary: bool) -> Match:
     return _conditions(spot, wary)
 
 
-def _word(spot: Spot) -> Match:
+def _word(spot: Spot, wary: bool) -> Match:
     word = spot.text("a tool or a label")
     if not word.strip("*"):
         return Match()
     if word in LABELS:
-        return Match(conditions=(LabelCondition(frozenset({word})),))
+        return Match(conditions=(LabelCondition(frozenset({word}), every=wary),))
     label = nearest(word, LABELS, cutoff=0.8) if "." in word else None
     if label is not None:
         raise spot.wrong(
@@ -75,7 +75,7 @@ def _worker(spot: Spot, wary: bool) -> Iterable[Condition]:
 
 
 def _label(spot: Spot, wary: bool) -> Iterable[Condition]:
-    yield LabelCondition(frozenset(read_labels(spot)))
+    yield LabelCondition(frozenset(read_labels(spot)), every=wary)
 
 
 def read_labels(spot: Spot) -> Iterable[str]:

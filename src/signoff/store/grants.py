@@ -13,6 +13,7 @@ import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,20 +23,32 @@ from signoff.core.grant import Grant
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
 
 VERSION = 1
-DEFAULT_FILE = Path(".signoff/grants.json")
+
+
+def default_file() -> Path:
+    """Where a project's *always* is kept: outside of the project, where its agents have no business."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    project = sha256(os.path.realpath(os.getcwd()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Path(state) / "signoff" / project / "grants.json"
+
+
+PROJECT = object()
+"""The default: a file for the project in the working directory."""
 
 
 class ApprovalMemory:
     """Looked at before anyone is asked; holds only what a person asked to have remembered.
 
-    `session` grants live as long as this object, `always` grants in `file`. With `file=None` nothing outlives the
-    process and `always` is not offered.
+    `session` grants live as long as this object, `always` grants in `file`: by default one for the project you are in,
+    under your home folder. With `file=None` nothing outlives the process and `always` is not offered.
     """
 
-    def __init__(self, file: str | os.PathLike[str] | None = DEFAULT_FILE) -> None:
-        self._file = Path(file) if file is not None else None
-        self._session: dict[tuple[str, str], Grant] = {}
-        self._always: dict[tuple[str, str], Grant] = {}
+    def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:
+        if file is PROJECT:
+            file = default_file()
+        self._file = Path(cast("str | os.PathLike[str]", file)) if file is not None else None
+        self._session: dict[tuple[str, str, str | None], Grant] = {}
+        self._always: dict[tuple[str, str, str | None], Grant] = {}
         self._read_at: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
 
@@ -46,7 +59,7 @@ class ApprovalMemory:
     def lookup(self, call: Call) -> Grant | None:
         """The grant that covers exactly this call, or None."""
         try:
-            key = (call.memory_key, call.schema_hash)
+            key = (call.memory_key, call.schema_hash, call.toolset)
         except CannotCanonicalise:
             return None
         with self._lock:
@@ -58,7 +71,7 @@ class ApprovalMemory:
 
     def remember(self, grant: Grant) -> None:
         """Keep a grant for the session or for always, as its scope says."""
-        key = (grant.memory_key, grant.schema_hash)
+        key = (grant.memory_key, grant.schema_hash, grant.toolset)
         with self._lock:
             if grant.scope is Remember.SESSION:
                 self._session[key] = grant
@@ -86,7 +99,7 @@ class ApprovalMemory:
         self._always = {}
         if stamp is not None:
             for grant in _parse(file):
-                self._always[grant.memory_key, grant.schema_hash] = grant
+                self._always[grant.memory_key, grant.schema_hash, grant.toolset] = grant
         self._read_at = stamp
 
     def _write(self, file: Path) -> None:
@@ -151,6 +164,7 @@ def _as_json(grant: Grant) -> dict[str, Any]:
         "tool": grant.tool,
         "key": grant.memory_key,
         "schema": grant.schema_hash,
+        "toolset": grant.toolset,
         "approved": grant.approved,
         "by": grant.by,
         "at": grant.at.isoformat() if grant.at else None,
@@ -166,6 +180,7 @@ def _from_json(entry: Mapping[str, Any]) -> Grant:
         tool=entry["tool"],
         memory_key=entry["key"],
         schema_hash=entry["schema"],
+        toolset=entry["toolset"],
         approved=entry["approved"],
         scope=Remember.ALWAYS,
         by=entry["by"],

@@ -14,6 +14,7 @@ class MemoryRequests:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requests: dict[str, ApprovalRequest] = {}
+        self._newest: dict[str, str] = {}
         self._by_conversation: dict[str, list[str]] = {}
 
     async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
@@ -24,20 +25,22 @@ class MemoryRequests:
             return [self._open(request) or self._keep(request) for request in requests]
 
     def _open(self, request: ApprovalRequest) -> ApprovalRequest | None:
-        """The request about the very same call that can still be answered or used."""
-        if request.call is None:
+        """The newest request about the very same call, unless it was withdrawn."""
+        newest = self._newest.get(request.call.key) if request.call is not None else None
+        if newest is None or self._requests[newest].state is State.CANCELLED:
             return None
-        for request_id in reversed(self._by_conversation.get(request.call.conversation_id, ())):
-            other = self._requests[request_id]
-            if other.call is not None and other.call.key == request.call.key:
-                return other if other.state in (State.PENDING, State.APPROVED) else None
-        return None
+        return self._requests[newest]
 
     def _keep(self, request: ApprovalRequest) -> ApprovalRequest:
         self._requests[request.id] = request
-        conversation = request.call.conversation_id if request.call else ""
-        self._by_conversation.setdefault(conversation, []).append(request.id)
+        if request.call is not None:
+            self._newest[request.call.key] = request.id
+            self._by_conversation.setdefault(request.call.conversation_id, []).append(request.id)
         return request
+
+    async def about(self, call_key: str) -> ApprovalRequest | None:
+        newest = self._newest.get(call_key)
+        return self._requests[newest] if newest is not None else None
 
     async def get(self, request_id: str) -> ApprovalRequest | None:
         return self._requests.get(request_id)
