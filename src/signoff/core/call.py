@@ -13,6 +13,12 @@ LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read
 """The capability labels signoff knows: what a call does, whatever its tool is named."""
 
 
+class Veiled(str):
+    """Stands for a secret in a call's arguments: tells it from others, and says nothing about it. No rule can judge it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """A tool call with its final arguments, and where in which run it was made."""

@@ -20,7 +20,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, RenamedToolset, ToolsetTool, WrapperToolset
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from signoff.core.call import Call
+from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
 from signoff.gate.frames import current_frame
 
@@ -174,7 +174,7 @@ def _json_value(value: object) -> tuple[Any, list[str]]:
     if isinstance(value, SecretStr | SecretBytes):
         # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
         held = str(value.get_secret_value()).encode("utf-8", "surrogatepass")
-        return f"<secret {hmac.new(_PROCESS_KEY, held, 'sha256').hexdigest()[:16]}>", found
+        return Veiled(f"<secret {hmac.new(_PROCESS_KEY, held, 'sha256').hexdigest()[:16]}>"), found
     if isinstance(value, Iterator):
         kind = type(cast("object", value)).__qualname__  # not read: that would empty it
         return f"<{kind}>", [kind]

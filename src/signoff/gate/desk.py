@@ -105,7 +105,10 @@ class Desk:
 
     def recall(self, request: ApprovalRequest) -> Grant | None:
         """A remembered decision for this call, unless its rule wants particular people."""
-        if request.call is None or request.requirement.is_strict:
+        in_doubt = request.call is not None and (
+            request.call.unreadable or (request.verdict and request.verdict.errors)
+        )
+        if request.call is None or request.requirement.is_strict or in_doubt:
             return None
         return self.memory.lookup(request.call)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob, any_glob
@@ -119,6 +120,8 @@ class ValueCondition:
         value = self.key.in_args(call.args) if self.source == "args" else self.key.in_deps(call.deps)
         if value is ABSENT:
             return self.absent
+        if isinstance(value, Veiled):
+            return Finding.unknown(f"{self.name} is a secret")
         answer = self.operator.test(value)
         if isinstance(answer, str):
             return Finding.unknown(f"{self.name} {answer}")
