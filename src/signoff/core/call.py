@@ -14,7 +14,7 @@ LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read
 
 
 class Veiled(str):
-    """Stands for a secret in a call's arguments: tells it from others, and says nothing about it. No rule can judge it."""
+    """Stands for a secret in a call's arguments: tells it from others and says nothing about it. No rule judges it."""
 
     __slots__ = ()
 
