@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 from signoff.broker.clock import SystemClock
 from signoff.core.decision import ApprovalDecision
@@ -50,7 +49,7 @@ class Broker:
         for request in requests:
             timeout = request.requirement.timeout
             deadline = now + timeout if timeout is not None else None
-            opened.append(replace(request, id=request.id or new_id(), opened_at=now, deadline=deadline))
+            opened.append(request.changed_to(id=request.id or new_id(), opened_at=now, deadline=deadline))
         return await self._requests.add(opened)
 
     async def get(self, request_id: str) -> ApprovalRequest:

@@ -51,10 +51,20 @@ class Call:
         call.__dict__.update(fields)
         return call
 
+    def changed(self, **fields: Any) -> Call:
+        """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        return Call.made({**kept, **fields})
+
     @cached_property
     def fingerprint(self) -> str:
         """Digest of tool and arguments: equal exactly when both are equal as JSON values."""
         return digest({"args": self.args, "tool": self.tool})
+
+    @cached_property
+    def args_digest(self) -> str:
+        """Digest of the arguments alone: what an approval is bound to."""
+        return digest(self.args)
 
     @cached_property
     def memory_key(self) -> str:
@@ -70,3 +80,6 @@ class Call:
     def chain(self) -> str:
         """The worker chain and the tool for people: `triage > analyzer > shell`."""
         return " > ".join((*self.worker, self.tool))
+
+
+_DERIVED = frozenset({"fingerprint", "args_digest", "memory_key", "key"})

@@ -125,7 +125,7 @@ def card_for(
         warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings()),
         masked=tuple(writer.safe(str(masked)) for masked in writer.redactor.masked),
         choices=_choices(request, remember=remember, keeps_always=keeps_always),
-        digest=request.binding.args_digest,
+        digest=request.args_digest,
     )
 
 
@@ -237,7 +237,7 @@ def _needs(request: ApprovalRequest) -> str:
         text += f" with the role {requirement.role}"
     if requirement.not_by:
         text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
-    if agreed := sorted(approvals(requirement, request.votes, request.binding.args_digest)):
+    if agreed := sorted(approvals(requirement, request.votes, request.args_digest)):
         text += f"; {len(agreed)} so far ({', '.join(agreed)})"
     return text
 

@@ -88,7 +88,7 @@ def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     step = TABLE.get((request.state, type(event)))
     if step is None:
         raise _refusal(request, event)
-    return replace(step(request, event, now), version=request.version + 1)
+    return step(request, event, now).changed_to(version=request.version + 1)
 
 
 def settled_text(request: ApprovalRequest) -> str:
@@ -123,16 +123,16 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if refusal := why_not_entitled(request.requirement, event.by, requester=event.requester, owner=event.owner):
         raise NotEntitled(refusal)
     decision = replace(event.decision, by=event.by, at=now)
-    effective = decision.edited_args if decision.edited_args is not None else request.args
-    vote = Vote(by=event.by, at=now, decision=decision, args_digest=digest(effective))
+    approved_args = request.args_digest if decision.edited_args is None else digest(decision.edited_args)
+    vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args)
     # One vote a person: a second thought replaces the first.
     votes = (*(earlier for earlier in request.votes if earlier.by.key != vote.by.key), vote)
-    voted = replace(request, votes=votes)
+    voted = request.changed_to(votes=votes)
     if not decision.approved:
-        return replace(voted, state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
+        return voted.changed_to(state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
     agreed = approvals(request.requirement, votes, vote.args_digest, requester=event.requester, owner=event.owner)
     if len(agreed) >= request.requirement.quorum:
-        return replace(voted, state=State.APPROVED, decision=decision)
+        return voted.changed_to(state=State.APPROVED, decision=decision)
     return voted
 
 
@@ -141,22 +141,22 @@ def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
         raise RequestError(f"request {request.id} is not due yet")
     requirement = request.requirement
     if requirement.on_timeout is OnTimeout.PARK:
-        return replace(request, deadline=None)
+        return request.changed_to(deadline=None)
     if requirement.on_timeout is OnTimeout.ESCALATE and requirement.escalate_to and not request.escalated:
         later = now + requirement.timeout if requirement.timeout else None
-        return replace(request, escalated=True, deadline=later)
+        return request.changed_to(escalated=True, deadline=later)
     if requirement.on_timeout is OnTimeout.ALLOW:
         allowed = ApprovalDecision(approved=True, note="the rule allows it when nobody answers", by=SILENCE, at=now)
-        return replace(request, state=State.APPROVED, decision=allowed)
+        return request.changed_to(state=State.APPROVED, decision=allowed)
     silence = ApprovalDecision(approved=False, note="nobody answered in time", ending=Ending.EXPIRED, at=now)
-    return replace(request, state=State.EXPIRED, decision=silence)
+    return request.changed_to(state=State.EXPIRED, decision=silence)
 
 
 def _cancel(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Cancelled)
     by = request.decision.by if request.decision else None
     moot = ApprovalDecision(approved=False, note=event.reason, ending=Ending.CANCELLED, by=by, at=now)
-    return replace(request, state=State.CANCELLED, decision=moot)
+    return request.changed_to(state=State.CANCELLED, decision=moot)
 
 
 def _ask_again(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -166,7 +166,7 @@ def _ask_again(request: ApprovalRequest, event: Event, now: datetime) -> Approva
 def _to(state: State) -> Callable[[ApprovalRequest, Event, datetime], ApprovalRequest]:
     def step(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
         outcome = event.error if isinstance(event, Failed) else request.outcome
-        return replace(request, state=state, outcome=outcome)
+        return request.changed_to(state=state, outcome=outcome)
 
     return step
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from signoff.core.call import Call
@@ -87,6 +88,15 @@ class ApprovalRequest:
     version: int = 0
     """Counts changes; the store swaps only against the version it was read at."""
 
+    def changed_to(self, **fields: Any) -> ApprovalRequest:
+        """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
+        request = object.__new__(type(self))
+        request.__dict__.update(self.__dict__)
+        if "decision" in fields or "args" in fields:
+            request.__dict__.pop("args_digest", None)
+        request.__dict__.update(fields)
+        return request
+
     @property
     def requirement(self) -> Requirement:
         """Who must agree, after escalation."""
@@ -107,12 +117,17 @@ class ApprovalRequest:
             return self.decision.edited_args
         return self.args
 
+    @cached_property
+    def args_digest(self) -> str:
+        """Digest of the arguments that would run."""
+        return digest(self.effective_args)
+
     @property
     def binding(self) -> Binding:
         """What an approval of this request holds for."""
         return Binding(
             tool=self.tool_name,
-            args_digest=digest(self.effective_args),
+            args_digest=self.args_digest,
             schema_hash=self.call.schema_hash if self.call else "",
             policy_revision=self.policy_revision,
         )

@@ -104,7 +104,7 @@ class CallReader:
         if self.paths_of is None:
             return call
         leads = {text: where for text in self.paths_of(call) if (where := _leads_to(self.root, text)) is not None}
-        return Call.made({**call.__dict__, "resolved": leads}) if leads else call
+        return call.changed(resolved=leads) if leads else call
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
@@ -214,11 +214,49 @@ def asking_run(messages: Sequence[ModelMessage], call_id: str, run_id: str) -> s
     in the history, stays when the history is trimmed.
     """
     for message in reversed(messages):
-        if isinstance(message, ModelResponse) and any(
-            isinstance(part, ToolCallPart) and part.tool_call_id == call_id for part in message.parts
-        ):
-            return f"{message.run_id or run_id}.{message.timestamp.timestamp():.6f}"
+        if isinstance(message, ModelResponse) and call_id in _call_ids(message):
+            return _place(message, run_id)
     return run_id
+
+
+def _call_ids(response: ModelResponse) -> set[str]:
+    return {part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)}
+
+
+def _place(response: ModelResponse, run_id: str) -> str:
+    return f"{response.run_id or run_id}.{response.timestamp.timestamp():.6f}"
+
+
+@dataclass(slots=True)
+class Places:
+    """`asking_run` for a run's own calls: the newest response is looked at once, however many calls it holds."""
+
+    _response: ModelResponse | None = None
+    _ids: set[str] = field(default_factory=set[str])
+
+    def of(self, ctx: RunContext[Any], call_id: str) -> str:
+        """Where the call at hand was made."""
+        newest = newest_response(ctx.messages)
+        if newest is not None and newest is not self._response:
+            self._response, self._ids = newest, _call_ids(newest)
+        if newest is not None and call_id in self._ids:
+            return _place(newest, ctx.run_id or "")
+        return asking_run(ctx.messages, call_id, ctx.run_id or "")
+
+
+@dataclass(slots=True)
+class Schemas:
+    """`schema_hash`, worked out once for each definition."""
+
+    _known: dict[str, tuple[object, str]] = field(default_factory=dict[str, "tuple[object, str]"])
+
+    def of(self, tool_def: ToolDefinition) -> str:
+        """Digest of what the tool takes."""
+        schema, known = self._known.get(tool_def.name, (None, ""))
+        if schema is not tool_def.parameters_json_schema:
+            known = schema_hash(tool_def)
+            self._known[tool_def.name] = (tool_def.parameters_json_schema, known)
+        return known
 
 
 def newest_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:

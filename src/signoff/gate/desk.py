@@ -131,7 +131,7 @@ class Desk:
 
 def _copy(request: ApprovalRequest) -> ApprovalRequest:
     """A request to hand out: whoever is shown it cannot change what is on record."""
-    return replace(request, args=deepcopy(request.args), metadata=deepcopy(request.metadata))
+    return request.changed_to(args=deepcopy(request.args), metadata=deepcopy(request.metadata))
 
 
 async def called(method: Callable[..., Any], *args: Any, **options: Any) -> Any:

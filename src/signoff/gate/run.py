@@ -29,7 +29,7 @@ from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement
 from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
-from signoff.gate.calls import Owner, as_json, asking_run, owner_of, schema_hash, unfaithful
+from signoff.gate.calls import Owner, Places, Schemas, as_json, owner_of, unfaithful
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
@@ -61,6 +61,8 @@ class GatedRun:
     """Whether the agent's other capabilities were looked at."""
     questions: Questions = field(init=False)
     _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _places: Places = field(default_factory=Places)
+    _schemas: Schemas = field(default_factory=Schemas)
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     """By call id."""
 
@@ -102,7 +104,7 @@ class GatedRun:
 
     async def _run_below(self, passage: Passage, ticket: Ticket) -> Any:
         """The second look at a call that came through a toolset of another capability, perhaps as another call."""
-        same = ticket.args_digest == digest(passage.call.args)
+        same = ticket.args_digest == passage.call.args_digest
         asked = same and ticket.approved and not passage.verdict.requirement.is_strict
         if passage.verdict.effect is Effect.ALLOW or (same and ticket.tool == passage.call.tool) or asked:
             return await passage.execute(passage.args)
@@ -152,7 +154,7 @@ class GatedRun:
                 raise self._refusal_on_record(passage, request)
         now = Binding(
             tool=call.tool,
-            args_digest=digest(call.args),
+            args_digest=call.args_digest,
             schema_hash=call.schema_hash,
             policy_revision=self.gate.policy.revision,
         )
@@ -175,9 +177,7 @@ class GatedRun:
         if not request.votes:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
         desk = self.gate.desk
-        agreed = approvals(
-            requirement, request.votes, request.binding.args_digest, requester=desk.requester, owner=desk.owner
-        )
+        agreed = approvals(requirement, request.votes, request.args_digest, requester=desk.requester, owner=desk.owner)
         return len(agreed) >= requirement.quorum
 
     async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
@@ -204,13 +204,13 @@ class GatedRun:
 
     async def _run(self, passage: Passage, why: Happened, request: ApprovalRequest | None = None) -> Any:
         call = passage.call
-        if request is not None and digest(as_json(passage.args)[0]) != digest(call.args):
+        if request is not None and digest(as_json(passage.args)[0]) != call.args_digest:
             raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
         self._tell(why, passage, request=request)
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         if passage.above:
-            self._tickets[call.call_id] = Ticket(call.tool, digest(call.args), why is Happened.APPROVED)
+            self._tickets[call.call_id] = Ticket(call.tool, call.args_digest, why is Happened.APPROVED)
         frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
         try:
             result = await passage.execute(passage.args)
@@ -290,7 +290,7 @@ class GatedRun:
     def _is_of_now(self, ctx: RunContext[Any], asked: Asked) -> bool:
         """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
         call = asked.passage.call
-        return call.run_id == asking_run(ctx.messages, call.call_id, ctx.run_id or "")
+        return call.run_id == self._places.of(ctx, call.call_id)
 
     def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = _decision(settled)
@@ -336,7 +336,7 @@ class GatedRun:
             owner = self._owners[tool.tool_def.name] = owner_of(tool)
         call = self.gate.reader.read(ctx, tool.tool_def, args, owner)
         if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
-            call = replace(call, unreadable=(*call.unreadable, *lost))
+            call = call.changed(unreadable=(*call.unreadable, *lost))
         verdict = await self.gate.verdict(ctx, tool.tool_def, call, owner)
         return Passage(ctx, tool, owner, args, execute, call, verdict)
 
@@ -345,11 +345,10 @@ class GatedRun:
         call, ctx = passage.call, passage.ctx
         if call.schema_hash:
             return passage
-        sealed = replace(
-            call,
+        sealed = call.changed(
             args=json.loads(json.dumps(call.args)),
-            run_id=asking_run(ctx.messages, call.call_id, ctx.run_id or ""),
-            schema_hash=schema_hash(passage.tool.tool_def),
+            run_id=self._places.of(ctx, call.call_id),
+            schema_hash=self._schemas.of(passage.tool.tool_def),
         )
         return replace(passage, call=sealed)
 
