@@ -148,9 +148,11 @@ def test_explain_doubt_and_other_tools() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_explain_everything_a_rule_can_look_at() -> None:
-    who = ["--toolset", "db", "--worker", "a > b", "--label", "data.read", "--label", "money"]
+    who = ["--toolset", "db", "--worker", "a > b", "--label", "data.read"]
     told = json.loads(run("explain", "signoff.yaml", "--tool", "query", *who, "--json").stdout)
     assert (told["verdict"], told["rules"]) == ("allow", ["rule-4"])
+    more = json.loads(run("explain", "signoff.yaml", "--tool", "query", *who, "--label", "money", "--json").stdout)
+    assert more["verdict"] == "ask", "allowed to read is not allowed to spend"
 
 
 @pytest.mark.usefixtures("here")
