@@ -31,8 +31,8 @@ KIND = "signoff.kind"
 class Owner:
     """The toolset a tool comes from, below all wrappers, the tool's name there, and what the toolset declares."""
 
-    def __init__(self, toolset: AbstractToolset[Any], name: str) -> None:
-        self.toolset = toolset
+    def __init__(self, toolset: AbstractToolset[Any], name: str, toolset_id: str | None) -> None:
+        self.toolset_name = _shown(toolset_id or toolset.id)
         self.name = name
         self.needs_approval = _method(toolset, "needs_approval")
         self.describe_approval = _method(toolset, "describe_approval")
@@ -54,7 +54,7 @@ def owner_of(tool: ToolsetTool[Any]) -> Owner:
         elif isinstance(toolset, RenamedToolset):
             name = toolset.name_map.get(name, name)
         toolset = toolset.wrapped
-    return Owner(toolset, name)
+    return Owner(toolset, name, tool.tool_def.toolset_id)
 
 
 _PROCESS_KEY = secrets.token_bytes(32)
@@ -82,14 +82,14 @@ class CallReader:
         values, unreadable = as_json(args)
         call_id = ctx.tool_call_id or ""
         try:
-            labels = self._labels(ctx, tool_def, values, owner)
+            labels = NO_LABELS if self._has_no_labels(tool_def, owner) else self._labels(ctx, tool_def, values, owner)
         except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
             labels, unreadable = NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
         call = Call.made(
             {
                 "tool": tool_def.name,
                 "args": values,
-                "toolset": _toolset_name(tool_def, owner),
+                "toolset": owner.toolset_name if owner is not None else _shown(tool_def.toolset_id),
                 "worker": (*frame.workers, worker) if worker else frame.workers,
                 "labels": labels,
                 "deps": ctx.deps,
@@ -106,13 +106,14 @@ class CallReader:
         leads = {text: where for text in self.paths_of(call) if (where := _leads_to(self.root, text)) is not None}
         return call.changed(resolved=leads) if leads else call
 
+    def _has_no_labels(self, tool_def: ToolDefinition, owner: Owner | None) -> bool:
+        return not self.labels and not tool_def.metadata and (owner is None or owner.capability_labels is None)
+
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> frozenset[str]:
         declared = tool_def.metadata.get("labels") if tool_def.metadata else None
         hook = owner.capability_labels if owner is not None else None
-        if declared is None and hook is None and not self.labels:
-            return NO_LABELS
         labels: set[str] = set()
         if declared is not None:
             labels.update([declared] if isinstance(declared, str) else declared)
@@ -261,9 +262,11 @@ class Schemas:
 
 def newest_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
     """The model's last answer in a history: the one whose calls are at hand."""
+    if messages and isinstance(messages[-1], ModelResponse):
+        return messages[-1]
     return next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
 
 
-def _toolset_name(tool_def: ToolDefinition, owner: Owner | None) -> str | None:
-    name = tool_def.toolset_id or (owner.toolset.id if owner is not None else None)
-    return None if name is None or name.startswith("<") else name
+def _shown(toolset_id: str | None) -> str | None:
+    """A toolset's name for rules; in angle brackets stand roles that PydanticAI fills itself."""
+    return None if toolset_id is None or toolset_id.startswith("<") else toolset_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -81,8 +81,9 @@ class Gate:
 
     def named_approver(self) -> ApprovalUI | None:
         """The approver set around this run, else the capability's, else the one of the run outside of it."""
-        candidates = (asked_approver(), self.approver, current_frame().approver)
-        return next((one for one in candidates if one is not None), None)
+        if (around := asked_approver()) is not None:
+            return around
+        return self.approver if self.approver is not None else current_frame().approver
 
     def who_is_asked(self) -> ApprovalUI:
         """The named approver, else the default."""
@@ -91,21 +92,23 @@ class Gate:
             found = self._default = self._default or self.fallback()
         return found
 
+    def plain_verdict(self, tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict | None:
+        """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
+        by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
+        if self.judge is not None or by_kind or (owner is not None and owner.needs_approval is not None):
+            return None
+        return self.policy.judge_layer(call) or self.policy.silence(call)
+
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
         """The strictest of what policy, the tool, its toolset and the caller's own function say."""
-        found = self.policy.judge_layer(call)
-        hook = owner.needs_approval if owner is not None else None
-        by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
-        if hook is None and self.judge is None and not by_kind:
-            return found or self.policy.silence(call)
-        layers = [found] if found is not None else []
-        if by_kind:
+        layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
+        if tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved":
             layers.append(TOOL_ASKS)
         before = json.dumps(call.args)
-        if hook is not None and owner is not None:
-            layers.extend(await _said("toolset", hook, owner.name, json.loads(before), ctx))
+        if owner is not None and owner.needs_approval is not None:
+            layers.extend(await _said("toolset", owner.needs_approval, owner.name, json.loads(before), ctx))
         if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, replace(call, args=json.loads(before)), ctx))
+            layers.extend(await _said("judge", self.judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
         return strictest(layers) or self.policy.silence(call)
@@ -116,7 +119,7 @@ class Gate:
         call = Call(tool=kind, toolset="native", worker=worker, deps=ctx.deps, args=Unseen())
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, replace(call, args={}), ctx))
+            layers.extend(await _said("judge", self.judge, call.changed(args={}), ctx))
         verdict = strictest(layers)
         return verdict is not None and verdict.effect is Effect.ALLOW
 

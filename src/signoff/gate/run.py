@@ -27,7 +27,7 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
-from signoff.core.verdict import Effect, OnTimeout, Requirement
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
 from signoff.gate.calls import Owner, Places, Schemas, as_json, owner_of, unfaithful
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
@@ -37,6 +37,8 @@ from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.passage import Passage
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.policy.layers import strictest
+
+UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
 
 
 class Ticket(NamedTuple):
@@ -83,12 +85,14 @@ class GatedRun:
         above: bool = False,
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
-        passage = await self._judged(ctx, tool, args, execute)
+        passage = self._read(ctx, tool, args, execute)
+        if passage.verdict is UNJUDGED:
+            passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
         passage.above = above
         effect = passage.verdict.effect
         if effect is Effect.DENY:
             raise self._refused(passage, POLICY, passage.verdict.reason)
-        if (ticket := self._tickets.get(passage.call.call_id)) is not None and not above:
+        if self._tickets and not above and (ticket := self._tickets.get(passage.call.call_id)) is not None:
             return await self._run_below(passage, ticket)
         if effect is Effect.ALLOW and not self.questions.asked and self.questions.is_new(ctx):
             return await self._run(passage, Happened.ALLOWED)
@@ -331,14 +335,24 @@ class GatedRun:
     async def _judged(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
     ) -> Passage:
-        owner = self._owners.get(tool.tool_def.name)
+        passage = self._read(ctx, tool, args, execute)
+        if passage.verdict is UNJUDGED:
+            passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
+        return passage
+
+    def _read(
+        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
+    ) -> Passage:
+        """The call, judged where that takes no waiting: for most calls, all of it."""
+        tool_def = tool.tool_def
+        owner = self._owners.get(tool_def.name)
         if owner is None:
-            owner = self._owners[tool.tool_def.name] = owner_of(tool)
-        call = self.gate.reader.read(ctx, tool.tool_def, args, owner)
+            owner = self._owners[tool_def.name] = owner_of(tool)
+        call = self.gate.reader.read(ctx, tool_def, args, owner)
         if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
             call = call.changed(unreadable=(*call.unreadable, *lost))
-        verdict = await self.gate.verdict(ctx, tool.tool_def, call, owner)
-        return Passage(ctx, tool, owner, args, execute, call, verdict)
+        verdict = self.gate.plain_verdict(tool_def, call, owner)
+        return Passage(ctx, tool, owner, args, execute, call, verdict or UNJUDGED)
 
     def _sealed(self, passage: Passage) -> Passage:
         """The call as it is asked about and kept: with its run, the tool's schema, and arguments nobody can change."""
