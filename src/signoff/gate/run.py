@@ -8,7 +8,6 @@ fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,18 +26,17 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
-from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.core.verdict import Effect, OnTimeout, Requirement
 from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
-from signoff.gate.calls import Owner, Places, Schemas, as_json, owner_of, unfaithful
+from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.passage import Passage
 from signoff.gate.questions import REQUEST, Asked, Questions
+from signoff.gate.reading import UNJUDGED, Reading
 from signoff.policy.layers import strictest
-
-UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
 
 
 class Ticket(NamedTuple):
@@ -62,17 +60,16 @@ class GatedRun:
     checked: bool = False
     """Whether the agent's other capabilities were looked at."""
     questions: Questions = field(init=False)
-    _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
-    _places: Places = field(default_factory=Places)
-    _schemas: Schemas = field(default_factory=Schemas)
+    reading: Reading = field(init=False)
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     """By call id."""
 
     def __post_init__(self) -> None:
+        self.reading = Reading(self.gate)
         self.questions = Questions(
             self.gate,
             on_open=lambda passage, request: self._tell(Happened.ASKED, passage, request=request),
-            check_edit=self._check_edit,
+            check_edit=self.reading.check_edit,
         )
 
     async def run_call(
@@ -85,7 +82,7 @@ class GatedRun:
         above: bool = False,
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
-        passage = self._read(ctx, tool, args, execute)
+        passage = self.reading.read(ctx, tool, args, execute)
         if passage.verdict is UNJUDGED:
             passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
         passage.above = above
@@ -97,7 +94,7 @@ class GatedRun:
         if effect is Effect.ALLOW and not self.questions.asked and self.questions.is_new(ctx):
             return await self._run(passage, Happened.ALLOWED)
         try:
-            passage = self._sealed(passage)
+            passage = self.reading.sealed(passage)
         except CannotCanonicalise as error:
             raise self._refused(passage, SIGNOFF, f"the arguments cannot be bound to an approval: {error}") from error
         if (request := await self.questions.about(ctx, passage.call)) is not None:
@@ -232,7 +229,7 @@ class GatedRun:
             if passage.above:
                 self._tickets.pop(call.call_id, None)
         verdict = strictest([passage.verdict, TOOL_ASKS]) or TOOL_ASKS
-        return await self._ask(replace(self._sealed(passage), verdict=verdict), said=said)
+        return await self._ask(replace(self.reading.sealed(passage), verdict=verdict), said=said)
 
     # --- asking ---
 
@@ -250,29 +247,10 @@ class GatedRun:
             raise self.questions.raise_for(asked)
         edited = _decision(settled).edited_args
         if edited is not None:
-            passage = await self._with(passage, edited)
+            passage = await self.reading.edited(passage, edited)
             if passage.verdict.effect is Effect.DENY:
                 raise self._refused(passage, POLICY, passage.verdict.reason)
         return await self._run_recorded(passage, settled)
-
-    async def _with(self, passage: Passage, args: Mapping[str, Any]) -> Passage:
-        """The same call with a person's arguments, read and judged anew."""
-        values = await validated(passage.ctx, passage.tool, args)
-        return self._sealed(await self._judged(passage.ctx, passage.tool, values, passage.execute))
-
-    async def _check_edit(
-        self, passage: Passage, request: ApprovalRequest, args: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them so."""
-        edited = await self._with(passage, args)
-        verdict, needed = edited.verdict, edited.verdict.requirement
-        if verdict.effect is Effect.DENY:
-            raise EditRefused((f"policy denies the edited call: {verdict.reason}",))
-        if edited.call.unreadable:
-            raise EditRefused(tuple(f"{what} cannot be shown" for what in edited.call.unreadable))
-        if verdict.effect is Effect.ASK and needed.is_strict and needed != request.requirement:
-            raise EditRefused((f"the edited call needs {who(needed)}: {verdict.reason}",))
-        return edited.call.args
 
     async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
@@ -294,7 +272,7 @@ class GatedRun:
     def _is_of_now(self, ctx: RunContext[Any], asked: Asked) -> bool:
         """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
         call = asked.passage.call
-        return call.run_id == self._places.of(ctx, call.call_id)
+        return call.run_id == self.reading.places.of(ctx, call.call_id)
 
     def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = _decision(settled)
@@ -318,7 +296,7 @@ class GatedRun:
             args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
         except EditRefused:
             return None
-        passage = self._sealed(await self._judged(call_ctx, tool, args, _never))
+        passage = self.reading.sealed(await self.reading.judged(call_ctx, tool, args, _never))
         if passage.verdict.effect is Effect.DENY:
             results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=passage.verdict.reason)
             return None
@@ -331,40 +309,6 @@ class GatedRun:
         return asked
 
     # --- parts ---
-
-    async def _judged(
-        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
-    ) -> Passage:
-        passage = self._read(ctx, tool, args, execute)
-        if passage.verdict is UNJUDGED:
-            passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
-        return passage
-
-    def _read(
-        self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
-    ) -> Passage:
-        """The call, judged where that takes no waiting: for most calls, all of it."""
-        tool_def = tool.tool_def
-        owner = self._owners.get(tool_def.name)
-        if owner is None:
-            owner = self._owners[tool_def.name] = owner_of(tool)
-        call = self.gate.reader.read(ctx, tool_def, args, owner)
-        if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
-            call = call.changed(unreadable=(*call.unreadable, *lost))
-        verdict = self.gate.plain_verdict(tool_def, call, owner)
-        return Passage(ctx, tool, owner, args, execute, call, verdict or UNJUDGED)
-
-    def _sealed(self, passage: Passage) -> Passage:
-        """The call as it is asked about and kept: with its run, the tool's schema, and arguments nobody can change."""
-        call, ctx = passage.call, passage.ctx
-        if call.schema_hash:
-            return passage
-        sealed = call.changed(
-            args=json.loads(json.dumps(call.args)),
-            run_id=self._places.of(ctx, call.call_id),
-            schema_hash=self._schemas.of(passage.tool.tool_def),
-        )
-        return replace(passage, call=sealed)
 
     def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""
