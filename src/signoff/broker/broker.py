@@ -159,4 +159,8 @@ class Broker:
 
 def new_id() -> str:
     """A fresh id for a request: short, random, and hard to misread."""
-    return "".join(secrets.choice(ID_ALPHABET) for _ in range(10))
+    number, letters = secrets.randbits(64), ""
+    for _ in range(10):
+        number, rest = divmod(number, len(ID_ALPHABET))
+        letters += ID_ALPHABET[rest]
+    return letters
