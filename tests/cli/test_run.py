@@ -96,6 +96,13 @@ def test_modes_never_turn_a_deny_around(project: Path) -> None:
     assert not (project / "a.txt").exists()
 
 
+def test_a_denial_that_is_raised_is_exit_code_4(project: Path) -> None:
+    (project / "turns.yaml").write_text("- calls: [{tool: touch, args: {name: a.txt}}]\n")
+    done = signoff("run", "shop:strict", "go", "--model", "script:turns.yaml", cwd=project)
+    assert done.returncode == 4 and "Traceback" not in done.stderr
+    assert "touch was refused by policy" in done.stderr and not (project / "a.txt").exists()
+
+
 def test_an_agent_that_fails_is_one_message_and_exit_code_1(project: Path) -> None:
     (project / "turns.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
     run = ("run", "shop:agent", "go", "--model", "script:turns.yaml", "--mode", "auto_approve")
