@@ -28,6 +28,9 @@ agent = Agent("test", name="hand", tools=[look, touch, broken])
 bare = Agent(tools=[look])
 gated = Agent("test", tools=[touch], capabilities=[Signoff([{"deny": "touch"}], memory=ApprovalMemory(None))])
 stuck = Agent("test", tools=[touch], capabilities=[Signoff([], wait="suspend", memory=ApprovalMemory(None))])
+strict = Agent("test", tools=[touch], capabilities=[
+    Signoff([{"deny": "touch"}], on_denied="raise", memory=ApprovalMemory(None))
+])
 number = 3
 """
 SCRIPT = """
