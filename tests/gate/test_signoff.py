@@ -890,6 +890,18 @@ def test_a_suspended_run_of_another_version_is_refused() -> None:
         SuspendedRun.from_json('{"version": 2, "conversation": {}}')
 
 
+async def test_streamed_and_stepped_runs_are_gated_too(till: Till) -> None:
+    ui = ScriptedUI(["approve", "deny", "approve", "deny"])
+    agent = agent_with(gate(ui=ui), pays(5, 6), till)
+    async with agent.run_stream("go") as stream:
+        text = await stream.get_output()
+    assert till.paid == [(5, "shop")] and "permission_denied" in text
+    async with agent.iter("go") as run:
+        async for _ in run:
+            pass
+    assert till.paid == [(5, "shop"), (5, "shop")] and len(ui.asked) == 4
+
+
 @pytest.mark.usefixtures("sync_loop")
 def test_the_sync_door_works_too(till: Till) -> None:
     result = agent_with(gate(ui=ScriptedUI(["approve"])), pays(5), till).run_sync("go")
