@@ -501,3 +501,18 @@ async def test_native_tools_are_not_offered_where_a_rule_looks_at_their_argument
         signoff = gate(rules, **options)
         await Agent(model, capabilities=[signoff, NativeTool(WebSearchTool())]).run("go")
     assert offered == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("path", ["secret.txt", "sub/secret.txt", "./secret.txt"])
+async def test_a_root_that_is_a_link_hides_nothing(path: str, tmp_path: Path) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    policy = Policy.from_rules([{"deny": {"path": f"{tmp_path}/real/**"}}, {"allow": "*"}], root=str(tmp_path / "link"))
+
+    def read(path: str) -> str:
+        raise AssertionError
+
+    turns = [calls(("read", {"path": path})), {"say": "{{last}}"}]
+    signoff = Signoff(policy, memory=ApprovalMemory(None))
+    result = await Agent(ScriptedModel(turns), tools=[read], capabilities=[signoff]).run("go")
+    assert '"by": "policy"' in result.output

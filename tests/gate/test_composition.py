@@ -24,7 +24,7 @@ def answering(*answers: str) -> FunctionModel:
     """A second model that answers yes, no or unsure, in turn."""
     left = list(answers)
 
-    def answer(messages: Any, info: AgentInfo) -> ModelResponse:
+    async def answer(messages: Any, info: AgentInfo) -> ModelResponse:
         word = left.pop(0)
         if info.output_tools:
             return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"response": word})])

@@ -6,10 +6,12 @@ import hmac
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from stat import S_ISLNK
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -128,12 +130,29 @@ class CallReader:
 def _leads_to(root: str, text: str) -> str | None:
     """Where a path leads once links are followed; None where that is where it says, or cannot be said."""
     try:
-        written = os.path.join(root, text)
-        if "/" not in text and not os.path.islink(written):
-            return None  # the usual case, for one look at the disk: a plain name, and no link
-        return os.path.realpath(written)
+        if _PLAIN.fullmatch(text) and not _has_link(root, text):
+            return None  # the usual case, for one look at the disk for each step
+        return os.path.realpath(os.path.join(root, text))
     except (OSError, ValueError):
         return None
+
+
+_PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
+"""A relative path written as plainly as it can be: no empty, `.` or `..` steps."""
+
+
+def _has_link(root: str, text: str) -> bool:
+    """Whether a step below the root, itself a real path, is a link. What is not there is none, nor what is below it."""
+    path, end = f"{root}/{text}", len(root)
+    while end >= 0:
+        end = path.find("/", end + 1)
+        try:
+            mode = os.lstat(path if end < 0 else path[:end]).st_mode
+        except FileNotFoundError:
+            return False
+        if S_ISLNK(mode):
+            return True
+    return False
 
 
 def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -235,14 +254,14 @@ class Places:
     _response: ModelResponse | None = None
     _ids: set[str] = field(default_factory=set[str])
 
-    def of(self, ctx: RunContext[Any], call_id: str) -> str:
+    def of(self, messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
         """Where the call at hand was made."""
-        newest = newest_response(ctx.messages)
+        newest = newest_response(messages)
         if newest is not None and newest is not self._response:
             self._response, self._ids = newest, _call_ids(newest)
         if newest is not None and call_id in self._ids:
-            return _place(newest, ctx.run_id or "")
-        return asking_run(ctx.messages, call_id, ctx.run_id or "")
+            return _place(newest, run_id)
+        return asking_run(messages, call_id, run_id)
 
 
 @dataclass(slots=True)

@@ -94,6 +94,8 @@ class Signoff(AbstractCapability[Any]):
 
     def __post_init__(self) -> None:
         policy, people = _read_rules(self.policy)
+        # Links in arguments are followed, so what they are held against has to be a real folder too.
+        policy = replace(policy, root=os.path.realpath(policy.root or os.getcwd()))
         if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
             raise PolicyError("\n".join(str(problem) for problem in problems))
         for name, roles in self.people.items():
@@ -108,7 +110,7 @@ class Signoff(AbstractCapability[Any]):
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
                 },
                 paths_of=policy.paths_of if policy.wants_paths else None,
-                root=os.path.realpath(policy.root or os.getcwd()),
+                root=policy.root or os.sep,
             ),
             mode=ApprovalMode(self.mode),
             wait=_as_wait(self.wait),
@@ -301,7 +303,7 @@ def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
         return settings.policy, {name: person.roles for name, person in settings.people.items()}
-    return Policy.from_rules(rules, root=os.path.realpath(os.getcwd())), {}
+    return Policy.from_rules(rules), {}
 
 
 def _as_wait(wait: str | float | timedelta) -> timedelta | None:

@@ -62,7 +62,7 @@ class Reading:
             return passage
         sealed = call.changed(
             args=json.loads(json.dumps(call.args)),
-            run_id=self.places.of(ctx, call.call_id),
+            run_id=self.places.of(ctx.messages, call.call_id, ctx.run_id or ""),
             schema_hash=self._schemas.of(passage.tool.tool_def),
         )
         return replace(passage, call=sealed)

@@ -272,7 +272,7 @@ class GatedRun:
     def _is_of_now(self, ctx: RunContext[Any], asked: Asked) -> bool:
         """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
         call = asked.passage.call
-        return call.run_id == self.reading.places.of(ctx, call.call_id)
+        return call.run_id == self.reading.places.of(ctx.messages, call.call_id, ctx.run_id or "")
 
     def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = _decision(settled)

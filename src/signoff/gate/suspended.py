@@ -14,7 +14,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import WrongUse
-from signoff.gate.calls import asking_run
+from signoff.gate.calls import Places
 from signoff.gate.capability import Signoff
 from signoff.gate.denial import decided_by, decided_why, denial
 
@@ -73,8 +73,9 @@ async def resume(
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     conversation, requests = run.conversation, run.requests
     results = DeferredToolResults(calls=dict(calls or {}))
+    places = Places()
     for part in requests.approvals:
-        run_id = asking_run(conversation.messages, part.tool_call_id, "")
+        run_id = places.of(conversation.messages, part.tool_call_id, "")
         results.approvals[part.tool_call_id] = _result(await gate.about(f"{run_id}:{part.tool_call_id}"))
     run_options: dict[str, Any] = {"infer_name": False, **options}
     return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)

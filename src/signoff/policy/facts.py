@@ -83,7 +83,7 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 class Facts:
     """A call, and its path texts once somebody asks for them."""
 
-    __slots__ = ("_any", "_named", "_start", "call", "root")
+    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "root")
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
@@ -91,6 +91,15 @@ class Facts:
         self._start = "/" if root is None or root == "/" else f"{root}/"
         self._named: list[PathText] | None = None
         self._any: list[PathText] | None = None
+        self._haystack: str | None = None
+
+    @property
+    def haystack(self) -> str:
+        """Every form of every text, one to a line; empty where any of them is in doubt."""
+        if self._haystack is None:
+            plain = self.root is not None and not any(path.doubt for path in self.any_paths)
+            self._haystack = "\n".join(form for path in self.any_paths for form in path.forms) if plain else ""
+        return self._haystack
 
     @property
     def named_paths(self) -> list[PathText]:
@@ -121,7 +130,7 @@ class Facts:
         elif _SCHEME.match(text):
             doubt = "starts with a scheme or a drive"
         forms = (self.lexical(text),)
-        if (resolved := self.call.resolved.get(text)) is not None:
+        if (resolved := self.call.resolved.get(text)) is not None and resolved != forms[0]:
             forms += (normal(resolved),)
         return PathText(argument, forms, doubt, self._floats(text))
 
@@ -131,7 +140,7 @@ class Facts:
             forms += (self.lexical(text.replace("\\", "/")),)
         if text[4:5] == ":" and text[:4].lower() == "file":
             forms += (self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))),)
-        if (resolved := self.call.resolved.get(text)) is not None:
+        if (resolved := self.call.resolved.get(text)) is not None and resolved != forms[0]:
             forms += (normal(resolved),)
         if not named:
             return PathText(argument, forms, _expansion(text) if text.startswith("~/") else "", False)

@@ -154,6 +154,8 @@ class Glob:
     head: str = field(init=False, repr=False, compare=False)
     tail: str = field(init=False, repr=False, compare=False)
     """What every match starts and ends with: most texts are told apart by these alone."""
+    needle: str = field(init=False, repr=False, compare=False)
+    """The longest plain text that every match holds somewhere; empty where there is none."""
     only_ends: bool = field(init=False, repr=False, compare=False)
     """Whether head and tail are all there is, with one run of anything between them."""
 
@@ -165,12 +167,16 @@ class Glob:
         object.__setattr__(self, "literal", only.text if only and only.expression is None else None)
         object.__setattr__(self, "head", first.text if first.expression is None else "")
         object.__setattr__(self, "tail", last.text if last.expression is None else "")
+        plain = [chunk.text for part in parts for chunk in part.chunks if chunk.expression is None]
+        object.__setattr__(self, "needle", max(plain, key=len, default=""))
         object.__setattr__(self, "only_ends", [part.bare_leap for part in parts] == [Leap.START, Leap.RUN])
 
     def find(self, text: str) -> Truth:
         """Whether the whole of `text` is matched; unknown where a wildcard would cover a control character."""
         if self.literal is not None:
             return Truth.YES if text == self.literal else Truth.NO
+        if self.needle not in text:
+            return Truth.NO
         if not (text.startswith(self.head) and text.endswith(self.tail) and self._fits(text)):
             return Truth.NO
         return Truth.YES if is_visible(text) else Truth.UNKNOWN

@@ -33,6 +33,10 @@ class ToolsetCondition:
     """The call goes to a toolset with such a name."""
 
     names: tuple[Glob, ...]
+    no: Finding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "no", Finding.no("the call names no toolset"))
 
     @property
     def text(self) -> str:
@@ -41,7 +45,7 @@ class ToolsetCondition:
     def find(self, facts: Facts) -> Finding:
         toolset = facts.call.toolset
         if toolset is None:
-            return Finding.no("the call names no toolset")
+            return self.no
         return name_finding(self.names, toolset, "toolset")
 
 
@@ -50,6 +54,14 @@ class WorkerCondition:
     """The innermost worker has such a name, or the whole chain `a > b` reads so where the pattern holds ` > `."""
 
     names: tuple[Glob, ...]
+    single: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    chains: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    no: Finding = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "single", tuple(glob for glob in self.names if CHAIN not in glob.pattern))
+        object.__setattr__(self, "chains", tuple(glob for glob in self.names if CHAIN in glob.pattern))
+        object.__setattr__(self, "no", Finding.no(f"the worker is not {listed(glob.pattern for glob in self.single)}"))
 
     @property
     def text(self) -> str:
@@ -59,8 +71,9 @@ class WorkerCondition:
         workers = facts.call.worker
         if not workers:
             return Finding.no("no worker made the call")
-        single = tuple(glob for glob in self.names if CHAIN not in glob.pattern)
-        chains = tuple(glob for glob in self.names if CHAIN in glob.pattern)
+        single, chains = self.single, self.chains
+        if not chains and any_glob(single, workers[-1]) is Truth.NO:
+            return self.no
         finding = name_finding(single, workers[-1], "worker") if single else None
         if not chains or finding is YES:
             return finding or YES

@@ -34,6 +34,8 @@ class PathCondition:
     absolute: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     relative: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     """Globs over absolute paths, and globs over what follows the policy's root."""
+    needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Texts of which every match holds one; none where folders or bare wildcards leave nothing to look for."""
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
@@ -49,6 +51,8 @@ class PathCondition:
         object.__setattr__(self, "folders", folders)
         object.__setattr__(self, "absolute", tuple(Glob(one) for one in patterns if one not in relative))
         object.__setattr__(self, "relative", tuple(Glob(one) for one in relative))
+        needles = tuple(glob.needle for glob in (*self.absolute, *self.relative))
+        object.__setattr__(self, "needles", needles if all(needles) and not folders else ())
         anchored = bool(folders) or not all(pattern.startswith("**") for pattern in patterns)
         object.__setattr__(self, "anchored", anchored)
         object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in folders))
@@ -76,6 +80,8 @@ class PathCondition:
         return unknown or YES
 
     def _some(self, facts: Facts) -> Finding:
+        if self.needles and (haystack := facts.haystack) and not any(needle in haystack for needle in self.needles):
+            return self.no  # most calls, for a glance at each pattern
         unknown = None
         for path in facts.any_paths:
             doubt = path.doubt if facts.root else self._doubt(path, facts)
