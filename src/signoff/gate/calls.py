@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import math
 import os
 import re
@@ -165,27 +164,6 @@ def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]
         values[name], kinds = _json_value(value)
         unreadable.extend(f"{name}: {kind}" for kind in kinds)
     return values, tuple(unreadable)
-
-
-def unfaithful(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], call: Call) -> tuple[str, ...]:
-    """Arguments whose JSON form does not say all there is to them: read back, they are something else.
-
-    What is hidden there (a field that is not serialised, a nested secret) could differ unseen from what was approved.
-    """
-    if call.args is args:
-        return ()
-    plain = {name for name, value in args.items() if _is_json(value) or isinstance(value, SecretStr | SecretBytes)}
-    rest = [
-        name for name in args if name not in plain and not any(one.startswith(f"{name}:") for one in call.unreadable)
-    ]
-    if not rest:
-        return ()
-    try:
-        again = tool.args_validator.validate_json(json.dumps(call.args), context=ctx.validation_context)
-        lost = [name for name in rest if again.get(name) != args[name]]
-    except Exception:  # whatever a validator raises, the value cannot be read back
-        lost = rest
-    return tuple(f"{name}: more than its JSON form says" for name in lost)
 
 
 def _json_value(value: object) -> tuple[Any, list[str]]:

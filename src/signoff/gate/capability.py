@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, CombinedCapability, WrapperCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -206,7 +206,8 @@ class Signoff(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """The calls of this response are new: nothing can be on record about them."""
-        self._in_run().questions.made_here.add(response.timestamp)
+        if response.run_id in (None, ctx.run_id):  # a model that answers from a cache gives an old response
+            self._in_run().questions.made_here[id(response)] = response
         return response
 
     async def wrap_tool_execute(
@@ -222,6 +223,8 @@ class Signoff(AbstractCapability[Any]):
         run = self._in_run()
         if run.trusts_names and tool_def.name in run.covered:
             return await handler(args)
+        if run.hooks_below and tool_def.name not in run.covered:
+            raise WrongUse(f"{tool_def.name} could be changed by a capability after it was judged: list Signoff last")
         tool = ctx.tool_manager.tools.get(tool_def.name) if ctx.tool_manager and ctx.tool_manager.tools else None
         if tool is None:
             raise WrongUse(f"{tool_def.name} is called, but no toolset of this run has it")
@@ -245,7 +248,8 @@ class Signoff(AbstractCapability[Any]):
         if run.checked:
             return
         run.checked = True
-        chain = _leaves(ctx.root_capability)
+        root = ctx.root_capability
+        chain = list(root.capabilities) if isinstance(root, CombinedCapability) else [root]
         place = next((index for index, one in enumerate(chain) if one is self), None)
         if place is None:
             raise WrongUse("Signoff cannot see where it stands among the capabilities: list it itself, not wrapped")
@@ -255,6 +259,7 @@ class Signoff(AbstractCapability[Any]):
                     f"{type(other).__name__} wraps tools below Signoff and could change a call after it was judged.\n"
                     "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
                 )
+        run.hooks_below = any(_hooks_execution(other) for other in chain[place + 1 :])
         run.trusts_names = not any(_wraps_tools(other) for other in chain[:place])
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
@@ -283,18 +288,35 @@ _CANNOT_PAUSE = (
 )
 
 
-def _leaves(capability: AbstractCapability[Any] | None) -> list[AbstractCapability[Any]]:
-    found: list[AbstractCapability[Any]] = []
-    if capability is not None:
-        capability.apply(found.append)
-    return found
+_HARMLESS = frozenset({"ToolSearch", "IncludeReturnSchemas", "SetToolMetadata", "DeferredCapabilityLoader"})
+"""PydanticAI's own capabilities whose toolsets only add, hide or describe tools."""
 
 
-def _wraps_tools(capability: AbstractCapability[Any]) -> bool:
-    """Whether it puts a toolset of its own around others. PydanticAI's own wrappers only add or hide tools."""
+def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
+    """Whether it, or what it wraps, puts a toolset of its own around others."""
+    if capability is None or isinstance(capability, Signoff):
+        return False
     kind = type(capability)
-    wraps = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
-    return wraps and not isinstance(capability, Signoff) and not kind.__module__.startswith("pydantic_ai.")
+    if kind.__module__.startswith("pydantic_ai.capabilities.") and kind.__qualname__ in _HARMLESS:
+        return False
+    if isinstance(capability, CombinedCapability):
+        return any(_wraps_tools(one) for one in capability.capabilities)
+    if isinstance(capability, WrapperCapability):
+        own = kind.get_wrapper_toolset is not WrapperCapability.get_wrapper_toolset
+        return own or "get_wrapper_toolset" in vars(capability) or _wraps_tools(capability.wrapped)
+    own = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
+    return own or "get_wrapper_toolset" in vars(capability)
+
+
+def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
+    """Whether it has a say when a tool is executed."""
+    if capability is None or isinstance(capability, Signoff):
+        return False
+    kind = type(capability)
+    return (
+        kind.before_tool_execute is not AbstractCapability.before_tool_execute
+        or kind.wrap_tool_execute is not AbstractCapability.wrap_tool_execute
+    )
 
 
 def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.messages import ModelResponse
 
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
@@ -49,13 +49,13 @@ class Questions:
     """Ids of requests this run opened and that have no answer yet."""
     parked: bool = False
     """Whether the run leaves requests unanswered, so that it has to suspend."""
-    made_here: set[datetime] = field(default_factory=set[datetime])
-    """The moments of the responses the model gave in this run: their calls cannot be on record from before."""
+    made_here: dict[int, ModelResponse] = field(default_factory=dict[int, ModelResponse])
+    """The responses the model gave in this run, by identity: their calls cannot be on record from before."""
 
     def is_new(self, ctx: RunContext[Any]) -> bool:
         """Whether the calls at hand were made in this run, so that nothing from before can be on record about them."""
         response = newest_response(ctx.messages)
-        return response is not None and response.timestamp in self.made_here
+        return response is not None and id(response) in self.made_here
 
     async def about(self, ctx: RunContext[Any], call: Call) -> ApprovalRequest | None:
         """The newest request about a call.

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
@@ -14,8 +15,9 @@ from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import EditRefused
-from signoff.gate.calls import Owner, Places, Schemas, owner_of, unfaithful
+from signoff.gate.calls import Owner, Places, Schemas, owner_of
 from signoff.gate.edits import validated
+from signoff.gate.faithful import unfaithful
 from signoff.gate.gate import Gate
 from signoff.gate.passage import Passage
 
@@ -69,6 +71,10 @@ class Reading:
 
     async def edited(self, passage: Passage, args: Mapping[str, Any]) -> Passage:
         """The same call with a person's arguments, read and judged anew."""
+        if veiled := [name for name, value in passage.args.items() if isinstance(value, SecretStr | SecretBytes)]:
+            raise EditRefused(
+                tuple(f"{name} is a secret; such a call is approved as it is, or denied" for name in veiled)
+            )
         values = await validated(passage.ctx, passage.tool, args)
         return self.sealed(await self.judged(passage.ctx, passage.tool, values, passage.execute))
 

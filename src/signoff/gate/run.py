@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
@@ -19,10 +20,11 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent, Happened
-from signoff.core.lifecycle import settled_text
+from signoff.core.lifecycle import SILENCE, settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
@@ -39,13 +41,28 @@ from signoff.gate.reading import UNJUDGED, Reading
 from signoff.policy.layers import strictest
 
 
-class Ticket(NamedTuple):
+@dataclass(slots=True)
+class Ticket:
     """A call that was let through above another capability's toolset and is running."""
 
-    tool: str
-    args_digest: str
-    approved: bool
-    """By a person, and not merely allowed."""
+    call: Call
+    request: ApprovalRequest | None
+    """The approval it runs on, where it needed one."""
+    used: bool = False
+
+    def is_for(self, call: Call) -> bool:
+        """Whether what was approved is exactly this call, or was said to lead to exactly this call."""
+        if self.request is not None and self.request.metadata.get(LEADS_TO) == _leads_to(call):
+            return True
+        mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
+        return mine == (call.tool, call.args_digest, call.schema_hash, call.toolset)
+
+
+LEADS_TO = "leads_to"
+
+
+def _leads_to(call: Call) -> str:
+    return f"{call.tool} {call.args_digest}"
 
 
 @dataclass(slots=True)
@@ -57,6 +74,8 @@ class GatedRun:
     """Names of the tools that reach the gate at their very last step, below every hook."""
     trusts_names: bool = True
     """Whether a covered name is sure to reach the gate: no capability of a stranger wraps the gated toolset."""
+    hooks_below: bool = False
+    """Whether another capability's hooks stand between the gate and tools that are not covered."""
     checked: bool = False
     """Whether the agent's other capabilities were looked at."""
     questions: Questions = field(init=False)
@@ -105,13 +124,20 @@ class GatedRun:
 
     async def _run_below(self, passage: Passage, ticket: Ticket) -> Any:
         """The second look at a call that came through a toolset of another capability, perhaps as another call."""
-        same = ticket.args_digest == passage.call.args_digest
-        asked = same and ticket.approved and not passage.verdict.requirement.is_strict
-        if passage.verdict.effect is Effect.ALLOW or (same and ticket.tool == passage.call.tool) or asked:
+        if passage.verdict.effect is Effect.ALLOW:
             return await passage.execute(passage.args)
-        if ticket.approved:
-            raise self._refused(passage, SIGNOFF, f"what was approved was {ticket.tool}, and it led to another call")
-        raise ApprovalRequired(metadata={"reason": f"it leads to {passage.call.tool}: {passage.verdict.reason}"})
+        call = self.reading.sealed(passage).call
+        if ticket.request is None:
+            reason = f"it leads to {call.tool}: {passage.verdict.reason}"
+            raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: _leads_to(call)})
+        if ticket.used:
+            raise self._refused(passage, SIGNOFF, "its approval was used: it runs once")
+        if not ticket.is_for(call) or not self._agreed(ticket.request, passage.verdict.requirement):
+            raise self._refused(
+                passage, SIGNOFF, f"what was approved was {ticket.call.tool}, and it led to another call"
+            )
+        ticket.used = True
+        return await passage.execute(passage.args)
 
     # --- a call with nothing on record ---
 
@@ -175,7 +201,7 @@ class GatedRun:
 
     def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
         """Whether those who approved are those whom the verdict of this moment wants."""
-        if not request.votes:
+        if _decision(request).by == SILENCE:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
         desk = self.gate.desk
         agreed = approvals(requirement, request.votes, request.args_digest, requester=desk.requester, owner=desk.owner)
@@ -211,7 +237,7 @@ class GatedRun:
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         if passage.above:
-            self._tickets[call.call_id] = Ticket(call.tool, call.args_digest, why is Happened.APPROVED)
+            self._tickets[call.call_id] = Ticket(self.reading.sealed(passage).call, request)
         frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
         try:
             result = await passage.execute(passage.args)
@@ -327,7 +353,8 @@ class GatedRun:
         self, what: Happened, passage: Passage, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
         if self.gate.observe is not None:
-            event = CallEvent(what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text)
+            call = passage.call.changed(args=deepcopy(passage.call.args))
+            event = CallEvent(what=what, call=call, verdict=passage.verdict, request=request, by=by, text=text)
             try:
                 self.gate.observe(event)
             except Exception as error:  # whoever watches must not change what happens

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, cast
 
 from signoff.core.call import Call
@@ -27,7 +28,11 @@ VERSION = 1
 
 def default_file() -> Path:
     """Where a project's *always* is kept: outside of the project, where its agents have no business."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
+        state = os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(state) or state.startswith("/.local"):
+        raise WrongUse("there is no home folder to remember things in: say where, with ApprovalMemory(file=…)")
     project = sha256(os.path.realpath(os.getcwd()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Path(state) / "signoff" / project / "grants.json"
 
@@ -128,7 +133,8 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 @contextmanager
 def _exclusive(file: Path) -> Generator[None]:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (file.parent.parent, file.parent):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
@@ -144,6 +150,9 @@ def _exclusive(file: Path) -> Generator[None]:
 
 def _parse(file: Path) -> Iterator[Grant]:
     fix = "move the file away to start afresh; what it remembered will be asked about again"
+    status = file.lstat()
+    if not S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise GrantsError("somebody else could have written this file", place=Place(str(file)), fix=fix)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
