@@ -126,3 +126,27 @@ def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:
 
 def test_what_has_no_canonical_form_is_never_remembered(file: Path) -> None:
     assert ApprovalMemory(file).lookup(Call(tool="pay", args={"x": "\ud800"})) is None
+
+
+def test_a_file_somebody_else_could_have_written_is_not_believed(file: Path, tmp_path: Path) -> None:
+    ApprovalMemory(file).remember(grant())
+    file.chmod(0o666)
+    with pytest.raises(GrantsError, match="somebody else"):
+        ApprovalMemory(file).lookup(call())
+    file.chmod(0o600)
+    file.rename(tmp_path / "elsewhere.json")
+    file.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(GrantsError, match="somebody else"):
+        ApprovalMemory(file).lookup(call())
+
+
+def test_the_default_file_is_outside_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    memory = ApprovalMemory()
+    memory.remember(grant())
+    [kept] = (tmp_path / "home" / ".local" / "state" / "signoff").rglob("grants.json")
+    assert kept.parent.stat().st_mode & 0o777 == 0o700 and not (tmp_path / "relative").exists()
+    monkeypatch.setenv("HOME", "")
+    assert not ApprovalMemory().keeps_always, "without a home folder there is no place for always"

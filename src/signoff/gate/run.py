@@ -185,7 +185,8 @@ class GatedRun:
             schema_hash=call.schema_hash,
             policy_revision=self.gate.policy.revision,
         )
-        if changed := now.changed_since(request.binding):
+        changed = now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
+        if changed:
             reason = f"{' and '.join(changed)} changed after {settled_text(request)}"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))

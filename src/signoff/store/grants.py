@@ -26,13 +26,13 @@ from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
 VERSION = 1
 
 
-def default_file() -> Path:
-    """Where a project's *always* is kept: outside of the project, where its agents have no business."""
+def default_file() -> Path | None:
+    """Where a project's *always* is kept: outside of the project, where its agents have no business. None: nowhere."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(state) or state.startswith("/.local"):
-        raise WrongUse("there is no home folder to remember things in: say where, with ApprovalMemory(file=…)")
+        return None
     project = sha256(os.path.realpath(os.getcwd()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Path(state) / "signoff" / project / "grants.json"
 
