@@ -64,7 +64,7 @@ class Signoff(AbstractCapability[Any]):
     A number of seconds: it waits that long, then suspends."""
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE
     memory: GrantStore | None = None
-    """Where answers are remembered; by default `.signoff/grants.json` for *always*."""
+    """Where answers are remembered; by default, *always* goes to a file per project in your home folder."""
     on_denied: Literal["tell", "raise"] = "tell"
     """A denial is told to the model as JSON, or raised as `ApprovalDenied` / `ApprovalBlocked`."""
     judge: Judge | None = None

@@ -21,6 +21,9 @@ from signoff.ports import ApprovalUI, GrantStore
 CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Validates and judges edited arguments; returns them as they will run, or raises `EditRefused`."""
 
+LEADS_TO = "leads_to"
+"""Metadata of a request about a call that turns into another below: an answer about one alone is none about both."""
+
 UNNAMED = Answerer(name="approver", kind=AnswererKind.SCRIPT)
 """Who answered, where a user interface does not say. It never counts as a particular person."""
 
@@ -108,7 +111,7 @@ class Desk:
         in_doubt = request.call is not None and (
             request.call.unreadable or (request.verdict and request.verdict.errors)
         )
-        if request.call is None or request.requirement.is_strict or in_doubt:
+        if request.call is None or request.requirement.is_strict or in_doubt or LEADS_TO in request.metadata:
             return None
         return self.memory.lookup(request.call)
 
@@ -123,7 +126,12 @@ class Desk:
         decision = request.decision
         if decision is None or decision.remember is Remember.NONE or request.call is None:
             return
-        if request.requirement.is_strict or decision.by is None or decision.by.kind is AnswererKind.MODE:
+        if (
+            LEADS_TO in request.metadata
+            or request.requirement.is_strict
+            or decision.by is None
+            or decision.by.kind is AnswererKind.MODE
+        ):
             return
         call = replace(request.call, args=request.effective_args)
         self.memory.remember(Grant.of(call, decision, summary=request.summary))

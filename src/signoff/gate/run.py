@@ -32,6 +32,7 @@ from signoff.core.verdict import Effect, OnTimeout, Requirement
 from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
+from signoff.gate.desk import LEADS_TO
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
@@ -47,7 +48,9 @@ class Ticket:
 
     call: Call
     request: ApprovalRequest | None
-    """The approval it runs on, where it needed one."""
+    """The approval it runs on, where a person gave one for this call."""
+    answered: bool
+    """Whether the question was answered otherwise: remembered, by the mode, or by a reviewer who may."""
     used: bool = False
 
     def is_for(self, call: Call) -> bool:
@@ -56,9 +59,6 @@ class Ticket:
             return True
         mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
         return mine == (call.tool, call.args_digest, call.schema_hash, call.toolset)
-
-
-LEADS_TO = "leads_to"
 
 
 def _leads_to(call: Call) -> str:
@@ -127,6 +127,12 @@ class GatedRun:
         if passage.verdict.effect is Effect.ALLOW:
             return await passage.execute(passage.args)
         call = self.reading.sealed(passage).call
+        in_doubt = bool(passage.verdict.errors or call.unreadable or passage.verdict.requirement.is_strict)
+        if ticket.request is None and ticket.answered and ticket.is_for(call) and not in_doubt:
+            return await passage.execute(passage.args)
+        if ticket.call.args_digest != call.args_digest:
+            reason = f"it led to {call.tool} with other arguments than were shown"
+            raise self._refused(passage, SIGNOFF, reason)
         if ticket.request is None:
             reason = f"it leads to {call.tool}: {passage.verdict.reason}"
             raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: _leads_to(call)})
@@ -238,7 +244,9 @@ class GatedRun:
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         if passage.above:
-            self._tickets[call.call_id] = Ticket(self.reading.sealed(passage).call, request)
+            self._tickets[call.call_id] = Ticket(
+                self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
+            )
         frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
         try:
             result = await passage.execute(passage.args)
