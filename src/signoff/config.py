@@ -1,8 +1,9 @@
-"""Reads `signoff.yaml`: the policy, the people who answer, and the default model."""
+"""Reads `signoff.yaml`: the policy, the people who answer, the store, and the default model."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from signoff.policy.parse import policy_in, read_policy
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
-_KEYS = ("policy", "people", "model")
-_PLANNED = ("store", "toolsets", "plugins", "channels")
+_KEYS = ("policy", "people", "model", "store")
+_PLANNED = ("toolsets", "plugins", "channels")
 _PERSON_KEYS = ("roles", "discord", "slack", "email")
 
 
@@ -39,6 +40,8 @@ class Settings:
     people: Mapping[str, Person]
     model: str | None = None
     """The default model for workers."""
+    store: str | None = None
+    """Where requests, answers and runs are kept: `sqlite:FILE`, or `postgresql://…`."""
     file: str = ""
 
     @property
@@ -52,7 +55,7 @@ class Settings:
         roles = {role for person in self.people.values() for role in person.roles}
         for rule in self.policy.rules:
             needed = rule.requirement
-            for role in filter(None, (needed.role, needed.escalate_to)):
+            for role in filter(None, (needed.role, needed.escalate_to, needed.veto)):
                 if role not in roles:
                     what = f"{rule.id} needs the role {shown(role)}, which nobody in `people` has"
                     yield Problem(what, rule.place, rule.id, did_you_mean(role, roles))
@@ -83,6 +86,7 @@ def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] 
         policy=read_policy(policy_in(top, entries), root=Path(os.path.realpath(start)).as_posix()),
         people=dict(_people(entries["people"])) if "people" in entries else {},
         model=entries["model"].text("the name of a model") if "model" in entries else None,
+        store=_store(entries["store"]) if "store" in entries else None,
         file=file,
     )
 
@@ -101,6 +105,21 @@ def _text(file: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise WrongFile("this is not UTF-8 text", place=Place(file, line), fix="save the file as UTF-8") from error
+
+
+def _store(spot: Spot) -> str:
+    """A store's address, with `${NAME}` filled in from the environment."""
+    return _VARIABLE.sub(lambda found: _variable(spot, found[1]), spot.text("a store such as sqlite:FILE"))
+
+
+def _variable(spot: Spot, name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise spot.wrong(f"the environment has no {name}", "set it, or write the address here")
+    return value
+
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _people(spot: Spot) -> Iterator[tuple[str, Person]]:

@@ -12,6 +12,15 @@ Exception
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
+    ├── StoreError               the store cannot be used; says why and what to do
+    │   ├── SchemaError          the store was made by another version of signoff
+    │   └── Stale                a compare-and-set came too late; tried again by the broker
+    ├── RecordBroken             the record was changed, cut or put in another order; names the first bad event
+    ├── Halted                   somebody pulled the kill switch; nothing new runs until `signoff unhalt`
+    ├── RunError                 about one kept run
+    │   ├── UnknownRun           no run has that id
+    │   ├── RunOver              the run has ended; there is nothing to resume or cancel
+    │   └── RunTaken             another process has the run in hand
     ├── RequestError             about one approval request
     │   ├── UnknownRequest       no request has that id
     │   ├── AlreadySettled       the request is no longer open; says who, when and what
@@ -96,6 +105,46 @@ class ScriptEnded(SignoffError):
 
 class CannotCanonicalise(SignoffError):
     """A value has no canonical JSON form (a cycle, a lone surrogate, not a JSON type)."""
+
+
+class StoreError(SignoffError):
+    """The store cannot be used: not there, not readable, full, damaged. The message says what to do."""
+
+
+class SchemaError(StoreError):
+    """The store was made by another version of signoff. The message says which side to upgrade, and how."""
+
+
+class Stale(StoreError):
+    """What was to be replaced has changed in the meantime."""
+
+
+class RecordBroken(SignoffError):
+    """The record is not what was written. `seq` is the first event that is wrong."""
+
+    def __init__(self, message: str, *, seq: int = 0) -> None:
+        self.seq = seq
+        super().__init__(message)
+
+
+class Halted(SignoffError):
+    """Nothing new runs until `signoff unhalt`. What is pending stays pending."""
+
+
+class RunError(SignoffError):
+    """Something about one kept run."""
+
+
+class UnknownRun(RunError):
+    """No run has that id."""
+
+
+class RunOver(RunError):
+    """The run has ended."""
+
+
+class RunTaken(RunError):
+    """Another process has the run in hand."""
 
 
 class RequestError(SignoffError):

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.grant import Grant
+from signoff.core.inbox import Item
 from signoff.core.mode import ApprovalMode
+from signoff.core.people import Delegation
+from signoff.core.record import Checkpoint, Draft, Entry
 from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, Process, Segment
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -21,33 +27,157 @@ class Clock(Protocol):
     async def sleep_until(self, moment: datetime) -> None: ...
 
 
-class RequestStore(Protocol):
-    """Where requests are kept. Every change is a compare-and-set on `ApprovalRequest.version`."""
+class Transaction(Protocol):
+    """What can be read and changed in one go: all of it happens, or nothing. Changes come one after the other.
 
-    async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
-        """Keep new requests, all or none.
+    Nothing here judges or decides; that is the broker's, who alone calls what changes something.
+    """
 
-        A call is asked about once: where there is a request about the very same call that was not withdrawn, open,
-        answered or used, that one is returned instead.
-        """
-        ...
+    # requests
+    def request(self, request_id: str) -> ApprovalRequest | None: ...
 
-    async def about(self, call_key: str) -> ApprovalRequest | None:
+    def about(self, call_key: str) -> ApprovalRequest | None:
         """The newest request about a call, by `Call.key`."""
         ...
 
-    async def get(self, request_id: str) -> ApprovalRequest | None: ...
+    def add_request(self, request: ApprovalRequest) -> None: ...
 
-    async def swap(self, old: ApprovalRequest, new: ApprovalRequest) -> bool:
-        """Replace `old` by `new` if the stored version is still `old`'s; say whether it was."""
+    def put_request(self, request: ApprovalRequest) -> None:
+        """Replace the stored request, whose version has to be the one before; raises `Stale` otherwise."""
         ...
 
-    async def pending(self) -> Sequence[ApprovalRequest]:
-        """Open requests, oldest first."""
+    def open_requests(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
+        """Requests without an answer, oldest first."""
         ...
 
-    async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
-        """Every request ever opened in a conversation, oldest first."""
+    def inbox(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
+        """What waits for a person, oldest first: requests that are pending, and those whose outcome is unknown."""
+        ...
+
+    def requests_of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
+        """Every request of a conversation or of a kept run, oldest first."""
+        ...
+
+    def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        """Ids of requests and runs that begin so."""
+        ...
+
+    def due(self, now: datetime) -> Sequence[str]:
+        """Ids of pending requests whose deadline or reminder has come."""
+        ...
+
+    def claimed(self) -> Sequence[tuple[str, str]]:
+        """Requests whose call is running, each with the id of the process that holds it."""
+        ...
+
+    def keep_result(self, request_id: str, result: bytes) -> None:
+        """Keep what a claimed call returned, for a run that has to be taken up again."""
+        ...
+
+    def result(self, request_id: str) -> bytes | None: ...
+
+    # grants
+    def add_grant(self, grant: Grant) -> None: ...
+
+    def put_grant(self, grant: Grant) -> None: ...
+
+    def grant(self, grant_id: str) -> Grant | None: ...
+
+    def grants_about(self, tool: str, memory_key: str) -> Sequence[Grant]:
+        """Grants that may cover a call: those for exactly these arguments, and patterns for the tool; not revoked."""
+        ...
+
+    def grants(self, *, revoked: bool = False) -> Sequence[Grant]: ...
+
+    # runs
+    def add_run(self, run: KeptRun) -> None: ...
+
+    def put_run(self, run: KeptRun) -> None: ...
+
+    def run(self, run_id: str) -> KeptRun | None: ...
+
+    def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+        """Newest first."""
+        ...
+
+    def add_segment(self, segment: Segment) -> None:
+        """Keep a segment; one that is there already is left alone."""
+        ...
+
+    def has_segment(self, segment_id: str) -> bool: ...
+
+    def segments(self, tip: str) -> Sequence[Segment]:
+        """The chain that ends with `tip`, oldest first."""
+        ...
+
+    # processes and people
+    def put_process(self, process: Process) -> None: ...
+
+    def process(self, process_id: str) -> Process | None: ...
+
+    def add_delegation(self, delegation: Delegation) -> None: ...
+
+    def delegations(self, now: datetime) -> Sequence[Delegation]:
+        """Those that hold now."""
+        ...
+
+    # the record
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """Put events at the end of the chain."""
+        ...
+
+    def head(self) -> tuple[int, str]:
+        """Number and hash of the last event; 0 and `START` where there is none."""
+        ...
+
+    def entries(self, *, after: int = 0, limit: int | None = None, request: str = "", run: str = "") -> Sequence[Entry]:
+        """Events in order."""
+        ...
+
+    def touched(self, after: int) -> Sequence[str]:
+        """Ids of requests that events after this number are about."""
+        ...
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None: ...
+
+    def checkpoints(self) -> Sequence[Checkpoint]: ...
+
+    # anything else, by name
+    def setting(self, name: str) -> str | None: ...
+
+    def set_setting(self, name: str, value: str | None) -> None: ...
+
+
+class Store(Protocol):
+    """Where everything is kept. `work` is a plain function of a `Transaction`; it may run more than once."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it outlives the process."""
+        ...
+
+    async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Do `work` in a transaction and return once it is durable. What it raises undoes it, and nothing else."""
+        ...
+
+    def later(self, name: str, work: Callable[[Transaction], object]) -> None:
+        """As `write`, without waiting: with the next write, or within a few hundredths of a second. Order is kept."""
+        ...
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Look, without changing anything; sees all that this process wrote before."""
+        ...
+
+    def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
+        """Have `tick` called, from any thread, soon after anybody anywhere changed something. Returns how to stop."""
+        ...
+
+    async def flush(self) -> None:
+        """Return once all that was left for `later` is durable."""
+        ...
+
+    def close(self) -> None:
+        """Flush, and let go of files and connections."""
         ...
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from signoff.broker import Broker
 from signoff.config import Settings, load_policy, load_settings
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer, person_key
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
-from signoff.ports import ApprovalUI
+from signoff.policy.wording import did_you_mean
+from signoff.ports import ApprovalUI, Store
+from signoff.store.grants import state_folder
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
@@ -25,6 +30,54 @@ def settings_for(file: str | os.PathLike[str] | None) -> Settings:
     if file is None and not Path(POLICY_FILE).exists():
         return Settings(policy=Policy(rules=()), people={})
     return load_settings(file if file is not None else POLICY_FILE)
+
+
+def store_url(option: str | None, settings: Settings) -> tuple[str, Path]:
+    """Which store is meant, and the folder its address starts from: the option, the environment, the file, the default.
+
+    The default is outside of the project, where its agents have no business: an agent that may write files here must
+    not be able to write approvals.
+    """
+    folder = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
+    if chosen := option or os.environ.get("SIGNOFF_STORE"):
+        return chosen, Path.cwd()
+    if settings.store is not None:
+        return settings.store, folder
+    state = state_folder(folder)
+    if state is None:
+        raise WrongUse("there is no home folder to keep approvals in: name a store with --store sqlite:FILE")
+    return f"sqlite:{state / 'signoff.db'}", folder
+
+
+def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
+    """The broker over the store that a command means, with the people of the policy file."""
+    settings = settings_for(policy)
+    return Broker(store_for(option, settings), people=roles_of(settings)), settings
+
+
+def store_for(option: str | None, settings: Settings | None = None) -> Store:
+    """The store that a command means, opened."""
+    from signoff.store.open import open_store
+
+    url, root = store_url(option, settings or settings_for(None))
+    return open_store(url, root=root)
+
+
+def roles_of(settings: Settings) -> dict[str, frozenset[str]]:
+    return {name: person.roles for name, person in settings.people.items()}
+
+
+def whoami(name: str | None, settings: Settings, *, via: str) -> Answerer:
+    """Who answers: the name given, `SIGNOFF_USER`, or whoever is logged in. Where people are on file, one of them."""
+    who = name or os.environ.get("SIGNOFF_USER") or getpass.getuser()
+    people = {person_key(one): person for one, person in settings.people.items()}
+    if not people:
+        return Answerer(name=who, via=via)
+    person = people.get(person_key(who))
+    if person is None:
+        hint = did_you_mean(who, settings.people) or f"there are: {', '.join(settings.people)}"
+        raise WrongUse(f"{settings.file} knows nobody called {who!r}\n  Say who you are with --as NAME; {hint}")
+    return Answerer(name=person.name, roles=person.roles, via=via)
 
 
 async def run_agent(

@@ -20,7 +20,7 @@ from tests.gate.agents import Till, agent_with, calls, pays, returns
 from signoff import ApprovalDecision, ApprovalMemory, Policy, Signoff, SuspendedRun, resume
 from signoff.core.request import State
 from signoff.errors import WrongUse
-from signoff.store.memory import MemoryRequests
+from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedModel, ScriptedUI
 
 APPROVE = ApprovalDecision(approved=True)
@@ -32,7 +32,7 @@ class Scene:
     """A paused run with one open question, on a store that other gates may share."""
 
     def __init__(self, rules: Any = ASK, turns: Any = None) -> None:
-        self.till, self.store = Till(), MemoryRequests()
+        self.till, self.store = Till(), MemoryStore()
         self.turns = turns or pays(5)
         self.signoff, self.agent = self.gate(rules)
 

@@ -33,7 +33,7 @@ from signoff import (
     run_with_approval,
 )
 from signoff.errors import EditRefused, NotEntitled, WrongUse
-from signoff.store.memory import MemoryRequests
+from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedModel, ScriptedUI
 
 APPROVE, DENY = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="never")
@@ -365,7 +365,7 @@ async def test_characters_that_only_normalise_to_dangerous_ones_are_others() -> 
 # --- the record ---
 
 
-class SlowStore(MemoryRequests):
+class SlowStore(MemoryStore):
     """As a database would: every look takes a turn of the event loop."""
 
     async def about(self, call_key: str) -> Any:
@@ -393,7 +393,7 @@ async def test_parallel_calls_all_look_at_the_record(decision: ApprovalDecision,
 
 @pytest.mark.parametrize("history", ["same", "no run ids", "forked", "elsewhere"])
 async def test_a_no_stands_whatever_becomes_of_the_history(history: str, till: Till) -> None:
-    store = MemoryRequests()
+    store = MemoryStore()
     signoff = gate([{"ask": "pay"}], wait="suspend", store=store)
     paused = await agent_with(signoff, pays(5), till, suspends=True).run("go")
     [request] = await signoff.pending()
@@ -416,7 +416,7 @@ async def test_a_no_stands_whatever_becomes_of_the_history(history: str, till: T
 @pytest.mark.parametrize("decision", [DENY, APPROVE])
 async def test_a_replay_that_was_slow_does_not_ask_a_second_person(decision: ApprovalDecision, till: Till) -> None:
     """Two replays of one history; while the second is held up, the first is answered."""
-    store, go_on = MemoryRequests(), asyncio.Event()
+    store, go_on = MemoryStore(), asyncio.Event()
     turns = [calls(("hold", {}), ("pay", {"amount": 5})), {"say": "done"}]
     held: list[bool] = []
 
@@ -438,7 +438,7 @@ async def test_a_replay_that_was_slow_does_not_ask_a_second_person(decision: App
     one = gate(rules, ScriptedUI([decision], by=Answerer(name="ana")), store=store)
     bob = ScriptedUI(["approve"], by=Answerer(name="bob"))
     other = gate(rules, bob, store=store)
-    paused = await agent(gate([{"ask": "*"}], wait="suspend", store=MemoryRequests())).run("go")
+    paused = await agent(gate([{"ask": "*"}], wait="suspend", store=MemoryStore())).run("go")
     quick = await agent(one).run(message_history=paused.all_messages())
     slow = asyncio.ensure_future(agent(other).run(message_history=paused.all_messages()))
     go_on.set()
@@ -457,7 +457,7 @@ async def test_a_validator_that_asks_does_not_get_a_second_chance(till: Till) ->
     def pay(ctx: RunContext[None], amount: int) -> str:
         return till.pay(amount)
 
-    store = MemoryRequests()
+    store = MemoryStore()
 
     def agent(ui: ScriptedUI) -> Agent[Any, Any]:
         return Agent(
@@ -624,7 +624,7 @@ async def test_a_model_that_answers_from_a_cache_makes_no_new_call(till: Till) -
             cached.append(ModelResponse(parts=[ToolCallPart("pay", {"amount": 5}, tool_call_id="c")]))
         return cached[0]
 
-    store = MemoryRequests()
+    store = MemoryStore()
     strict = gate([{"ask": "pay"}], ScriptedUI(["deny"]), store=store)
     await Agent(FunctionModel(answer), tools=[till.pay], capabilities=[strict]).run("go")
     lenient = gate([{"allow": "*"}], store=store)

@@ -15,13 +15,16 @@ from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.lifecycle import (
     FINAL,
     TABLE,
+    Assigned,
     Cancelled,
     Claimed,
     Event,
     Expired,
     Failed,
     Lost,
+    Reminded,
     Succeeded,
+    Told,
     Voted,
     advance,
     settled_text,
@@ -55,13 +58,16 @@ answerers = st.builds(
 )
 decisions = st.sampled_from([YES, NO, ApprovalDecision(approved=True, edited_args={"amount": 4})])
 events: st.SearchStrategy[Event] = st.one_of(
-    st.builds(Voted, answerers, decisions, st.sampled_from(["", "ana"]), st.sampled_from(["", "ben"])),
+    st.builds(Voted, answerers, decisions, st.lists(answerers, max_size=2).map(tuple)),
     st.just(Expired()),
     st.just(Cancelled("gone")),
     st.just(Claimed()),
     st.just(Succeeded()),
     st.just(Failed("boom")),
     st.just(Lost()),
+    st.just(Reminded()),
+    st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
+    st.builds(Told, answerers, st.booleans()),
 )
 requirements = st.builds(
     Requirement,
@@ -209,7 +215,79 @@ def test_one_person_does_not_make_a_quorum() -> None:
 )
 def test_only_the_right_people(requirement: Requirement, by: Answerer, why: str) -> None:
     with pytest.raises(NotEntitled, match=why):
-        advance(request(requirement), Voted(by, YES, requester="ana"), NOW)
+        advance(request(requirement).changed_to(requester="ana"), Voted(by, YES), NOW)
+
+
+OPS = Requirement(role="ops", quorum=2)
+
+
+def test_a_deputy_votes_in_the_place_of_whom_they_stand_in_for_and_the_two_are_one() -> None:
+    ana, ben, cleo = person("ana", "ops"), person("ben"), person("cleo", "ops")
+    with pytest.raises(NotEntitled):
+        advance(request(OPS), Voted(ben, YES), NOW)
+    once = advance(request(OPS), Voted(ben, YES, (ana,)), NOW)
+    assert once.votes[0].by == ben
+    assert once.votes[0].stands_for == ana
+    assert advance(once, Voted(ana, YES), NOW).state is State.PENDING, "ana and her deputy are one"
+    assert advance(once, Voted(cleo, YES), NOW).state is State.APPROVED
+
+
+def test_a_deputy_cannot_lend_a_hand_to_whom_the_rule_excludes() -> None:
+    requirement = Requirement(role="ops", not_by=frozenset({"requester"}))
+    ana, ben = person("ana", "ops"), person("ben")
+    for requester in ("ana", "ben"):
+        with pytest.raises(NotEntitled):
+            advance(request(requirement).changed_to(requester=requester), Voted(ben, YES, (ana,)), NOW)
+    assert advance(request(requirement).changed_to(requester="cleo"), Voted(ben, YES, (ana,)), NOW).votes
+
+
+def test_a_veto_role_may_only_say_no() -> None:
+    requirement = Requirement(role="ops", veto="security")
+    sam = person("sam", "security")
+    with pytest.raises(NotEntitled):
+        advance(request(requirement), Voted(sam, YES), NOW)
+    assert advance(request(requirement), Voted(sam, NO), NOW).state is State.DENIED
+
+
+def test_nobody_else_answers_what_somebody_works_on() -> None:
+    taken = advance(request(), Assigned("Ana"), NOW)
+    with pytest.raises(NotEntitled, match="Ana is working on"):
+        advance(taken, Voted(person("ben"), YES), NOW)
+    assert advance(taken, Voted(person("ana"), YES), NOW).state is State.APPROVED
+    freed = advance(taken, Assigned(""), NOW)
+    assert advance(freed, Voted(person("ben"), NO), NOW).state is State.DENIED
+
+
+def test_a_reminder_comes_once_and_not_too_early() -> None:
+    waiting = request(Requirement(timeout=timedelta(minutes=5))).changed_to(remind_at=NOW)
+    with pytest.raises(RequestError, match="no reminder yet"):
+        advance(waiting, Reminded(), NOW - timedelta(seconds=1))
+    reminded = advance(waiting, Reminded(), NOW)
+    with pytest.raises(RequestError, match="no reminder yet"):
+        advance(reminded, Reminded(), NOW)
+
+
+def unknown() -> ApprovalRequest:
+    approved = advance(request(), Voted(person("ana"), YES), NOW)
+    return advance(advance(approved, Claimed("p1"), NOW), Lost(), NOW)
+
+
+def test_what_became_of_a_lost_call_is_told_by_a_person_or_by_the_process_that_comes_back() -> None:
+    for answer in (Claimed("p2"), Voted(person("ben"), YES), Cancelled("x"), Expired()):
+        with pytest.raises(RequestError):
+            advance(unknown(), answer, NOW)
+    with pytest.raises(NotEntitled, match="not a person"):
+        advance(unknown(), Told(person("bot", kind=AnswererKind.SCRIPT), True), NOW)
+    happened = advance(unknown(), Told(person("ben"), True, "seen on the statement"), NOW)
+    assert happened.state is State.SUCCEEDED
+    assert happened.claim is not None
+    assert happened.claim.told_by == "ben"
+    did_not = advance(unknown(), Told(person("ben"), False), NOW)
+    assert did_not.state is State.CANCELLED, "so that it may be asked about anew"
+    assert advance(unknown(), Succeeded("d", "p"), NOW).state is State.SUCCEEDED
+    for late in (Succeeded(), Failed("x"), Claimed("p3")):
+        with pytest.raises(RequestError):
+            advance(did_not, late, NOW)
 
 
 def test_silence_is_no() -> None:

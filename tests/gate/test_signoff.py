@@ -744,7 +744,7 @@ async def test_the_outcome_of_an_approved_call_is_on_record(till: Till) -> None:
             conversation = "c"
         [request] = await signoff.requests_of(conversation)
         assert request.state is State.FAILED
-        assert request.outcome == error
+        assert request.claim is not None and request.claim.error == error
 
 
 async def test_a_call_that_is_cancelled_half_way_is_unknown() -> None:

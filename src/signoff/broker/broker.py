@@ -1,166 +1,390 @@
-"""The broker opens requests, takes answers, hands out the right to run once, and wakes whoever waits."""
+"""The broker opens requests, takes answers, hands out the right to run once, and wakes whoever waits.
+
+It is the only writer. Every change is one transaction in which the request is read, advanced by the lifecycle table,
+put back, and written down on the record.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
 
 from signoff.broker.clock import SystemClock
+from signoff.broker.grants import Grants, check_terms
+from signoff.broker.holder import BEAT, seen, this_process
+from signoff.broker.ids import new_id
+from signoff.broker.journal import Journal
+from signoff.broker.notes import Notes
+from signoff.broker.runs import Progress, Runs
+from signoff.broker.sweeper import Sweeper
+from signoff.broker.switch import Switch
+from signoff.broker.watch import Watch
+from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
+from signoff.core.inbox import Item
 from signoff.core.lifecycle import (
+    OPEN,
     AskedAgain,
+    Assigned,
     Cancelled,
     Claimed,
     Event,
-    Expired,
     Failed,
     Lost,
     Succeeded,
+    Told,
     Voted,
     advance,
+    remind_at,
 )
-from signoff.core.people import Answerer
+from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
+from signoff.core.quorum import why_not_entitled
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import RequestError, UnknownRequest
-from signoff.ports import Clock, RequestStore
+from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
+from signoff.ports import Clock, Store, Transaction
 
-ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # without what people mix up: 0 o, 1 l i
+T = TypeVar("T")
+VEIL = "veil"
 
 
 class Broker:
-    """The only writer. Every change is read, advanced by the lifecycle table and swapped in; a lost race is retried."""
+    """The only writer of requests and decisions. `runs`, `grants` and `switch` hold what belongs to those."""
 
-    def __init__(self, requests: RequestStore, clock: Clock | None = None) -> None:
-        self._requests = requests
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock | None = None,
+        *,
+        people: Mapping[str, frozenset[str]] | None = None,
+        masked: Sequence[str] = (),
+        remembers: bool = True,
+    ) -> None:
+        """`people` are roles by name; `masked` are values that never reach the record.
+
+        Where answers are remembered elsewhere, `remembers` is False.
+        """
+        self.store = store
         self.clock: Clock = clock or SystemClock()
-        self._waiters: dict[str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
-        self._waiters_lock = threading.Lock()
+        self.journal = Journal(tuple(masked))
+        self.process = this_process(self.clock.now())
+        self.watch = Watch(store)
+        self.runs = Runs(self)
+        self.grants = Grants(self)
+        self.switch = Switch(self)
+        self.notes = Notes(self)
+        self.sweeper = Sweeper(self)
+        self._people = {person_key(name): (name, roles) for name, roles in (people or {}).items()}
+        self.remembers = remembers and store.is_durable
+        self._beaten: datetime | None = None
 
-    async def open(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
-        """Store new questions, with the time, and a deadline where their rule has one.
+    # --- opening and looking ---
+
+    async def open(
+        self, requests: Sequence[ApprovalRequest], progress: Progress | None = None
+    ) -> list[ApprovalRequest]:
+        """Store new questions, with the time, a deadline where their rule has one, and how far their run came.
 
         A call is asked about once: if there is a request about the very same call, whatever became of it, that one is
         returned, unless it was withdrawn.
         """
         now = self.clock.now()
-        opened: list[ApprovalRequest] = []
-        for request in requests:
-            timeout = request.requirement.timeout
-            deadline = now + timeout if timeout is not None else None
-            opened.append(request.changed_to(id=request.id or new_id(), opened_at=now, deadline=deadline))
-        return await self._requests.add(opened)
+        fresh = [self._dated(request, now) for request in requests]
+
+        def work(tx: Transaction) -> list[ApprovalRequest]:
+            if progress is not None:
+                self.runs.save(tx, progress, now)
+            opened: list[ApprovalRequest] = []
+            for request in fresh:
+                known = tx.about(request.call.key) if request.call is not None else None
+                if known is None or known.state is State.CANCELLED:
+                    tx.add_request(request)
+                    tx.append([self.journal.asked(request, now)])
+                    known = request
+                opened.append(known)
+            return opened
+
+        if not fresh and progress is None:
+            return []
+        return await self.store.write("ask", work)
+
+    def _dated(self, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
+        requirement = request.requirement
+        deadline = now + requirement.timeout if requirement.timeout is not None else None
+        return request.changed_to(
+            id=request.id or new_id(),
+            opened_at=now,
+            deadline=deadline,
+            remind_at=remind_at(requirement, deadline),
+            title=request.title or safe_summary(request, secrets=self.journal.secrets),
+        )
 
     async def get(self, request_id: str) -> ApprovalRequest:
         """The request as it stands; raises `UnknownRequest`."""
-        request = await self._requests.get(request_id)
-        if request is None:
-            raise UnknownRequest(f"no request has the id {request_id!r}")
-        return request
+        return await self.store.read(lambda tx: self.found(tx, request_id))
+
+    async def find(self, prefix: str) -> ApprovalRequest:
+        """The request whose id begins so; raises `UnknownRequest` where none does, or more than one."""
+
+        def work(tx: Transaction) -> ApprovalRequest:
+            if (request := tx.request(prefix)) is not None:
+                return request
+            ids = [one for one in tx.ids_like(prefix) if tx.request(one) is not None] if prefix else []
+            if len(ids) == 1:
+                return self.found(tx, ids[0])
+            if ids:
+                raise UnknownRequest(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
+            raise UnknownRequest(f"no request has the id {prefix!r}")
+
+        return await self.store.read(work)
+
+    async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
+        """What waits for a person, oldest first."""
+        return await self.store.read(lambda tx: tx.inbox(limit=limit, after=after))
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Open requests, oldest first."""
-        return await self._requests.pending()
+        return await self.store.read(lambda tx: tx.open_requests())
 
     async def about(self, call_key: str) -> ApprovalRequest | None:
         """The newest request about a call, by `Call.key`."""
-        return await self._requests.about(call_key)
+        return await self.store.read(lambda tx: tx.about(call_key))
 
     async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Every request of a conversation, oldest first."""
-        return await self._requests.of_conversation(conversation_id)
+        return await self.store.read(lambda tx: tx.requests_of(conversation_id=conversation_id))
 
-    async def answer(
-        self, request_id: str, decision: ApprovalDecision, *, by: Answerer, requester: str = "", owner: str = ""
-    ) -> ApprovalRequest:
+    # --- answering ---
+
+    async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Answerer) -> ApprovalRequest:
         """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised."""
-        return await self._advance(request_id, Voted(by, decision, requester, owner))
+        by = self.known(by)
 
-    async def claim(self, request_id: str) -> ApprovalRequest:
-        """Take the right to run, once. Raises `AlreadySpent` for everyone but the first."""
-        return await self._advance(request_id, Claimed())
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            request = self.found(tx, request_id)
+            check_terms(request, decision)
+            absent = self._stands_in_for(tx, request, by, now, denies=not decision.approved)
+            voted = self.put(tx, request, Voted(by, decision, absent), now)
+            drafts = [self.journal.voted(voted, now)]
+            if voted.state is not State.PENDING:
+                drafts.append(self.journal.settled(voted, now))
+                drafts.extend(self.grants.from_answer(tx, voted, now))
+            tx.append(drafts)
+            return voted
 
-    async def finish(self, request_id: str, *, error: str | None = None) -> ApprovalRequest:
-        """Record how a claimed call ended."""
-        return await self._advance(request_id, Succeeded() if error is None else Failed(error))
+        return await self._write("vote", work)
+
+    async def assign(self, request_id: str, to: str, *, by: Answerer) -> ApprovalRequest:
+        """Say who works on a request, so that nobody else starts; an empty name frees it."""
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            request = self.put(tx, self.found(tx, request_id), Assigned(to), now)
+            tx.append([self.journal.step(request, "assigned", now, to=to, by=by.name)])
+            return request
+
+        return await self._write("assign", work)
+
+    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+        """Say what became of a call whose process is gone. If it did not happen, it may be asked about anew."""
+        by = self.known(by)
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            request = self.found(tx, request_id)
+            absent = self._stands_in_for(tx, request, by, now, denies=False)
+            told = self.put(tx, request, Told(by, happened, note, absent), now)
+            tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note)])
+            return told
+
+        return await self._write("tell", work)
+
+    async def delegate(self, delegation: Delegation) -> None:
+        """Have somebody stand in for somebody else, until a moment."""
+        if self._people:
+            for name in (delegation.absent, delegation.deputy):
+                self._on_file(name)
+        if person_key(delegation.absent) == person_key(delegation.deputy):
+            raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
+        if delegation.until <= delegation.since:
+            raise WrongUse("the delegation would end before it begins")
+
+        def work(tx: Transaction, now: datetime) -> None:
+            tx.add_delegation(delegation)
+            tx.append([self.journal.delegated(delegation, now)])
+
+        await self._write("delegate", work)
+
+    # --- running ---
+
+    async def claim(self, request_id: str, *, run: str = "", epoch: int = 0) -> ApprovalRequest:
+        """Take the right to run, once. Raises `AlreadySpent` for everyone but the first, and `Halted` while halted.
+
+        With a kept run, `RunTaken` or `RunOver` where this process no longer has it in hand.
+        """
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            self.switch.check(tx)
+            if run:
+                self.runs.check(tx, run, epoch)
+            claimed = self.put(tx, self.found(tx, request_id), Claimed(self.process.id), now)
+            self.enlist(tx, now)
+            tx.append([self.journal.step(claimed, "claimed", now, process=self.process.id)])
+            return claimed
+
+        return await self._write("claim", work)
+
+    def finish(
+        self,
+        request_id: str,
+        *,
+        error: str | None = None,
+        digest: str = "",
+        preview: str = "",
+        result: bytes | None = None,
+    ) -> None:
+        """Record how a claimed call ended. Written within a moment; a process that dies before leaves it unknown."""
+        event: Event = (
+            Succeeded(digest, self.journal.text(preview)) if error is None else Failed(self.journal.text(error))
+        )
+        now = self.clock.now()
+
+        def work(tx: Transaction) -> None:
+            request = self.found(tx, request_id)
+            try:
+                ended = self.put(tx, request, event, now)
+            except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
+                tx.append([self.journal.step(request, "late outcome", now, error=error or "", note=str(late))])
+                return
+            if result is not None:
+                tx.keep_result(request_id, result)
+            if error is None:
+                tx.append([self.journal.step(ended, "ran", now, digest=digest, preview=preview)])
+            else:
+                tx.append([self.journal.step(ended, "failed", now, error=error)])
+
+        self.store.later("outcome", work)
+
+    async def result(self, request_id: str) -> bytes | None:
+        """What a call returned, where it was kept."""
+        return await self.store.read(lambda tx: tx.result(request_id))
 
     async def lose(self, request_id: str) -> ApprovalRequest:
         """Record that nobody knows how a claimed call ended."""
-        return await self._advance(request_id, Lost())
+        return await self._advance("lose", request_id, Lost(), "unknown")
 
     async def ask_again(self, request_id: str) -> ApprovalRequest:
         """Record that a claimed call asked again instead of running, so that it may be asked about anew."""
-        return await self._advance(request_id, AskedAgain())
+        return await self._advance("ask again", request_id, AskedAgain(), "settled")
 
     async def cancel(self, request_id: str, reason: str) -> ApprovalRequest:
         """Withdraw a question, or an approval that was not spent."""
-        return await self._advance(request_id, Cancelled(reason))
+        return await self._advance("cancel", request_id, Cancelled(reason), "settled")
 
-    async def expire_due(self) -> list[ApprovalRequest]:
-        """Feed time to every open request whose deadline has passed."""
-        now = self.clock.now()
-        due = [one for one in await self._requests.pending() if one.deadline is not None and one.deadline <= now]
-        return [settled for one in due if (settled := await self._expire(one.id)) is not None]
+    # --- time ---
+
+    async def sweep(self) -> list[ApprovalRequest]:
+        """Feed time to whatever is due; what changed. Any number of processes may do this at once."""
+        return await self.sweeper.sweep()
 
     async def wait(self, request_id: str) -> ApprovalRequest:
-        """Wait until the request is no longer open, expiring it when its time comes."""
-        loop, signal = asyncio.get_running_loop(), asyncio.Event()
-        with self._waiters_lock:
-            self._waiters.setdefault(request_id, []).append((loop, signal))
-        try:
-            while (request := await self.get(request_id)).state is State.PENDING:
+        """Wait until nobody has to say anything about the request, expiring it when its time comes."""
+        with self.watch.waiting_for(request_id) as signal:
+            while (request := await self.get(request_id)).state in OPEN:
                 await self._woken_or_due(request, signal)
                 signal.clear()
             return request
-        finally:
-            with self._waiters_lock:
-                waiting = self._waiters[request_id]
-                waiting.remove((loop, signal))
-                if not waiting:
-                    del self._waiters[request_id]
 
     async def _woken_or_due(self, request: ApprovalRequest, signal: asyncio.Event) -> None:
-        if request.deadline is None:
+        moments = [one for one in (request.deadline, request.remind_at) if one is not None]
+        if not moments or request.state is not State.PENDING:
             await signal.wait()
             return
-        tasks = [
-            asyncio.ensure_future(signal.wait()),
-            asyncio.ensure_future(self.clock.sleep_until(request.deadline)),
-        ]
+        moment = min(moments)
+        tasks = [asyncio.ensure_future(signal.wait()), asyncio.ensure_future(self.clock.sleep_until(moment))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
-        if request.deadline <= self.clock.now():
-            await self._expire(request.id)
+        now = self.clock.now()
+        if moment <= now:
+            await self.store.write("expire", lambda tx: self.sweeper.feed(tx, request.id, now))
 
-    async def _expire(self, request_id: str) -> ApprovalRequest | None:
-        try:
-            return await self._advance(request_id, Expired())
-        except RequestError:  # somebody answered, or moved the deadline, in the same instant
-            return None
+    # --- parts, also of `runs` and `grants` ---
 
-    async def _advance(self, request_id: str, event: Event) -> ApprovalRequest:
-        while True:
-            request = await self.get(request_id)
-            changed = advance(request, event, self.clock.now())
-            if await self._requests.swap(request, changed):
-                self._wake(request_id)
-                return changed
+    def known(self, by: Answerer) -> Answerer:
+        """With the roles on file. Where people are on file, nobody else's word about roles counts."""
+        if not self._people:
+            return by
+        _, roles = self._people.get(by.key, ("", frozenset[str]()))
+        return replace(by, roles=roles)
 
-    def _wake(self, request_id: str) -> None:
-        with self._waiters_lock:
-            for loop, signal in self._waiters.get(request_id, ()):
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(signal.set)
+    async def veil_key(self) -> bytes:
+        """The key by which processes on this store tell secrets apart without showing them; made on first use."""
+        if (key := await self.store.read(lambda tx: tx.setting(VEIL))) is None:
 
+            def work(tx: Transaction) -> str:
+                if (found := tx.setting(VEIL)) is None:
+                    found = secrets.token_hex(32)
+                    tx.set_setting(VEIL, found)
+                return found
 
-def new_id() -> str:
-    """A fresh id for a request: short, random, and hard to misread."""
-    number, letters = secrets.randbits(64), ""
-    for _ in range(10):
-        number, rest = divmod(number, len(ID_ALPHABET))
-        letters += ID_ALPHABET[rest]
-    return letters
+            key = await self.store.write("key", work)
+        return bytes.fromhex(key)
+
+    def enlist(self, tx: Transaction, now: datetime) -> None:
+        """Say that this process lives, which whoever finds its claims and runs will want to know."""
+        if self._beaten is None or now - self._beaten >= BEAT or tx.process(self.process.id) is None:
+            tx.put_process(seen(self.process, now))
+            self._beaten = now
+
+    def beat(self) -> None:
+        """Say again that this process lives, if it ever said so."""
+        if self._beaten is not None:
+            now = self.clock.now()
+            self.store.later("beat", lambda tx: tx.put_process(seen(self.process, now)))
+
+    def _on_file(self, name: str) -> None:
+        if person_key(name) not in self._people:
+            raise WrongUse(
+                f"nobody on file is called {name!r}; there are: {', '.join(n for n, _ in self._people.values())}"
+            )
+
+    def _stands_in_for(
+        self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime, *, denies: bool
+    ) -> tuple[Answerer, ...]:
+        """Whom a person stands in for now, if their own word would not do."""
+        if by.kind is not AnswererKind.PERSON or not why_not_entitled(
+            request.requirement, by, requester=request.requester, owner=request.owner, denies=denies
+        ):
+            return ()
+        absent = [one.absent for one in tx.delegations(now) if person_key(one.deputy) == by.key]
+        return tuple(self.known(Answerer(name=name)) for name in absent)
+
+    def put(self, tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+        """The request after an event, stored."""
+        changed = advance(request, event, now)
+        tx.put_request(changed)
+        return changed
+
+    def found(self, tx: Transaction, request_id: str) -> ApprovalRequest:
+        """The request; raises `UnknownRequest`."""
+        request = tx.request(request_id)
+        if request is None:
+            raise UnknownRequest(f"no request has the id {request_id!r}")
+        return request
+
+    async def _advance(self, name: str, request_id: str, event: Event, kind: str) -> ApprovalRequest:
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            changed = self.put(tx, self.found(tx, request_id), event, now)
+            settled = kind == "settled"
+            tx.append([self.journal.settled(changed, now) if settled else self.journal.step(changed, kind, now)])
+            return changed
+
+        return await self._write(name, work)
+
+    async def _write(self, name: str, work: Callable[[Transaction, datetime], T]) -> T:
+        now = self.clock.now()
+        return await self.store.write(name, lambda tx: work(tx, now))

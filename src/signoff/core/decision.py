@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from signoff.core.people import Answerer
+from signoff.core.terms import Terms
 
 
 class Remember(StrEnum):
@@ -38,6 +39,8 @@ class ApprovalDecision:
     edited_args: Mapping[str, Any] | None = None
     """The arguments to run instead of the model's, whole. Only with `approved`."""
     remember: Remember = Remember.NONE
+    terms: Terms | None = None
+    """How far to remember it, where more is to be said than `session` or `always`. Needs a durable store."""
     ending: Ending = Ending.DENIED
     """Follows from `approved` unless the request expired or was cancelled."""
     by: Answerer | None = None
@@ -53,5 +56,7 @@ class ApprovalDecision:
             object.__setattr__(self, "ending", Ending.APPROVED)
         elif self.ending is Ending.APPROVED:
             raise ValueError("a decision that is not approved cannot end as approved")
+        if self.terms is not None and self.remember is Remember.NONE:
+            object.__setattr__(self, "remember", Remember.ALWAYS)
         if self.edited_args is not None and not self.approved:
             raise ValueError("edited arguments only make sense with approved=True")

@@ -1,44 +1,118 @@
-"""A remembered decision: the next identical call is not asked about again."""
+"""A remembered decision: later calls it covers are not asked about again, or not allowed to be."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, scope_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A person's answer that also holds later, for exactly these arguments and this version of the tool."""
+    """A person's answer that also holds later, for this version of the tool."""
 
     tool: str
     memory_key: str
-    """`Call.memory_key` of the call it was given for: the tool and all its arguments."""
+    """`Call.memory_key` of the call it was given for; empty where a pattern says what is covered."""
     approved: bool
-    scope: Remember
+    scope: Scope
     schema_hash: str = ""
     toolset: str | None = None
+    id: str = ""
+    where: str = ""
+    """The run, the session or the worker it is limited to, by `scope`."""
+    pattern: tuple[Condition, ...] | None = None
+    until: datetime | None = None
+    max_uses: int | None = None
+    budget: Budget | None = None
     by: str = ""
     at: datetime | None = None
     note: str = ""
     summary: str = ""
+    """The call it was given for, as it may be shown."""
+    used: int = 0
+    spent: Decimal = Decimal(0)
+    """Of the budget; of today's, where it is daily."""
+    spent_on: str = ""
+    """The day `spent` belongs to."""
+    revoked_at: datetime | None = None
+    revoked_by: str = ""
 
     def covers(self, call: Call) -> bool:
         """Whether it speaks about this call. A changed tool puts the grant to sleep; another toolset has its own."""
-        return (
-            call.memory_key == self.memory_key and call.schema_hash == self.schema_hash and call.toolset == self.toolset
+        if call.schema_hash != self.schema_hash or call.toolset != self.toolset or call.tool != self.tool:
+            return False
+        if self.pattern is None:
+            return call.memory_key == self.memory_key
+        return set(call.args) == {one.arg for one in self.pattern} and all(
+            one.holds(call.args[one.arg], call.resolved) for one in self.pattern
         )
 
+    def reaches(self, places: Mapping[Scope, str]) -> bool:
+        """Whether it holds where the call is made."""
+        return self.scope is Scope.PROJECT or (bool(self.where) and places.get(self.scope) == self.where)
+
+    def why_asleep(self, call: Call | None, now: datetime) -> str:
+        """Why it does not speak now, although it might about this call; empty where it does."""
+        if self.revoked_at is not None:
+            return f"revoked by {self.revoked_by or 'somebody'}"
+        if self.until is not None and now >= self.until:
+            return f"ended at {self.until:%Y-%m-%d %H:%M} UTC"
+        if self.max_uses is not None and self.used >= self.max_uses:
+            return f"used {self.used} times, which is all of them"
+        if self.budget is not None and call is not None:
+            amount = amount_of(call.args.get(self.budget.arg))
+            if amount is None:
+                return f"{self.budget.arg} is not an amount"
+            if self.spent_by(now) + amount > self.budget.limit:
+                return f"{amount} more would go beyond its budget of {self.budget.limit}"
+        return ""
+
+    def spent_by(self, now: datetime) -> Decimal:
+        """What has been spent of the budget that holds now."""
+        return (
+            Decimal(0) if self.budget is not None and self.budget.daily and self.spent_on != _day(now) else self.spent
+        )
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a use has to be written down before it is made."""
+        return self.approved and (self.max_uses is not None or self.budget is not None)
+
+    def used_for(self, call: Call, now: datetime) -> Grant:
+        """The grant after one more use."""
+        amount = amount_of(call.args.get(self.budget.arg)) if self.budget is not None else None
+        spent = self.spent_by(now) + (amount or Decimal(0))
+        return replace(self, used=self.used + 1, spent=spent, spent_on=_day(now))
+
     @classmethod
-    def of(cls, call: Call, decision: ApprovalDecision, *, summary: str = "") -> Grant:
+    def of(
+        cls,
+        call: Call,
+        decision: ApprovalDecision,
+        *,
+        summary: str = "",
+        where: Mapping[Scope, str] | None = None,
+    ) -> Grant:
         """What a person's answer about a call is remembered as."""
+        terms = decision.terms
+        if terms is None:
+            terms = Terms(scope=Scope.SESSION if decision.remember is Remember.SESSION else Scope.PROJECT)
         return cls(
             tool=call.tool,
-            memory_key=call.memory_key,
+            memory_key=call.memory_key if terms.pattern is None else "",
             approved=decision.approved,
-            scope=decision.remember,
+            scope=terms.scope,
+            where=(where or {}).get(terms.scope, ""),
+            pattern=terms.pattern,
+            until=terms.until,
+            max_uses=terms.max_uses,
+            budget=terms.budget,
             schema_hash=call.schema_hash,
             toolset=call.toolset,
             by=decision.by.name if decision.by else "",
@@ -46,3 +120,27 @@ class Grant:
             note=decision.note,
             summary=summary,
         )
+
+
+def grant_text(grant: Grant) -> str:
+    """What a grant says, in full: nothing is stored that is not in this text, and the other way round."""
+    what = f"exactly as in: {grant.summary}" if grant.pattern is None else _spelled(grant.pattern)
+    parts = [f"{'always' if grant.approved else 'never'} {grant.tool}, {what}", scope_text(grant.scope, grant.where)]
+    if grant.until is not None:
+        parts.append(f"until {grant.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    if grant.max_uses is not None:
+        parts.append("once" if grant.max_uses == 1 else f"at most {grant.max_uses} times")
+    if grant.budget is not None:
+        when = " each day (UTC)" if grant.budget.daily else " in all"
+        parts.append(f"{grant.budget.arg} at most {grant.budget.limit}{when}")
+    if grant.toolset is not None:
+        parts.append(f"as the toolset {grant.toolset} has it")
+    return "; ".join(parts)
+
+
+def _spelled(pattern: Sequence[Condition]) -> str:
+    return "with " + ", ".join(one.text for one in pattern) if pattern else "without arguments"
+
+
+def _day(now: datetime) -> str:
+    return f"{now.astimezone(UTC):%Y-%m-%d}"

@@ -4,8 +4,10 @@
 pending  --vote--> pending | approved | denied        approved --claim--> claimed --succeed--> succeeded
 pending  --expire--> expired | pending (escalated,             --cancel-> cancelled --fail-> failed
                      parked) | approved (in words)                                  --lose-> unknown
-                                                                                    --ask again-> cancelled
+pending  --assign, remind--> pending                                                --ask again-> cancelled
 pending  --cancel--> cancelled
+                                                      unknown --succeed, fail--> succeeded, failed (it came back)
+                                                      unknown --told--> succeeded | cancelled (a person knows)
 ```
 Whatever is not in the table is refused: a final state is never left, and nothing becomes approved
 except through the votes its requirement asks for, or a rule that says `on_timeout: allow` in words.
@@ -19,28 +21,41 @@ from datetime import datetime
 from typing import TypeAlias
 
 from signoff.core.canonical import digest
+from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.people import Answerer, AnswererKind
-from signoff.core.quorum import approvals, why_not_entitled
+from signoff.core.people import Answerer, AnswererKind, person_key
+from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.verdict import OnTimeout
+from signoff.core.verdict import OnTimeout, Requirement
 from signoff.core.vote import Vote
 from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
 
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """Somebody answered."""
+    """Somebody answered, in their own name or in the place of somebody absent."""
 
     by: Answerer
     decision: ApprovalDecision
-    requester: str = ""
-    owner: str = ""
+    absent: tuple[Answerer, ...] = ()
+    """Whom the answerer stands in for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
     """The deadline passed. Refused while it has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """People were reminded that the deadline is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Somebody works on the answer; with an empty name, nobody does any longer."""
+
+    to: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +69,15 @@ class Cancelled:
 class Claimed:
     """The right to run is taken, before the tool runs."""
 
+    holder: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
     """The tool returned."""
+
+    digest: str = ""
+    preview: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +97,25 @@ class AskedAgain:
     """The tool did not work but asked for approval itself: the approval is used up, the call is open anew."""
 
 
-Event: TypeAlias = Voted | Expired | Cancelled | Claimed | Succeeded | Failed | Lost | AskedAgain
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A person knows what became of a call whose process is gone."""
 
-FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
+    by: Answerer
+    happened: bool
+    note: str = ""
+    absent: tuple[Answerer, ...] = ()
+
+
+Event: TypeAlias = (
+    Voted | Expired | Reminded | Assigned | Cancelled | Claimed | Succeeded | Failed | Lost | AskedAgain | Told
+)
+
+FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED})
+OPEN = frozenset({State.PENDING, State.UNKNOWN})
+"""A person has to say something: whether it may run, or whether it did."""
+SPENT = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
+"""The right to run was taken, whatever became of it."""
 SILENCE = Answerer(name="nobody in time", kind=AnswererKind.MODE)
 
 
@@ -109,10 +145,12 @@ def settled_text(request: ApprovalRequest) -> str:
 
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
-    if isinstance(event, Claimed) and request.state in (State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN):
+    if isinstance(event, Claimed) and request.state in SPENT:
         return AlreadySpent(f"request {request.id} was approved once and its call has been started already")
     if request.state is State.PENDING:
         return RequestError(f"request {request.id} is still waiting for an answer")
+    if request.state is State.UNKNOWN and isinstance(event, Voted):
+        return AlreadySettled(f"{settled_text(request)}, its call was started, and nobody knows whether it happened")
     return AlreadySettled(settled_text(request))
 
 
@@ -120,20 +158,30 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     assert isinstance(event, Voted)
     if _is_due(request, now):
         raise AlreadySettled(f"request {request.id} ran out of time at {request.deadline:%Y-%m-%d %H:%M:%S}")
-    if refusal := why_not_entitled(request.requirement, event.by, requester=event.requester, owner=event.owner):
-        raise NotEntitled(refusal)
     decision = replace(event.decision, by=event.by, at=now)
+    stands_for, refusal = _entitled(request, event.by, event.absent, denies=not decision.approved)
+    if refusal:
+        raise NotEntitled(refusal)
+    mine = (event.by.key, stands_for.key if stands_for else event.by.key)
+    if request.assigned and person_key(request.assigned) not in mine:
+        raise NotEntitled(f"{request.assigned} is working on request {request.id}; take it over first to answer it")
     approved_args = request.args_digest if decision.edited_args is None else digest(decision.edited_args)
-    vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args)
+    vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args, stands_for=stands_for)
     # One vote a person: a second thought replaces the first.
     votes = (*(earlier for earlier in request.votes if earlier.by.key != vote.by.key), vote)
-    voted = request.changed_to(votes=votes)
+    voted = request.changed_to(votes=votes, assigned="")
     if not decision.approved:
         return voted.changed_to(state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
-    agreed = approvals(request.requirement, votes, vote.args_digest, requester=event.requester, owner=event.owner)
+    agreed = approvals(request.requirement, votes, vote.args_digest, requester=request.requester, owner=request.owner)
     if len(agreed) >= request.requirement.quorum:
         return voted.changed_to(state=State.APPROVED, decision=decision)
     return voted
+
+
+def _entitled(
+    request: ApprovalRequest, by: Answerer, absent: tuple[Answerer, ...], *, denies: bool
+) -> tuple[Answerer | None, str]:
+    return entitled_as(request.requirement, by, absent, requester=request.requester, owner=request.owner, denies=denies)
 
 
 def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -141,10 +189,10 @@ def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
         raise RequestError(f"request {request.id} is not due yet")
     requirement = request.requirement
     if requirement.on_timeout is OnTimeout.PARK:
-        return request.changed_to(deadline=None)
+        return request.changed_to(deadline=None, remind_at=None)
     if requirement.on_timeout is OnTimeout.ESCALATE and requirement.escalate_to and not request.escalated:
         later = now + requirement.timeout if requirement.timeout else None
-        return request.changed_to(escalated=True, deadline=later)
+        return request.changed_to(escalated=True, deadline=later, remind_at=remind_at(requirement, later), assigned="")
     if requirement.on_timeout is OnTimeout.ALLOW:
         allowed = ApprovalDecision(approved=True, note="the rule allows it when nobody answers", by=SILENCE, at=now)
         return request.changed_to(state=State.APPROVED, decision=allowed)
@@ -163,12 +211,59 @@ def _ask_again(request: ApprovalRequest, event: Event, now: datetime) -> Approva
     return _cancel(request, Cancelled("the tool asked again"), now)
 
 
-def _to(state: State) -> Callable[[ApprovalRequest, Event, datetime], ApprovalRequest]:
-    def step(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-        outcome = event.error if isinstance(event, Failed) else request.outcome
-        return request.changed_to(state=state, outcome=outcome)
+def _remind(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    if request.remind_at is None or now < request.remind_at:
+        raise RequestError(f"request {request.id} needs no reminder yet")
+    return request.changed_to(remind_at=None)
 
-    return step
+
+def _assign(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Assigned)
+    return request.changed_to(assigned=event.to)
+
+
+def _claim(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Claimed)
+    return request.changed_to(state=State.CLAIMED, claim=Claim(holder=event.holder, at=now))
+
+
+def _succeed(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Succeeded)
+    claim = replace(_claim_of(request), ended_at=now, digest=event.digest, preview=event.preview)
+    return request.changed_to(state=State.SUCCEEDED, claim=claim)
+
+
+def _fail(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Failed)
+    return request.changed_to(state=State.FAILED, claim=replace(_claim_of(request), ended_at=now, error=event.error))
+
+
+def _lose(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return request.changed_to(state=State.UNKNOWN)
+
+
+def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Told)
+    _, refusal = _entitled(request, event.by, event.absent, denies=False)
+    if refusal:
+        raise NotEntitled(refusal)
+    if event.by.kind is not AnswererKind.PERSON:
+        raise NotEntitled(f"{event.by.name} is not a person, and only a person can know what became of the call")
+    claim = replace(_claim_of(request), ended_at=now, told_by=event.by.name, preview=event.note)
+    if event.happened:
+        return request.changed_to(state=State.SUCCEEDED, claim=claim)
+    note = f"{event.by.name} says that it did not happen" + (f": {event.note}" if event.note else "")
+    return _cancel(request.changed_to(claim=claim), Cancelled(note), now)
+
+
+def _claim_of(request: ApprovalRequest) -> Claim:
+    assert request.claim is not None, "a claimed request has a claim"
+    return request.claim
+
+
+def remind_at(requirement: Requirement, deadline: datetime | None) -> datetime | None:
+    """When people are to be reminded of a request with this deadline."""
+    return deadline - requirement.remind if deadline is not None and requirement.remind is not None else None
 
 
 def _is_due(request: ApprovalRequest, now: datetime) -> bool:
@@ -178,11 +273,16 @@ def _is_due(request: ApprovalRequest, now: datetime) -> bool:
 TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, datetime], ApprovalRequest]] = {
     (State.PENDING, Voted): _vote,
     (State.PENDING, Expired): _expire,
+    (State.PENDING, Reminded): _remind,
+    (State.PENDING, Assigned): _assign,
     (State.PENDING, Cancelled): _cancel,
     (State.APPROVED, Cancelled): _cancel,
-    (State.APPROVED, Claimed): _to(State.CLAIMED),
-    (State.CLAIMED, Succeeded): _to(State.SUCCEEDED),
-    (State.CLAIMED, Failed): _to(State.FAILED),
-    (State.CLAIMED, Lost): _to(State.UNKNOWN),
+    (State.APPROVED, Claimed): _claim,
+    (State.CLAIMED, Succeeded): _succeed,
+    (State.CLAIMED, Failed): _fail,
+    (State.CLAIMED, Lost): _lose,
     (State.CLAIMED, AskedAgain): _ask_again,
+    (State.UNKNOWN, Succeeded): _succeed,
+    (State.UNKNOWN, Failed): _fail,
+    (State.UNKNOWN, Told): _tell,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -38,3 +39,18 @@ class Answerer:
 
     def __str__(self) -> str:
         return self.name if self.kind is AnswererKind.PERSON else f"{self.name} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """Somebody stands in for somebody else, for a while. The record names both."""
+
+    absent: str
+    deputy: str
+    until: datetime
+    since: datetime
+    by: str = ""
+    """Who arranged it."""
+
+    def holds(self, now: datetime) -> bool:
+        return self.since <= now < self.until

@@ -1,22 +1,30 @@
-"""Counting votes: who may answer, and whether enough of them agree on the same arguments."""
+"""Counting votes: who may answer, in whose place, and whether enough of them agree on the same arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from signoff.core.people import Answerer, AnswererKind, person_key
 from signoff.core.verdict import Requirement
 from signoff.core.vote import Vote
 
 
-def why_not_entitled(requirement: Requirement, by: Answerer, *, requester: str = "", owner: str = "") -> str:
-    """Why this answerer's vote would not count, or an empty text when it does."""
+def why_not_entitled(
+    requirement: Requirement, by: Answerer, *, requester: str = "", owner: str = "", denies: bool = False
+) -> str:
+    """Why this answerer's vote would not count, or an empty text when it does. A veto role may only deny."""
     if by.kind is AnswererKind.MODEL:
         return f"{by.name} is a model; a person has to answer"
     if requirement.is_strict and by.kind is not AnswererKind.PERSON:
         return f"{by.name} is not a person, and this needs {who(requirement)}"
-    if requirement.role is not None and requirement.role not in by.roles:
+    vetoes = denies and requirement.veto is not None and requirement.veto in by.roles
+    if requirement.role is not None and requirement.role not in by.roles and not vetoes:
         return f"{by.name} does not have the role {requirement.role!r}, and this needs {who(requirement)}"
+    return why_excluded(requirement, by, requester=requester, owner=owner)
+
+
+def why_excluded(requirement: Requirement, by: Answerer, *, requester: str = "", owner: str = "") -> str:
+    """Why the rule keeps this very person from answering, or an empty text."""
     excluded = {"requester": requester, "owner": owner}
     for part in sorted(requirement.not_by):
         if not excluded.get(part):
@@ -26,17 +34,49 @@ def why_not_entitled(requirement: Requirement, by: Answerer, *, requester: str =
     return ""
 
 
+def entitled_as(
+    requirement: Requirement,
+    by: Answerer,
+    absent: Sequence[Answerer],
+    *,
+    requester: str = "",
+    owner: str = "",
+    denies: bool = False,
+) -> tuple[Answerer | None, str]:
+    """In whose place an answer counts: None for the answerer's own, or one of the `absent` they stand in for.
+
+    The text says why it does not count, and is empty where it does. Whoever is excluded cannot stand in for somebody
+    who is not, nor the other way round.
+    """
+    refusal = why_not_entitled(requirement, by, requester=requester, owner=owner, denies=denies)
+    if not refusal:
+        return None, ""
+    if by.kind is AnswererKind.PERSON and not why_excluded(requirement, by, requester=requester, owner=owner):
+        for one in absent:
+            if not why_not_entitled(requirement, one, requester=requester, owner=owner, denies=denies):
+                return one, ""
+    return None, refusal
+
+
 def approvals(
     requirement: Requirement, votes: Iterable[Vote], args_digest: str, *, requester: str = "", owner: str = ""
 ) -> frozenset[str]:
-    """The distinct people who approved exactly these arguments and whose vote counts under this requirement."""
-    return frozenset(
-        vote.by.key
-        for vote in votes
-        if vote.decision.approved
-        and vote.args_digest == args_digest
-        and not why_not_entitled(requirement, vote.by, requester=requester, owner=owner)
-    )
+    """The distinct people who approved exactly these arguments and whose vote counts under this requirement.
+
+    A deputy's vote counts as the vote of whom they stand in for: the two together are one. Nobody is counted twice for
+    voting in their own name and in another's.
+    """
+    counted: set[str] = set()
+    seen: set[str] = set()
+    for vote in votes:
+        counts = not why_not_entitled(requirement, vote.principal, requester=requester, owner=owner)
+        fit = vote.by.key == vote.principal.key or not why_excluded(
+            requirement, vote.by, requester=requester, owner=owner
+        )
+        if vote.decision.approved and vote.args_digest == args_digest and counts and fit and vote.by.key not in seen:
+            counted.add(vote.principal.key)
+            seen.update((vote.by.key, vote.principal.key))
+    return frozenset(counted)
 
 
 def who(requirement: Requirement) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
+from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -83,8 +84,19 @@ class ApprovalRequest:
     state: State = State.PENDING
     votes: tuple[Vote, ...] = ()
     decision: ApprovalDecision | None = None
-    outcome: str = ""
-    """What became of the run: an error in one line, or empty."""
+    claim: Claim | None = None
+    """Who took the right to run, and what became of it."""
+    requester: str = ""
+    """Who the run is for."""
+    owner: str = ""
+    """Who the agent belongs to."""
+    run: str = ""
+    """Id of the kept run that waits for the answer."""
+    title: str = ""
+    """The summary as it may be shown anywhere: secrets masked, nothing invisible."""
+    assigned: str = ""
+    """Who works on the answer, so that nobody else starts."""
+    remind_at: datetime | None = None
     version: int = 0
     """Counts changes; the store swaps only against the version it was read at."""
 

@@ -43,13 +43,17 @@ class Requirement:
     on_timeout: OnTimeout = OnTimeout.DENY
     escalate_to: str | None = None
     """The role asked next when `on_timeout` is `escalate`."""
+    veto: str | None = None
+    """People with this role may say no, besides those who may approve."""
+    remind: timedelta | None = None
+    """How long before the deadline people are reminded."""
     message: str = ""
     """Words for the person who is asked."""
 
     @property
     def is_strict(self) -> bool:
         """Whether it names particular people, so that a remembered answer or a reviewer cannot stand in."""
-        return self.role is not None or self.quorum > 1 or bool(self.not_by)
+        return self.role is not None or self.quorum > 1 or bool(self.not_by) or self.veto is not None
 
 
 ANYONE = Requirement()

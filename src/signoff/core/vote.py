@@ -18,3 +18,10 @@ class Vote:
     decision: ApprovalDecision
     args_digest: str
     """Approving edited arguments is a vote for other arguments: votes only add up for the same ones."""
+    stands_for: Answerer | None = None
+    """In whose place it was given, where the voter is a deputy."""
+
+    @property
+    def principal(self) -> Answerer:
+        """Whose vote it is."""
+        return self.stands_for or self.by

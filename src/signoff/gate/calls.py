@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import math
 import os
 import re
@@ -73,6 +74,8 @@ class CallReader:
     """Lists the paths in a call, where policy wants to know where they lead."""
     root: str = ""
     """The folder relative paths start from, as a real path."""
+    key: bytes = _PROCESS_KEY
+    """Tells secrets apart without showing them; a store has one of its own, for all processes that share it."""
 
     def read(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
@@ -80,7 +83,7 @@ class CallReader:
         """The call as policy sees it."""
         frame = current_frame()
         worker = ctx.agent.name if ctx.agent is not None else None
-        values, unreadable = as_json(args)
+        values, unreadable = as_json(args, self.key)
         call_id = ctx.tool_call_id or ""
         try:
             labels = NO_LABELS if self._has_no_labels(tool_def, owner) else self._labels(ctx, tool_def, values, owner)
@@ -106,6 +109,12 @@ class CallReader:
             return call
         leads = {text: where for text in self.paths_of(call) if (where := _leads_to(self.root, text)) is not None}
         return call.changed(resolved=leads) if leads else call
+
+    def follow_links(self, call: Call) -> Call:
+        """The call with where every text in it leads that may be a path, for patterns that speak of folders."""
+        texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
+        leads = {text: where for text in texts if (where := _leads_to(self.root, text)) is not None}
+        return call.changed(resolved={**call.resolved, **leads})
 
     def _has_no_labels(self, tool_def: ToolDefinition, owner: Owner | None) -> bool:
         return not self.labels and not tool_def.metadata and (owner is None or owner.capability_labels is None)
@@ -154,25 +163,25 @@ def _has_link(root: str, text: str) -> bool:
     return False
 
 
-def as_json(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def as_json(args: Mapping[str, Any], key: bytes = _PROCESS_KEY) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The arguments as JSON values, and the names of those that have no JSON form."""
     if _is_json(args):
         return args, ()
     values: dict[str, Any] = {}
     unreadable: list[str] = []
     for name, value in args.items():
-        values[name], kinds = _json_value(value)
+        values[name], kinds = _json_value(value, key)
         unreadable.extend(f"{name}: {kind}" for kind in kinds)
     return values, tuple(unreadable)
 
 
-def _json_value(value: object) -> tuple[Any, list[str]]:
+def _json_value(value: object, key: bytes) -> tuple[Any, list[str]]:
     """A JSON value, and the types in it that have none and are named instead."""
     found: list[str] = []
     if isinstance(value, SecretStr | SecretBytes):
         # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
         held = str(value.get_secret_value()).encode("utf-8", "surrogatepass")
-        return Veiled(f"<secret {hmac.new(_PROCESS_KEY, held, 'sha256').hexdigest()[:16]}>"), found
+        return Veiled(f"<secret {hmac.new(key, held, 'sha256').hexdigest()[:16]}>"), found
     if isinstance(value, Iterator):
         kind = type(cast("object", value)).__qualname__  # not read: that would empty it
         return f"<{kind}>", [kind]
@@ -182,9 +191,21 @@ def _json_value(value: object) -> tuple[Any, list[str]]:
         return f"<{found[-1]}>"
 
     try:
-        return to_jsonable_python(value, inf_nan_mode="strings", fallback=named), found
+        return to_jsonable_python(_ordered(value), inf_nan_mode="strings", fallback=named), found
     except (PydanticSerializationError, ValueError, RecursionError):
         return named(value), found
+
+
+def _ordered(value: object) -> object:
+    """Sets as lists in an order that is the same in every process; what is approved in one may run in another."""
+    if isinstance(value, set | frozenset):
+        members = cast("set[object]", value)
+        return sorted(members, key=lambda one: json.dumps(to_jsonable_python(one, fallback=repr), sort_keys=True))
+    if type(value) is list or type(value) is tuple:
+        return [_ordered(item) for item in cast("list[object]", value)]
+    if type(value) is dict:
+        return {key: _ordered(item) for key, item in cast("dict[object, object]", value).items()}
+    return value
 
 
 def _is_json(value: object) -> bool:

@@ -30,13 +30,16 @@ from signoff.errors import PolicyError, WrongUse
 from signoff.gate.calls import KIND, CallReader
 from signoff.gate.desk import Desk
 from signoff.gate.gate import Gate, Judge
+from signoff.gate.keeper import Histories
+from signoff.gate.kept import gated_run, kept
+from signoff.gate.memory import Memory, OwnMemory, StoreMemory
 from signoff.gate.run import GatedRun
 from signoff.gate.toolset import GatedToolset
 from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
-from signoff.ports import ApprovalUI, Clock, GrantStore, RequestStore
+from signoff.ports import ApprovalUI, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
-from signoff.store.memory import MemoryRequests
+from signoff.store.memory import MemoryStore
 
 Rules = Policy | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
@@ -86,7 +89,9 @@ class Signoff(AbstractCapability[Any]):
     """Who the runs are for, for rules with `not_by: requester`."""
     observe: Callable[[CallEvent], None] | None = None
     """Told of every step of every call, for progress and logs. It cannot change anything."""
-    store: RequestStore | None = None
+    store: Store | str | None = None
+    """Where questions, answers and runs are kept: `sqlite:FILE`, `postgresql://…`, or memory, which is the default and
+    ends with the process."""
     clock: Clock | None = None
 
     _gate: Gate = field(init=False, repr=False, compare=False)
@@ -100,11 +105,12 @@ class Signoff(AbstractCapability[Any]):
             raise PolicyError("\n".join(str(problem) for problem in problems))
         for name, roles in self.people.items():
             people[name] = people.get(name, frozenset()) | frozenset(roles)
-        broker = Broker(self.store if self.store is not None else MemoryRequests(), self.clock)
-        memory = self.memory if self.memory is not None else ApprovalMemory()
+        store = _open(self.store)
+        remembers = self.memory is None and store.is_durable
+        broker = Broker(store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers)
         self._gate = Gate(
             policy=policy,
-            desk=Desk(broker, memory, people=people, owner=self.owner, requester=self.requester),
+            desk=Desk(broker, self._memory(broker), owner=self.owner, requester=self.requester),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
@@ -122,6 +128,21 @@ class Signoff(AbstractCapability[Any]):
             reviewers=self.reviewers,
             observe=self.observe,
         )
+
+    def _memory(self, broker: Broker) -> Memory:
+        if broker.remembers:
+            return StoreMemory(broker, lambda call: self._gate.reader.follow_links(call))
+        return OwnMemory(self.memory if self.memory is not None else ApprovalMemory())
+
+    @property
+    def broker(self) -> Broker:
+        """Everything else that can be done with the requests, runs and grants of this gate's store."""
+        return self._gate.broker
+
+    @property
+    def histories(self) -> Histories:
+        """Messages of kept runs that this process has read or written."""
+        return self._gate.histories
 
     # --- answering from elsewhere ---
 
@@ -160,18 +181,15 @@ class Signoff(AbstractCapability[Any]):
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
+        await self._gate.prepare()
         fresh = _copy(self)
-        fresh._run = GatedRun(self._gate)
+        fresh._run = gated_run(self._gate, ctx)
         return fresh
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        try:
-            return await handler()
-        except BaseException:
-            await self._in_run().questions.withdraw("the run ended")
-            raise
+        return await kept(self._in_run(), handler)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
         if self._in_run().questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
@@ -196,6 +214,11 @@ class Signoff(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
+        run = self._in_run()
+        run.gate.broker.switch.check_now()
+        if run.keeper is not None:
+            run.keeper.stepped(ctx)
+        run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
             kept = [tool for tool in parameters.native_tools if await self._gate.allows_native(ctx, tool.kind)]
@@ -317,6 +340,16 @@ def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
         kind.before_tool_execute is not AbstractCapability.before_tool_execute
         or kind.wrap_tool_execute is not AbstractCapability.wrap_tool_execute
     )
+
+
+def _open(store: Store | str | None) -> Store:
+    if store is None:
+        return MemoryStore()
+    if isinstance(store, str):
+        from signoff.store.open import open_store
+
+        return open_store(store)
+    return store
 
 
 def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:

@@ -13,16 +13,15 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind, person_key
+from signoff.core.offer import may_be_remembered
+from signoff.core.people import Answerer, AnswererKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, WrongUse
-from signoff.ports import ApprovalUI, GrantStore
+from signoff.gate.memory import Memory
+from signoff.ports import ApprovalUI
 
 CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Validates and judges edited arguments; returns them as they will run, or raises `EditRefused`."""
-
-LEADS_TO = "leads_to"
-"""Metadata of a request about a call that turns into another below: an answer about one alone is none about both."""
 
 UNNAMED = Answerer(name="approver", kind=AnswererKind.SCRIPT)
 """Who answered, where a user interface does not say. It never counts as a particular person."""
@@ -33,9 +32,7 @@ class Desk:
     """Takes answers to requests for the gate."""
 
     broker: Broker
-    memory: GrantStore
-    people: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Roles by person's name."""
+    memory: Memory
     owner: str = ""
     """Who the agents belong to, for rules with `not_by: owner`."""
     requester: str = ""
@@ -46,8 +43,7 @@ class Desk:
     async def take(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
         request = await self.broker.get(request_id)
-        if decision.remember is Remember.ALWAYS and not self.memory.keeps_always:
-            raise WrongUse("nothing can be remembered always here: the memory has no file")
+        self.memory.check(decision)
         if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
             raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
         if request.state is State.PENDING and decision.edited_args is not None:
@@ -55,8 +51,7 @@ class Desk:
             if check is None:
                 raise EditRefused(("the process that asked is gone, so edited arguments cannot be checked",))
             decision = replace(decision, edited_args=await check(decision.edited_args))
-        voter = self._known(by or decision.by or UNNAMED)
-        settled = await self.broker.answer(request_id, decision, by=voter, owner=self.owner, requester=self.requester)
+        settled = await self.broker.answer(request_id, decision, by=by or decision.by or UNNAMED)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
             self._remember(settled)
@@ -99,42 +94,25 @@ class Desk:
 
     async def _answer_from_memory(self, request: ApprovalRequest) -> bool:
         """An answer earlier in the same batch may have been remembered for an identical call."""
-        grant = self.recall(request)
+        grant = await self.recall(request)
         if grant is None:
             return False
         remembered = Answerer(name=f"{grant.by or 'somebody'}, remembered", kind=AnswererKind.MODE, via="memory")
         await self.take(request.id, ApprovalDecision(approved=grant.approved, note=grant.note, by=remembered))
         return True
 
-    def recall(self, request: ApprovalRequest) -> Grant | None:
+    async def recall(self, request: ApprovalRequest) -> Grant | None:
         """A remembered decision for this call, unless its rule wants particular people."""
-        in_doubt = request.call is not None and (
-            request.call.unreadable or (request.verdict and request.verdict.errors)
-        )
-        if request.call is None or request.requirement.is_strict or in_doubt or LEADS_TO in request.metadata:
+        if request.call is None or not may_be_remembered(request):
             return None
-        return self.memory.lookup(request.call)
-
-    def _known(self, by: Answerer) -> Answerer:
-        """With the roles on file. Where people are on file, nobody else's word about roles counts."""
-        if not self.people:
-            return by
-        on_file = {person_key(name): roles for name, roles in self.people.items()}
-        return replace(by, roles=on_file.get(by.key, frozenset()))
+        return await self.memory.recall(request.call, request.run)
 
     def _remember(self, request: ApprovalRequest) -> None:
         decision = request.decision
-        if decision is None or decision.remember is Remember.NONE or request.call is None:
+        if decision is None or decision.remember is Remember.NONE or not may_be_remembered(request):
             return
-        if (
-            LEADS_TO in request.metadata
-            or request.requirement.is_strict
-            or decision.by is None
-            or decision.by.kind is AnswererKind.MODE
-        ):
-            return
-        call = replace(request.call, args=request.effective_args)
-        self.memory.remember(Grant.of(call, decision, summary=request.summary))
+        if decision.by is not None and decision.by.kind is not AnswererKind.MODE:
+            self.memory.remember(request, decision)
 
 
 def _copy(request: ApprovalRequest) -> ApprovalRequest:

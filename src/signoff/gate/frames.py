@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from hashlib import sha256
 from typing import NamedTuple
 
+from signoff.core.run import KeptRun
+from signoff.errors import WrongUse
 from signoff.ports import ApprovalUI
 
 
@@ -16,10 +19,15 @@ class Frame(NamedTuple):
     workers: tuple[str, ...] = ()
     path: str = ""
     approver: ApprovalUI | None = None
+    run: str = ""
+    """The kept run that all of this belongs to."""
+    key: Callable[[], str] | None = None
+    """Makes the key of the call that is running."""
 
 
 TOP = Frame()
 _frame: ContextVar[Frame] = ContextVar("signoff_frame", default=TOP)
+_kept: ContextVar[KeptRun | None] = ContextVar("signoff_kept", default=None)
 _approver: ContextVar[ApprovalUI | None] = ContextVar("signoff_approver", default=None)
 
 
@@ -51,3 +59,29 @@ def asking(approver: ApprovalUI) -> Generator[None]:
 def asked_approver() -> ApprovalUI | None:
     """The approver set by `asking`, if any."""
     return _approver.get()
+
+
+@contextmanager
+def keeping(run: KeptRun) -> Generator[None]:
+    """Within, the outermost gated run is this one: begun or taken up by whoever calls."""
+    token = _kept.set(run)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def kept_run() -> KeptRun | None:
+    """The run set by `keeping`, if any."""
+    return _kept.get()
+
+
+def idempotency_key() -> str:
+    """For use inside a tool: a key for this very call, the same if it has to be made again after a crash.
+
+    Hand it to whatever does the work (a payment service, a queue), which then does it once.
+    """
+    key = current_frame().key
+    if key is None:
+        raise WrongUse("there is no gated tool call around this code, so there is no key for it")
+    return sha256(key().encode()).hexdigest()[:32]

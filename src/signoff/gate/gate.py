@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.gate.calls import KIND, CallReader, Owner
 from signoff.gate.desk import Desk
 from signoff.gate.frames import asked_approver, current_frame
+from signoff.gate.keeper import Histories
 from signoff.policy.engine import Policy
 from signoff.policy.layers import strictest
 from signoff.ports import ApprovalUI
@@ -68,7 +69,15 @@ class Gate:
     observe: Callable[[CallEvent], None] | None = None
     checked_names: bool = False
     """Whether the rules' tool names were held against an agent's tools."""
+    histories: Histories = field(default_factory=Histories)
+    """Messages of kept runs that are in the store already."""
     _default: ApprovalUI | None = None
+    _prepared: bool = False
+
+    @property
+    def keeps_record(self) -> bool:
+        """Whether what happens is written down for later."""
+        return self.broker.store.is_durable
 
     @property
     def suspends(self) -> bool:
@@ -78,6 +87,12 @@ class Gate:
     @property
     def broker(self) -> Broker:
         return self.desk.broker
+
+    async def prepare(self) -> None:
+        """Before a run: take the key by which the store's processes tell secrets apart."""
+        if not self._prepared and self.keeps_record:
+            self.reader = replace(self.reader, key=await self.broker.veil_key())
+            self._prepared = True
 
     def named_approver(self) -> ApprovalUI | None:
         """The approver set around this run, else the capability's, else the one of the run outside of it."""

@@ -10,12 +10,15 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
+from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
 from signoff.gate.calls import newest_response
 from signoff.gate.gate import Gate
+from signoff.gate.keeper import Keeper
 from signoff.gate.passage import Passage
 from signoff.gate.waiting import wait_for_answers
 
@@ -42,6 +45,8 @@ class Questions:
     gate: Gate
     on_open: Callable[[Passage, ApprovalRequest], None]
     """Told of every request this run opens."""
+    keeper: Keeper | None
+    """Keeps the run in the store, where that outlives the process."""
     check_edit: Callable[[Passage, ApprovalRequest, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     """By call key, whatever was asked in this run, answered or not."""
@@ -70,7 +75,7 @@ class Questions:
         for request in reversed(await self.gate.broker.of_conversation(call.conversation_id)):
             same = request.call is not None and request.call.call_id == call.call_id
             if same and request.call is not None and request.call.fingerprint == call.fingerprint:
-                spoken = request.state not in (State.PENDING, State.APPROVED, State.CANCELLED)
+                spoken = request.state not in (*OPEN, State.APPROVED, State.CANCELLED)
                 return request if spoken or ctx.tool_call_approved else None
         return None
 
@@ -89,10 +94,17 @@ class Questions:
         line = safe_summary(request, secrets=self.gate.secrets)
         return ApprovalRequired(metadata={"summary": line, **asked.said, REQUEST: asked.public})
 
-    async def open(self, asked: Sequence[Asked]) -> list[ApprovalRequest]:
-        """The requests as they are on record, opening those that are not yet."""
+    async def open(
+        self, ctx: RunContext[Any], asked: Sequence[Asked], deferred: DeferredToolRequests | None = None
+    ) -> list[ApprovalRequest]:
+        """The requests as they are on record, opening those that are not yet, and saving the run with them."""
         fresh = [one.request for one in asked if one.request.opened_at is None]
-        opened = {new.id: request for new, request in zip(fresh, await self.gate.broker.open(fresh), strict=True)}
+        self.gate.broker.notes.hand_over()
+        if self.keeper is not None and deferred is not None:
+            known = await self.keeper.opened(ctx, fresh, deferred, put_down=self.gate.suspends)
+        else:
+            known = await self.gate.broker.open(fresh)
+        opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
         requests: list[ApprovalRequest] = []
         for one in asked:
             request = opened.get(one.request.id) or await self.gate.broker.get(one.request.id)

@@ -20,49 +20,29 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
 
-from signoff.core.call import Call
 from signoff.core.canonical import digest
+from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent, Happened
 from signoff.core.lifecycle import SILENCE, settled_text
 from signoff.core.mode import ApprovalMode
+from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement
 from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
-from signoff.gate.desk import LEADS_TO
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
+from signoff.gate.keeper import Keeper
+from signoff.gate.outcome import Outcome, outcome_of, told_again
 from signoff.gate.passage import Passage
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.gate.reading import UNJUDGED, Reading
+from signoff.gate.tickets import Ticket, leads_to
 from signoff.policy.layers import strictest
-
-
-@dataclass(slots=True)
-class Ticket:
-    """A call that was let through above another capability's toolset and is running."""
-
-    call: Call
-    request: ApprovalRequest | None
-    """The approval it runs on, where a person gave one for this call."""
-    answered: bool
-    """Whether the question was answered otherwise: remembered, by the mode, or by a reviewer who may."""
-    used: bool = False
-
-    def is_for(self, call: Call) -> bool:
-        """Whether what was approved is exactly this call, or was said to lead to exactly this call."""
-        if self.request is not None and self.request.metadata.get(LEADS_TO) == _leads_to(call):
-            return True
-        mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
-        return mine == (call.tool, call.args_digest, call.schema_hash, call.toolset)
-
-
-def _leads_to(call: Call) -> str:
-    return f"{call.tool} {call.args_digest}"
 
 
 @dataclass(slots=True)
@@ -70,6 +50,10 @@ class GatedRun:
     """The per-run state of the gate."""
 
     gate: Gate
+    keeper: Keeper | None = None
+    """Keeps the run in the store, where that outlives the process."""
+    run_id: str = ""
+    """Id of the kept run that this one is, or is part of."""
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
     trusts_names: bool = True
@@ -88,6 +72,7 @@ class GatedRun:
         self.questions = Questions(
             self.gate,
             on_open=lambda passage, request: self._tell(Happened.ASKED, passage, request=request),
+            keeper=self.keeper,
             check_edit=self.reading.check_edit,
         )
 
@@ -101,6 +86,7 @@ class GatedRun:
         above: bool = False,
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
+        self.gate.broker.switch.check_now()
         passage = self.reading.read(ctx, tool, args, execute)
         if passage.verdict is UNJUDGED:
             passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
@@ -135,7 +121,7 @@ class GatedRun:
             raise self._refused(passage, SIGNOFF, reason)
         if ticket.request is None:
             reason = f"it leads to {call.tool}: {passage.verdict.reason}"
-            raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: _leads_to(call)})
+            raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: leads_to(call)})
         if ticket.used:
             raise self._refused(passage, SIGNOFF, "its approval was used: it runs once")
         if not ticket.is_for(call) or not self._agreed(ticket.request, passage.verdict.requirement):
@@ -151,7 +137,7 @@ class GatedRun:
         gate, call = self.gate, passage.call
         in_doubt = bool(passage.verdict.errors or call.unreadable)
         if not passage.verdict.requirement.is_strict and not in_doubt:
-            grant = gate.desk.memory.lookup(call)
+            grant = await gate.desk.memory.recall(call, self.run_id)
             if grant is not None and not grant.approved:
                 raise self._refused(passage, grant.by or SIGNOFF, grant.note or "a person said never to do this")
             if grant is not None:
@@ -177,8 +163,10 @@ class GatedRun:
     async def _run_recorded(self, passage: Passage, request: ApprovalRequest) -> Any:
         call, broker = passage.call, self.gate.broker
         match request.state:
-            case State.PENDING:
+            case State.PENDING | State.UNKNOWN:
                 raise self.questions.raise_for(Asked(request, passage))
+            case State.SUCCEEDED | State.FAILED if self.keeper is not None and request.run == self.run_id:
+                return await self._told_again(passage, request)
             case State.CANCELLED:
                 return await self._ask(passage, changed=(settled_text(request),))
             case State.APPROVED:
@@ -201,7 +189,9 @@ class GatedRun:
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
         try:
-            claimed = await broker.claim(request.id)
+            run, epoch = self.keeper.fence(request) if self.keeper is not None else ("", 0)
+            broker.notes.hand_over()
+            claimed = await broker.claim(request.id, run=run, epoch=epoch)
         except AlreadySpent as spent:
             raise self._refused(passage, SIGNOFF, str(spent)) from spent
         return await self._run_claimed(passage, claimed)
@@ -210,8 +200,9 @@ class GatedRun:
         """Whether those who approved are those whom the verdict of this moment wants."""
         if _decision(request).by == SILENCE:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
-        desk = self.gate.desk
-        agreed = approvals(requirement, request.votes, request.args_digest, requester=desk.requester, owner=desk.owner)
+        agreed = approvals(
+            requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
+        )
         return len(agreed) >= requirement.quorum
 
     async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
@@ -219,18 +210,27 @@ class GatedRun:
         try:
             result = await self._run(passage, Happened.APPROVED, request)
         except CallDeferred:
-            await broker.finish(request.id)
+            broker.finish(request.id)
             raise
         except ApprovalRequired:
             await broker.ask_again(request.id)
             raise
         except Exception as error:
-            await broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
+            broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
             raise
         except BaseException:  # cancelled half-way: nobody knows how far the tool came
             await broker.lose(request.id)
             raise
-        await broker.finish(request.id)
+        kept = outcome_of(result) if broker.store.is_durable else Outcome()
+        broker.finish(request.id, digest=kept.digest, preview=kept.preview, result=kept.kept)
+        return self._noticed(passage, request, result)
+
+    async def _told_again(self, passage: Passage, request: ApprovalRequest) -> Any:
+        """The call ran in a process that is gone, its result not in the history: it is told, not repeated."""
+        result = told_again(request, await self.gate.broker.result(request.id))
+        return self._noticed(passage, request, result)
+
+    def _noticed(self, passage: Passage, request: ApprovalRequest, result: Any) -> Any:
         edited = _decision(request).edited_args is not None
         return with_notice(result, passage.call.args) if edited else result
 
@@ -238,7 +238,7 @@ class GatedRun:
 
     async def _run(self, passage: Passage, why: Happened, request: ApprovalRequest | None = None) -> Any:
         call = passage.call
-        if request is not None and digest(as_json(passage.args)[0]) != call.args_digest:
+        if request is not None and digest(as_json(passage.args, self.gate.reader.key)[0]) != call.args_digest:
             raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
         self._tell(why, passage, request=request)
         if passage.was_external:
@@ -247,7 +247,8 @@ class GatedRun:
             self._tickets[call.call_id] = Ticket(
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
-        frame = enter(Frame(call.worker, call.path, self.gate.named_approver()))
+        key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
+        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.run_id, key))
         try:
             result = await passage.execute(passage.args)
         except ApprovalRequired as own:
@@ -258,6 +259,8 @@ class GatedRun:
             raise
         else:
             self._tell(Happened.RAN, passage, request=request)
+            if self.keeper is not None:
+                self.keeper.returned(call.call_id, call.tool, result)
             return result
         finally:
             leave(frame)
@@ -271,12 +274,12 @@ class GatedRun:
     async def _ask(
         self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
     ) -> Any:
-        request = await passage.request(self.gate.policy.revision, changed=changed, said=said)
+        request = await self._request(passage, changed=changed, said=said)
         asked = Asked(request, passage, said or {})
         # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
         if passage.call.key not in self.questions.asked or self.gate.suspends or said is not None:
             raise self.questions.raise_for(asked)
-        [on_record] = await self.questions.open([asked])
+        [on_record] = await self.questions.open(passage.ctx, [asked])
         settled = (await self.questions.answers([on_record])).get(on_record.id)
         if settled is None:
             raise self.questions.raise_for(asked)
@@ -296,7 +299,7 @@ class GatedRun:
             mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
             if mine is not None:
                 asked.append(mine)
-        on_record = await self.questions.open(asked)
+        on_record = await self.questions.open(ctx, asked, requests)
         settled = await self.questions.answers(on_record)
         for one, request in zip(asked, on_record, strict=True):
             if (answer := settled.get(request.id)) is not None:
@@ -338,12 +341,25 @@ class GatedRun:
         if passage.verdict.effect is Effect.ALLOW:
             passage = replace(passage, verdict=TOOL_ASKS)
         said = requests.metadata.get(part.tool_call_id)
-        asked = Asked(await passage.request(self.gate.policy.revision, said=said), passage, said or {})
+        asked = Asked(await self._request(passage, said=said), passage, said or {})
         raised = self.questions.raise_for(asked)
         requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
         return asked
 
     # --- parts ---
+
+    async def _request(
+        self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+    ) -> ApprovalRequest:
+        """The question to put to people about a call."""
+        gate = self.gate
+        request = await passage.request(gate.policy.revision, changed=changed, said=said)
+        return request.changed_to(
+            requester=(self.keeper.run.requester if self.keeper else "") or gate.desk.requester,
+            owner=gate.desk.owner,
+            run=self.run_id,
+            title=safe_summary(request, secrets=gate.secrets),
+        )
 
     def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""
@@ -361,6 +377,8 @@ class GatedRun:
     def _tell(
         self, what: Happened, passage: Passage, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
+        if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
+            self.gate.broker.notes.add(what, passage.call, passage.verdict, run=self.run_id, by=by, text=text)
         if self.gate.observe is not None:
             call = passage.call.changed(args=deepcopy(passage.call.args))
             event = CallEvent(what=what, call=call, verdict=passage.verdict, request=request, by=by, text=text)

@@ -17,6 +17,8 @@ from signoff.errors import WrongUse
 from signoff.gate.calls import Places
 from signoff.gate.capability import Signoff
 from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.frames import keeping
+from signoff.gate.keeper import conversation_of
 
 VERSION = 1
 """1: the conversation as PydanticAI writes it, with the requests it waits for."""
@@ -79,6 +81,31 @@ async def resume(
         results.approvals[part.tool_call_id] = _result(await gate.about(f"{run_id}:{part.tool_call_id}"))
     run_options: dict[str, Any] = {"infer_name": False, **options}
     return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)
+
+
+async def resume_run(
+    agent: Agent[Any, Any], run_id: str, signoff: Signoff | None = None, **options: Any
+) -> AgentRunResult[Any]:
+    """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
+
+    Raises `RunTaken` where another process has it in hand, `RunOver` where it has ended. A run that died before it
+    asked anything begins anew with its prompt.
+    """
+    gate = signoff or signoff_of(agent)
+    if gate is None:
+        raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
+    broker = gate.broker
+    await broker.sweep()
+    found = await broker.runs.get(run_id)
+    run = await broker.runs.take(found.id)
+    conversation = await conversation_of(broker, gate.histories, run)
+    run_options: dict[str, Any] = {"infer_name": False, **options}
+    with keeping(run):
+        if conversation is None:
+            return await agent.run(run.prompt, **run_options)
+        if conversation.deferred_tool_requests is None:
+            return await agent.run(conversation=conversation, **run_options)
+        return await resume(agent, SuspendedRun(conversation=conversation), gate, **options)
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:

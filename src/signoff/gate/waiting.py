@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.broker import Broker
-from signoff.core.lifecycle import settled_text
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.request import ApprovalRequest
 from signoff.errors import NobodyHere
 from signoff.gate.gate import Gate
 from signoff.ports import ApprovalUI
@@ -38,7 +38,7 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
             _withdraw(ui, request.id, "nobody waits for the answer here any longer")
         await asyncio.gather(*everything, return_exceptions=True)
     settled = [await broker.get(request.id) for request in requests]
-    return {request.id: request for request in settled if request.state is not State.PENDING}
+    return {request.id: request for request in settled if request.state not in OPEN}
 
 
 async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> None:

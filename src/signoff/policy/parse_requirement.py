@@ -11,7 +11,7 @@ from signoff.policy.operators import kind_of
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
 
-REQUIREMENT_KEYS = ("by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "message")
+REQUIREMENT_KEYS = ("by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "veto", "remind", "message")
 LONGEST_TIMEOUT = timedelta(days=3660)
 
 _EXCLUDED = ("requester", "owner")
@@ -28,13 +28,16 @@ def read_requirement(entries: Mapping[str, Spot]) -> Requirement:
         raise entries["on_timeout"].wrong("nobody is named to escalate to", "add `escalate_to: ROLE`")
     if on_timeout is not OnTimeout.ESCALATE and "escalate_to" in entries:
         raise entries["escalate_to"].wrong_key("this has no effect here", "add `on_timeout: escalate`")
+    timeout = read_duration(entries["timeout"]) if "timeout" in entries else None
     return Requirement(
         role=_line(entries, "by", "a role") or None,
         quorum=entries["quorum"].count() if "quorum" in entries else 1,
         not_by=frozenset(_excluded(entries["not_by"])) if "not_by" in entries else frozenset(),
-        timeout=read_duration(entries["timeout"]) if "timeout" in entries else None,
+        timeout=timeout,
         on_timeout=on_timeout,
         escalate_to=_line(entries, "escalate_to", "a role") or None,
+        veto=_line(entries, "veto", "a role") or None,
+        remind=_remind(entries["remind"], timeout) if "remind" in entries else None,
         message=_line(entries, "message", "a text"),
     )
 
@@ -55,6 +58,15 @@ def read_duration(spot: Spot) -> timedelta:
     if seconds > LONGEST_TIMEOUT.total_seconds():
         raise spot.wrong("the time is longer than ten years", fix)
     return timedelta(seconds=seconds)
+
+
+def _remind(spot: Spot, timeout: timedelta | None) -> timedelta:
+    if timeout is None:
+        raise spot.wrong_key("there is no deadline to remind of", "add `timeout: 15m`")
+    remind = read_duration(spot)
+    if remind >= timeout:
+        raise spot.wrong("the reminder would come before the question", "make it shorter than `timeout`")
+    return remind
 
 
 def _excluded(spot: Spot) -> list[str]:

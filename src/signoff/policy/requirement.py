@@ -30,5 +30,7 @@ def _both(one: Requirement, other: Requirement) -> Requirement:
         timeout=sooner.timeout,
         on_timeout=OnTimeout.DENY if sooner.on_timeout is OnTimeout.ALLOW and not allows else sooner.on_timeout,
         escalate_to=sooner.escalate_to,
+        veto=one.veto or other.veto,
+        remind=sooner.remind,
         message=one.message or other.message,
     )

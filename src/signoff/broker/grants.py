@@ -1,0 +1,137 @@
+"""Remembered decisions in the store: made with the answer they come from, counted as they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from signoff.broker.ids import new_id
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.grant import Grant
+from signoff.core.offer import may_be_remembered, offers
+from signoff.core.people import AnswererKind
+from signoff.core.record import Draft
+from signoff.core.request import ApprovalRequest
+from signoff.core.terms import Fits, Scope, amount_of
+from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+
+class Grants:
+    """The broker's part about what is remembered."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def recall(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
+        """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first."""
+        now = self._broker.clock.now()
+        try:
+            key = call.memory_key
+        except CannotCanonicalise:
+            return None
+        found = await self._broker.store.read(lambda tx: self._speaks(tx, call, key, places, now))
+        if found is None or not found.is_counted:
+            return found
+
+        def work(tx: Transaction) -> Grant | None:
+            grant = self._speaks(tx, call, key, places, now)
+            if grant is None or not grant.is_counted:
+                return grant
+            used = grant.used_for(call, now)
+            tx.put_grant(used)
+            tx.append([self._broker.journal.granted(used, "grant used", now, by=grant.by)])
+            return used
+
+        return await self._broker.store.write("use grant", work)
+
+    def _speaks(
+        self, tx: Transaction, call: Call, key: str, places: Mapping[Scope, str], now: datetime
+    ) -> Grant | None:
+        speaking = [
+            grant
+            for grant in tx.grants_about(call.tool, key)
+            if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
+        ]
+        # A no first; of several that say yes, one that need not be counted.
+        return min(speaking, key=lambda grant: (grant.approved, grant.is_counted), default=None)
+
+    def from_answer(self, tx: Transaction, request: ApprovalRequest, now: datetime) -> Sequence[Draft]:
+        """Remember a settled answer as far as it says so; the events to write down."""
+        decision = request.decision
+        if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
+            return ()
+        if not (self._broker.remembers and may_be_remembered(request)) or decision.by.kind is AnswererKind.MODE:
+            return ()
+        call = request.call.changed(args=request.effective_args)
+        grant = Grant.of(call, decision, summary=request.title, where=places_of(request.call, request.run))
+        grant = replace(grant, id=new_id())
+        tx.add_grant(grant)
+        return [self._broker.journal.granted(grant, "granted", now, by=decision.by.name)]
+
+    async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
+        """Everything remembered, oldest first."""
+        return await self._broker.store.read(lambda tx: tx.grants(revoked=revoked))
+
+    async def get(self, prefix: str) -> Grant:
+        """The grant whose id begins so."""
+        found = [one for one in await self.list(revoked=True) if prefix and one.id.startswith(prefix)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownRequest(
+                f"more than one grant begins with {prefix!r}: {', '.join(one.id for one in found[:5])}"
+            )
+        raise UnknownRequest(f"no grant has the id {prefix!r}")
+
+    async def revoke(self, grant_id: str, *, by: str) -> Grant:
+        """Let a grant speak no longer."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> Grant:
+            grant = tx.grant(grant_id)
+            if grant is None:
+                raise UnknownRequest(f"no grant has the id {grant_id!r}")
+            if grant.revoked_at is not None:
+                return grant
+            revoked = replace(grant, revoked_at=now, revoked_by=by)
+            tx.put_grant(revoked)
+            tx.append([broker.journal.granted(revoked, "revoked", now, by=by)])
+            return revoked
+
+        return await broker.store.write("revoke", work)
+
+
+def places_of(call: Call, run: str) -> dict[Scope, str]:
+    """Where a call is made, for grants that hold in one run, session or worker only."""
+    return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
+
+
+def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
+    """Raise a `RequestError` where an answer is to be remembered more broadly than may be offered for its call."""
+    terms = decision.terms
+    if terms is None:
+        return
+    effective = request if decision.edited_args is None else request.changed_to(decision=decision)
+    offered = offers(effective)
+    if not offered:
+        raise RequestError(
+            "the answer to this request cannot be remembered: its rule wants particular people, or it is in doubt"
+        )
+    if terms.pattern is not None and terms.pattern not in [one.pattern for one in offered]:
+        raise RequestError("this pattern is broader than what may be remembered for this call")
+    call = effective.call
+    assert call is not None, "offers are made for calls only"
+    if not places_of(call, request.run).get(terms.scope, "project"):
+        raise RequestError(f"this call has no {terms.scope} that the answer could be remembered for")
+    if terms.budget is not None and amount_of(effective.effective_args.get(terms.budget.arg)) is None:
+        raise RequestError(f"a budget needs an argument that is an amount, and {terms.budget.arg!r} is none")
+    bounded = terms.until or terms.max_uses or terms.budget
+    if terms.pattern and any(one.fits is Fits.AT_MOST for one in terms.pattern) and not bounded:
+        raise RequestError("amounts are remembered only with an end: a budget, a number of uses, or a date")

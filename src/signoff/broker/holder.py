@@ -1,0 +1,74 @@
+"""Which process this is, and whether another one still lives: the lease behind claims and runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from signoff.broker.ids import new_id
+from signoff.core.run import Process
+
+BEAT = timedelta(seconds=10)
+"""How often a process that holds something says that it lives."""
+LEASE = timedelta(seconds=40)
+"""After how long a silent process on another machine counts as gone."""
+
+
+def this_process(now: datetime) -> Process:
+    """A fresh identity for this process."""
+    pid = os.getpid()
+    return Process(id=new_id(), host=_host(), pid=pid, born=_born(pid), seen_at=now)
+
+
+def seen(process: Process, now: datetime) -> Process:
+    return replace(process, seen_at=now)
+
+
+def is_alive(process: Process | None, now: datetime) -> bool:
+    """Whether a process lives. On this machine the system knows; elsewhere, its last sign of life decides."""
+    if process is None:
+        return False
+    if process.host == _host():
+        return _exists(process.pid) and (not process.born or process.born == _born(process.pid))
+    return now - process.seen_at < LEASE
+
+
+def _host() -> str:
+    """This machine since it was started, and the space its process numbers belong to (containers have their own)."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8])
+        parts.append(os.readlink("/proc/self/ns/pid").strip("pid:[]"))
+    except OSError:  # not Linux
+        pass
+    return "/".join(parts)
+
+
+def _born(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]  # field 22: ticks between the machine's start and the process's
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Dead, and its parent has not looked yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")

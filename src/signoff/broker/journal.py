@@ -1,0 +1,160 @@
+"""What goes on the record, in which words. Secrets are masked here, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from signoff.core.call import Call
+from signoff.core.grant import Grant, grant_text
+from signoff.core.people import Answerer, Delegation
+from signoff.core.quorum import who
+from signoff.core.record import Draft
+from signoff.core.redact import redact, redact_text
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun
+from signoff.core.verdict import Verdict
+from signoff.core.visible import visible
+
+LONGEST = 4_000
+"""Of a text in an event. What is longer is cut, and says so; digests are over the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """Makes the events of the record."""
+
+    secrets: tuple[str, ...] = ()
+    """Values that are masked wherever they stand, besides what looks like a secret."""
+
+    def passed(
+        self,
+        kind: str,
+        call: Call,
+        verdict: Verdict | None,
+        at: datetime,
+        *,
+        run: str = "",
+        by: str = "",
+        text: str = "",
+    ) -> Draft:
+        """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
+        body = {**self._call(call), **_verdict(verdict)}
+        if by:
+            body["by"] = by
+        if text:
+            body["why"] = self.text(text)
+        return Draft(kind=kind, at=at, run=run, body=body)
+
+    def asked(self, request: ApprovalRequest, at: datetime) -> Draft:
+        body: dict[str, Any] = {
+            "title": request.title,
+            "args_digest": request.args_digest,
+            "needs": who(request.requirement),
+            "policy": request.policy_revision,
+            **_verdict(request.verdict),
+        }
+        if request.call is not None:
+            body |= {**self._call(request.call), "call": request.call.key, "schema": request.call.schema_hash}
+        if request.deadline is not None:
+            body["deadline"] = request.deadline.isoformat()
+        if request.changed:
+            body["changed"] = [self.text(one) for one in request.changed]
+        for name in ("requester", "owner"):
+            if value := getattr(request, name):
+                body[name] = value
+        return self._about(request, "asked", at, body)
+
+    def voted(self, request: ApprovalRequest, at: datetime) -> Draft:
+        vote = request.votes[-1]
+        body = {"approved": vote.decision.approved, **_answerer(vote.by), "args_digest": vote.args_digest}
+        if vote.stands_for is not None:
+            body["stands_for"] = vote.stands_for.name
+        if vote.decision.note:
+            body["note"] = self.text(vote.decision.note)
+        if vote.decision.edited_args is not None:
+            body["edited_args"] = self.args(vote.decision.edited_args)
+        return self._about(request, "voted", at, body)
+
+    def settled(self, request: ApprovalRequest, at: datetime) -> Draft:
+        decision = request.decision
+        body: dict[str, Any] = {"state": str(request.state)}
+        if decision is not None:
+            body["ending"] = str(decision.ending)
+            if decision.by is not None:
+                body |= _answerer(decision.by)
+            if decision.note:
+                body["note"] = self.text(decision.note)
+        return self._about(request, "settled", at, body)
+
+    def step(self, request: ApprovalRequest, kind: str, at: datetime, **body: Any) -> Draft:
+        """Any other step of a request: `assigned`, `reminded`, `escalated`, `claimed`, `ran`, `failed`, `unknown` …"""
+        told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
+        return self._about(request, kind, at, told)
+
+    def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> Draft:
+        return Draft(kind=kind, at=at, body={"grant": grant.id, "text": self.text(grant_text(grant)), "by": by})
+
+    def delegated(self, delegation: Delegation, at: datetime) -> Draft:
+        body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": delegation.by}
+        return Draft(kind="delegated", at=at, body={**body, "until": delegation.until.isoformat()})
+
+    def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> Draft:
+        told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
+        return Draft(kind=kind, at=at, run=run.id, body=told)
+
+    def switched(self, kind: str, at: datetime, *, by: str, why: str) -> Draft:
+        return Draft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
+
+    def text(self, text: str) -> str:
+        """A text as it may be kept."""
+        safe = visible(redact_text(text, secrets=self.secrets))
+        return safe if len(safe) <= LONGEST else f"{safe[:LONGEST]}… ({len(safe):,} characters)"
+
+    def args(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Arguments as they may be kept."""
+        return _bounded(redact(args, secrets=self.secrets).args)
+
+    def _call(self, call: Call) -> dict[str, Any]:
+        body: dict[str, Any] = {"tool": call.tool, "args": self.args(call.args)}
+        if call.worker:
+            body["worker"] = list(call.worker)
+        if call.toolset:
+            body["toolset"] = call.toolset
+        if call.conversation_id:
+            body["conversation"] = call.conversation_id
+        return body
+
+    def _about(self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any]) -> Draft:
+        return Draft(kind=kind, at=at, request=request.id, run=request.run, body=body)
+
+
+def _answerer(by: Answerer) -> dict[str, Any]:
+    body: dict[str, Any] = {"by": by.name, "kind": str(by.kind)}
+    if by.via:
+        body["via"] = by.via
+    if by.roles:
+        body["roles"] = sorted(by.roles)
+    return body
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any]:
+    if verdict is None:
+        return {}
+    return {"verdict": str(verdict.effect), "rules": list(verdict.rules), "reason": verdict.reason}
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
+    if isinstance(value, Mapping):
+        return {name: _bounded(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [_bounded(item) for item in _items(value)]  # pyright: ignore[reportUnknownArgumentType]
+    return value
+
+
+def _items(value: Iterable[Any]) -> Iterable[Any]:
+    return value

@@ -1,0 +1,227 @@
+"""Runs that outlive their process: begun, saved at every pause, taken up by one process at a time, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from signoff.broker.holder import is_alive
+from signoff.core.lifecycle import OPEN, Cancelled, advance
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import FORMAT, KeptRun, Process, RunState, Segment
+from signoff.errors import RunOver, RunTaken, Stale, UnknownRun
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run came: what is to be saved of it, and which messages are new."""
+
+    run: KeptRun
+    segments: tuple[Segment, ...] = ()
+    put_down: bool = False
+    """Whether the process lets go of it, for any other to take up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """A run as it stands now, with what it waits for."""
+
+    run: KeptRun
+    waiting: tuple[ApprovalRequest, ...]
+    """Requests about which a person has to say something."""
+    answered: tuple[ApprovalRequest, ...]
+    """Requests that were answered and not yet acted upon."""
+    process: Process | None
+    alive: bool
+    """Whether a process has it in hand."""
+
+    @property
+    def word(self) -> str:
+        """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`."""
+        if self.run.state is not RunState.GOING:
+            return str(self.run.state)
+        if self.alive:
+            return "waiting" if self.waiting else "running"
+        if self.answered or not self.waiting:
+            return "ready" if not self.run.holder else "died"
+        return "waiting"
+
+
+class Runs:
+    """The broker's part about runs."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def begin(self, run: KeptRun) -> KeptRun:
+        """Keep a new run, in this process's hand."""
+        now = self._broker.clock.now()
+        return await self._broker.store.write("begin", lambda tx: self._begin(tx, run, now))
+
+    def _begin(self, tx: Transaction, run: KeptRun, now: datetime) -> KeptRun:
+        begun = replace(run, started_at=now, changed_at=now, holder=self._broker.process.id)
+        tx.add_run(begun)
+        self._broker.enlist(tx, now)
+        tx.append([self._broker.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
+        return begun
+
+    def save(self, tx: Transaction, progress: Progress, now: datetime) -> None:
+        """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
+        run = progress.run
+        stored = tx.run(run.id)
+        if stored is None:
+            stored = self._begin(tx, run, now)
+        else:
+            self.check(tx, run.id, run.epoch)
+        for segment in progress.segments:
+            if segment.parent and not tx.has_segment(segment.parent):
+                raise Stale(f"messages of run {run.id} are missing")
+            tx.add_segment(segment)
+        holder = "" if progress.put_down else self._broker.process.id
+        tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
+
+    def save_later(self, progress: Progress) -> None:
+        """As `save`, without waiting: for steps in which nobody is asked."""
+        now = self._broker.clock.now()
+
+        def work(tx: Transaction) -> None:
+            self.save(tx, progress, now)
+
+        self._broker.store.later("save", work)
+
+    async def put_down(self, run_id: str, epoch: int) -> None:
+        """Let go of a run, for any process to take up."""
+
+        def work(tx: Transaction) -> None:
+            run = self.check(tx, run_id, epoch)
+            tx.put_run(replace(run, holder=""))
+
+        await self._broker.store.write("put down", work)
+
+    async def take(self, run_id: str) -> KeptRun:
+        """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> KeptRun:
+            run = _going(tx, run_id)
+            if run.holder and run.holder != broker.process.id:
+                process = tx.process(run.holder)
+                if is_alive(process, now):
+                    where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
+                    raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
+            if run.format != FORMAT:
+                raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
+            taken = replace(run, epoch=run.epoch + 1, holder=broker.process.id, changed_at=now)
+            tx.put_run(taken)
+            broker.enlist(tx, now)
+            tx.append([broker.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
+            return taken
+
+        return await broker.store.write("take", work)
+
+    def check(self, tx: Transaction, run_id: str, epoch: int) -> KeptRun:
+        """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
+        run = _going(tx, run_id)
+        if run.epoch != epoch:
+            raise RunTaken(f"run {run.id} was taken up by another process at {run.changed_at:%Y-%m-%d %H:%M:%S}")
+        return run
+
+    async def end(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
+        """Record how a run ended. What it still asked is withdrawn."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> None:
+            run = self.check(tx, run_id, epoch)
+            self._close(tx, run, state, broker.journal.text(detail), now, why="the run ended")
+
+        await broker.store.write("end", work)
+
+    async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
+        """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
+        broker, now = self._broker, self._broker.clock.now()
+        why = f"{by} cancelled the run" + (f": {reason}" if reason else "")
+
+        def work(tx: Transaction) -> KeptRun:
+            return self._close(tx, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
+
+        return await broker.store.write("cancel run", work)
+
+    def _close(
+        self, tx: Transaction, run: KeptRun, state: RunState, detail: str, now: datetime, *, why: str
+    ) -> KeptRun:
+        journal = self._broker.journal
+        for request in tx.requests_of(run=run.id):
+            if request.state in (State.PENDING, State.APPROVED):
+                moot = advance(request, Cancelled(why), now)
+                tx.put_request(moot)
+                tx.append([journal.settled(moot, now)])
+        # One more epoch: whoever still has it in hand finds out with its next step.
+        epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
+        closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
+        tx.put_run(closed)
+        tx.append([journal.run(closed, "run ended", now, state=str(state), detail=detail)])
+        return closed
+
+    async def get(self, prefix: str) -> KeptRun:
+        """The run whose id begins so; raises `UnknownRun`."""
+
+        def work(tx: Transaction) -> KeptRun:
+            if (run := tx.run(prefix)) is not None:
+                return run
+            found = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise UnknownRun(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
+            raise UnknownRun(f"no run has the id {prefix!r}")
+
+        return await self._broker.store.read(work)
+
+    async def list(self, *, going: bool = False, limit: int | None = None) -> Sequence[RunStatus]:
+        """Runs, newest first, each with what it waits for."""
+
+        def work(tx: Transaction) -> Sequence[RunStatus]:
+            return [self._status(tx, run) for run in tx.runs(going=going, limit=limit)]
+
+        return await self._broker.store.read(work)
+
+    async def status(self, run_id: str) -> RunStatus:
+        """One run, with what it waits for."""
+        return await self._broker.store.read(lambda tx: self._status(tx, _known(tx, run_id)))
+
+    async def messages(self, run: KeptRun) -> Sequence[Segment]:
+        """What was saved of a run's messages, oldest first."""
+        return await self._broker.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
+
+    def _status(self, tx: Transaction, run: KeptRun) -> RunStatus:
+        requests = tx.requests_of(run=run.id) if run.state is RunState.GOING else ()
+        process = tx.process(run.holder) if run.holder else None
+        acted = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
+        return RunStatus(
+            run=run,
+            waiting=tuple(one for one in requests if one.state in OPEN),
+            answered=tuple(one for one in requests if one.state not in acted),
+            process=process,
+            alive=run.holder == self._broker.process.id or is_alive(process, self._broker.clock.now()),
+        )
+
+
+def _known(tx: Transaction, run_id: str) -> KeptRun:
+    run = tx.run(run_id)
+    if run is None:
+        raise UnknownRun(f"no run has the id {run_id!r}")
+    return run
+
+
+def _going(tx: Transaction, run_id: str) -> KeptRun:
+    run = _known(tx, run_id)
+    if run.state is not RunState.GOING:
+        how = f": {run.detail}" if run.detail else ""
+        raise RunOver(f"run {run.id} is {run.state}{how}")
+    return run

@@ -1,0 +1,81 @@
+"""Feeds time to requests: deadlines, reminders, escalation, and claims whose process is gone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from signoff.broker.holder import is_alive
+from signoff.core.lifecycle import Event, Expired, Lost, Reminded
+from signoff.core.record import Draft
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import RequestError
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+EVERY = timedelta(seconds=5)
+
+
+class Sweeper:
+    """The broker's part about time. Any number of processes may sweep the same store at once."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def sweep(self) -> list[ApprovalRequest]:
+        """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def look(tx: Transaction) -> list[str]:
+            lost = [one for one, holder in tx.claimed() if self._is_gone(tx, holder, now)]
+            return [*tx.due(now), *lost]
+
+        due = await broker.store.read(look)
+        if not due:
+            return []
+
+        def work(tx: Transaction) -> list[ApprovalRequest]:
+            return [changed for one in due if (changed := self.feed(tx, one, now)) is not None]
+
+        return await broker.store.write("sweep", work)
+
+    async def sweep_forever(self) -> None:
+        """Sweep every few seconds, until cancelled."""
+        clock = self._broker.clock
+        while True:
+            await self.sweep()
+            await clock.sleep_until(clock.now() + EVERY)
+
+    def feed(self, tx: Transaction, request_id: str, now: datetime) -> ApprovalRequest | None:
+        """A due request after its time was fed to it; None where somebody answered in the same instant."""
+        broker = self._broker
+        request = broker.found(tx, request_id)
+        if request.state is State.CLAIMED:
+            assert request.claim is not None, "a claimed request has a claim"
+            if not self._is_gone(tx, request.claim.holder, now):
+                return None
+            lost = broker.put(tx, request, Lost(), now)
+            tx.append([broker.journal.step(lost, "unknown", now, why="the process that ran it is gone")])
+            return lost
+        event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
+        try:
+            changed = broker.put(tx, request, event, now)
+        except RequestError:
+            return None
+        tx.append([self._told(changed, event, now)])
+        return changed
+
+    def _told(self, request: ApprovalRequest, event: Event, now: datetime) -> Draft:
+        journal = self._broker.journal
+        if isinstance(event, Reminded):
+            return journal.step(request, "reminded", now)
+        if request.state is not State.PENDING:
+            return journal.settled(request, now)
+        if request.deadline is None:
+            return journal.step(request, "parked", now)
+        return journal.step(request, "escalated", now, to=request.requirement.role or "")
+
+    def _is_gone(self, tx: Transaction, holder: str, now: datetime) -> bool:
+        return holder != self._broker.process.id and not is_alive(tx.process(holder), now)

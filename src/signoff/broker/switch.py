@@ -1,0 +1,70 @@
+"""The kill switch: while it is pulled nothing new runs, and what is pending stays pending."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from signoff.broker.watch import HALTED
+from signoff.errors import Halted
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+
+class Switch:
+    """The broker's part about stopping everything."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def halt(self, *, by: str, why: str = "") -> str:
+        """Pull the switch; what it says now. If it is pulled already, that stays as it is."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> str:
+            if (said := tx.setting(HALTED)) is None:
+                said = json.dumps({"by": by, "why": broker.journal.text(why), "at": now.isoformat()})
+                tx.set_setting(HALTED, said)
+                tx.append([broker.journal.switched("halted", now, by=by, why=why)])
+            return said_by(said)
+
+        return await broker.store.write("halt", work)
+
+    async def unhalt(self, *, by: str, why: str = "") -> bool:
+        """Let things run again; whether they did not."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> bool:
+            was = tx.setting(HALTED) is not None
+            if was:
+                tx.set_setting(HALTED, None)
+                tx.append([broker.journal.switched("unhalted", now, by=by, why=why)])
+            return was
+
+        return await broker.store.write("unhalt", work)
+
+    async def state(self) -> str:
+        """What the switch says; empty while it is not pulled."""
+        said = await self._broker.store.read(lambda tx: tx.setting(HALTED))
+        return said_by(said) if said else ""
+
+    def check(self, tx: Transaction) -> None:
+        """Raise `Halted` while the switch is pulled."""
+        if said := tx.setting(HALTED):
+            raise Halted(said_by(said))
+
+    def check_now(self) -> None:
+        """As `check`, by what was last heard: no look at the store."""
+        if said := self._broker.watch.halted:
+            raise Halted(said_by(said))
+
+
+def said_by(said: str) -> str:
+    """What the switch says, for people."""
+    content = json.loads(said)
+    why = f": {content['why']}" if content["why"] else ""
+    at = datetime.fromisoformat(content["at"])
+    return f"halted by {content['by']} at {at:%Y-%m-%d %H:%M:%S} UTC{why}; `signoff unhalt` lets things run again"

@@ -1,0 +1,70 @@
+"""An event in words: who, and what. For lists and spreadsheets; the event itself is what counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from signoff.core.record import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an event says, on one line. Texts are as they are on the record: masked, but not made visible."""
+
+    who: str
+    what: str
+
+
+def account_of(entry: Entry) -> Account:
+    """An event in words. It says nothing where it cannot be read."""
+    try:
+        body: object = json.loads(entry.body)
+    except (ValueError, RecursionError):
+        return Account("", entry.body)
+    if not isinstance(body, dict):
+        return Account("", entry.body)
+    said = cast("dict[str, Any]", body)
+    return Account(_text(said.get("by") or said.get("requester")), ": ".join(filter(None, (_head(said), _rest(said)))))
+
+
+_SUBJECTS = ("title", "text", "agent", "process")
+_REASONS = ("why", "note", "reason", "error", "preview", "detail")
+
+
+def _head(said: Mapping[str, Any]) -> str:
+    for name in _SUBJECTS:
+        if text := _text(said.get(name)):
+            return text
+    if tool := _text(said.get("tool")):
+        args = said.get("args")
+        return f"{tool} {json.dumps(args, ensure_ascii=False)}" if args else tool
+    return ", ".join(_answer(said))
+
+
+def _answer(said: Mapping[str, Any]) -> Iterator[str]:
+    """What was said about something that an earlier event names."""
+    for name, yes, no in (("approved", "approves", "denies"), ("happened", "it happened", "it did not happen")):
+        if isinstance(said.get(name), bool):
+            yield yes if said[name] else no
+    if "edited_args" in said:
+        yield "with other arguments"
+    if absent := _text(said.get("stands_for")):
+        yield f"standing in for {absent}"
+    if ending := _text(said.get("ending") or said.get("state")):
+        yield ending
+    if "to" in said:
+        yield f"to {_text(said['to']) or 'nobody'}"
+    if absent := _text(said.get("absent")):
+        yield f"{_text(said.get('deputy'))} stands in for {absent} until {_text(said.get('until'))}"
+
+
+def _rest(said: Mapping[str, Any]) -> str:
+    """Why, or how it ended."""
+    return next((text for name in _REASONS if (text := _text(said.get(name)))), "")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,24 @@
+"""The right to run, once taken: by which process, and how the call ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claimed approval. There is at most one for a request, ever."""
+
+    holder: str
+    """Id of the process that took it; when that is gone without an outcome, the outcome is unknown."""
+    at: datetime
+    ended_at: datetime | None = None
+    error: str = ""
+    """What the tool raised, in one line."""
+    digest: str = ""
+    """Digest of the result, where it has a JSON form."""
+    preview: str = ""
+    """The beginning of the result, secrets masked."""
+    told_by: str = ""
+    """Who said what became of it, where the process could not."""

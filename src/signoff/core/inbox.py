@@ -1,0 +1,31 @@
+"""A request as it stands in a list: what one needs to choose which to open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from signoff.core.request import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One line of the inbox."""
+
+    id: str
+    state: State
+    """`pending`, or `unknown`: somebody has to say whether the call happened."""
+    title: str
+    tool: str
+    worker: str
+    """The chain of workers, as `triage > analyzer`."""
+    run: str
+    role: str
+    """Who is asked, after escalation; empty for anyone."""
+    quorum: int
+    votes: int
+    """How many have answered so far."""
+    assigned: str
+    opened_at: datetime
+    deadline: datetime | None
+    escalated: bool = False

@@ -1,0 +1,263 @@
+"""The record: a chain of events, each with the hash of the one before. Pure: makes and checks links, keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from json.encoder import JSONEncoder
+from json.encoder import encode_basestring as _quoted
+from typing import Any, TypeAlias, cast
+
+from signoff.core.canonical import canonical
+from signoff.errors import CannotCanonicalise, RecordBroken
+
+_SAFE_INT = 2**53
+
+START = "0" * 64
+"""What stands for the hash before the first event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An event that has not been given its place in the chain yet. Nothing secret is in it."""
+
+    kind: str
+    at: datetime
+    request: str = ""
+    run: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An event in its place."""
+
+    seq: int
+    """1, 2, 3 … without gaps."""
+    at: str
+    kind: str
+    request: str
+    run: str
+    body: str
+    """Canonical JSON."""
+    prev: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Somebody's signature under everything up to an event."""
+
+    seq: int
+    hash: str
+    at: str
+    key: str
+    """The public key, in hex."""
+    signature: str
+    """Ed25519 over `signed_text`, in hex."""
+
+
+def linked(draft: Draft, seq: int, prev: str) -> Entry:
+    """The event as number `seq`, after the event whose hash is `prev`."""
+    at = timestamp(draft.at)
+    try:
+        body = _plain_text(draft.body) if _is_plain(draft.body, 0) else canonical(draft.body)
+        link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
+    except CannotCanonicalise:
+        # An event is never lost for what it holds: what has no JSON form is written as a text.
+        body = canonical(_readable(draft.body, 0))
+        link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
+    return Entry(seq=seq, at=at, kind=draft.kind, request=draft.request, run=draft.run, body=body, prev=prev, hash=link)
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as the record writes it: UTC, always with microseconds, so that texts sort as moments do."""
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
+
+
+def hash_of(seq: int, at: str, kind: str, request: str, run: str, body: str, prev: str) -> str:
+    """SHA-256 over the event's canonical JSON, all but its own hash. `body` is canonical already."""
+    if type(at) is type(kind) is type(prev) is type(request) is type(run) is str and 0 <= seq < _SAFE_INT:
+        # The same text as below, several times faster.
+        head = (
+            f'{{"at":{_quoted(at)},"kind":{_quoted(kind)},"prev":{_quoted(prev)},'
+            f'"request":{_quoted(request)},"run":{_quoted(run)},"seq":{seq}}}'
+        )
+    else:
+        head = canonical({"at": at, "kind": kind, "prev": prev, "request": request, "run": run, "seq": seq})
+    try:
+        return sha256(f"{head}\n{body}".encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise CannotCanonicalise("a text holds half of a surrogate pair, which is not Unicode") from error
+
+
+def is_link(entry: Entry) -> bool:
+    """Whether the event's hash is what its content says."""
+    return entry.hash == hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.body, entry.prev)
+
+
+def signed_text(seq: int, link: str, at: str) -> bytes:
+    """What a checkpoint signs."""
+    return f"signoff record 1\n{seq}\n{link}\n{at}\n".encode()
+
+
+IsSigned: TypeAlias = Callable[[str, str, bytes], bool]
+"""Whether the holder of a public key (in hex) made a signature (in hex) under a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A record in which nothing is wrong."""
+
+    events: int
+    head: str
+    """Hash of the last event."""
+    signed: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By public key: the last event that its holder signed. Whose keys they are, nobody here knows."""
+
+
+class Walk:
+    """Checks a record as it comes, event by event, keeping nothing of it: the first thing wrong is raised.
+
+    Checkpoints may come before the event they sign, or right after it.
+    """
+
+    def __init__(self, is_signed: IsSigned, *, after: int = 0, link: str = START) -> None:
+        self.seq = after
+        """The last event that is all right."""
+        self.hash: str = link
+        self._is_signed = is_signed
+        self._vouched = after
+        self._signed: dict[str, int] = {}
+        self._ahead: dict[int, list[tuple[Checkpoint, str]]] = {}
+
+    def event(self, entry: Entry) -> None:
+        """The next event. Raises `RecordBroken` unless it is the one that was written after the last."""
+        if entry.seq != self.seq + 1 or entry.prev != self.hash or not _is_sound(entry):
+            raise self._wrong(entry)
+        self.seq, self.hash = entry.seq, entry.hash
+        if self._ahead:
+            for checkpoint, where in self._ahead.pop(self.seq, ()):
+                self._match(checkpoint, where)
+
+    def checkpoint(self, checkpoint: Checkpoint, where: str = "") -> None:
+        """A checkpoint of the record; `where` says where it is kept, if not in the record itself."""
+        texts = (checkpoint.hash, checkpoint.at, checkpoint.key, checkpoint.signature)
+        if type(checkpoint.seq) is not int or not all(type(text) is str for text in texts):
+            raise RecordBroken("a checkpoint was changed: it holds no numbers and texts any longer")
+        if checkpoint.seq > self.seq:
+            self._ahead.setdefault(checkpoint.seq, []).append((checkpoint, where))
+        elif checkpoint.seq < self.seq:
+            what = f"{_named(checkpoint, where)} comes after event {self.seq}: the record is out of order"
+            raise RecordBroken(what, seq=checkpoint.seq)
+        else:
+            self._match(checkpoint, where)
+
+    def end(self) -> Verified:
+        """There are no more events. Raises `RecordBroken` where a checkpoint signs more than came."""
+        for seq in sorted(self._ahead):
+            for checkpoint, where in self._ahead[seq]:
+                self._check_signature(checkpoint, where)
+        if self._ahead:
+            checkpoint, where = self._ahead[max(self._ahead)][0]
+            raise self.cut_off(f"{_named(checkpoint, where)} signs {_events(checkpoint.seq)}")
+        return Verified(events=self.seq, head=self.hash, signed=dict(self._signed))
+
+    def cut_off(self, why: str) -> RecordBroken:
+        """What is to be raised where it is known that more events were written than came."""
+        after = f"after event {self.seq}" if self.seq else "whole"
+        return RecordBroken(f"the record is cut off {after}: {why}", seq=self.seq + 1)
+
+    def _match(self, checkpoint: Checkpoint, where: str) -> None:
+        self._check_signature(checkpoint, where)
+        if checkpoint.hash != self.hash:
+            first = self._vouched + 1
+            which = f"event {first}" if first >= self.seq else f"something in events {first} to {self.seq}"
+            named = _named(checkpoint, where)
+            raise RecordBroken(
+                f"{which} is not what was signed: {named} is of another record, or all that follows was written anew",
+                seq=min(first, self.seq) or 1,
+            )
+        self._vouched = self._signed[checkpoint.key] = self.seq
+
+    def _check_signature(self, checkpoint: Checkpoint, where: str) -> None:
+        text = signed_text(checkpoint.seq, checkpoint.hash, checkpoint.at)
+        if not self._is_signed(checkpoint.key, checkpoint.signature, text):
+            what = f"{_named(checkpoint, where)} has a wrong signature: it was changed or made up"
+            raise RecordBroken(what, seq=checkpoint.seq)
+
+    def _wrong(self, entry: Entry) -> RecordBroken:
+        due = self.seq + 1
+        if entry.seq > due:
+            gap = f"event {due} is" if entry.seq == due + 1 else f"events {due} to {entry.seq - 1} are"
+            return RecordBroken(f"{gap} missing: event {entry.seq} stands there", seq=due)
+        if entry.seq < due:
+            return RecordBroken(f"event {entry.seq} is repeated: it stands again after event {self.seq}", seq=entry.seq)
+        if not _is_sound(entry):
+            return RecordBroken(f"event {due} was changed: its hash does not fit what it says", seq=due)
+        if self.seq == self._vouched:  # whatever stands before it was signed, or is nothing: the fault is its own
+            return RecordBroken(f"event {due} was changed or put here: it was written after another event", seq=due)
+        what = f"event {self.seq} was changed or replaced: event {due} was written after another one"
+        return RecordBroken(what, seq=self.seq)
+
+
+def _is_sound(entry: Entry) -> bool:
+    try:
+        return is_link(entry)
+    except CannotCanonicalise:  # not even texts: a database can be made to hold anything
+        return False
+
+
+def _named(checkpoint: Checkpoint, where: str) -> str:
+    return f"the checkpoint at event {checkpoint.seq}" + (f" that is kept in {where}" if where else "")
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count:,} events"
+
+
+_DEEPEST = 50
+_plain_text = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    """Whether the C encoder's text is the canonical one: as `canonical` finds out, in half the time."""
+    kind = type(value)
+    if depth > _DEEPEST or (kind is not dict and kind is not list):
+        return False
+    if kind is dict:
+        for key in cast("dict[object, object]", value):
+            if type(key) is not str or not key.isascii():
+                return False
+        items = cast("dict[str, object]", value).values()
+    else:
+        items = cast("list[object]", value)
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is bool or item is None:
+            continue
+        if kind is int:
+            if not -_SAFE_INT <= cast("int", item) <= _SAFE_INT:
+                return False
+        elif not _is_plain(item, depth + 1):
+            return False
+    return True
+
+
+def _readable(value: object, depth: int) -> object:
+    """`value`, with a text in place of whatever has no JSON form."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if depth < _DEEPEST and isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return {cast("str", _readable(str(name), depth)): _readable(item, depth + 1) for name, item in items}
+    if depth < _DEEPEST and isinstance(value, (list, tuple)):
+        return [_readable(item, depth + 1) for item in cast("Sequence[object]", value)]
+    try:
+        canonical(value)
+    except (CannotCanonicalise, RecursionError):
+        return f"({type(value).__name__} without a JSON form)"
+    return value

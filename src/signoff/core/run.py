@@ -1,0 +1,75 @@
+"""A run that outlives its process: what it was started with, who has it in hand, and how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+FORMAT = 2
+"""Of the saved state. 1 was one JSON text for a whole run; 2 keeps messages in segments, each stored once."""
+
+
+class RunState(StrEnum):
+    """How a run stands. Whether it waits for people follows from its requests."""
+
+    GOING = "going"
+    """Not over: some process has it in hand, or it can be resumed."""
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRun:
+    """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
+
+    id: str
+    conversation_id: str = ""
+    agent: str = ""
+    """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""
+    prompt: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What else it was started with: policy file, model, working folder."""
+    requester: str = ""
+    state: RunState = RunState.GOING
+    epoch: int = 1
+    holder: str = ""
+    """Id of the process that has it in hand; empty where it was put down."""
+    started_at: datetime | None = None
+    changed_at: datetime | None = None
+    tip: str = ""
+    """Id of the last `Segment` of its messages; empty where nothing was saved yet."""
+    rest: str = ""
+    """What else is needed to go on, as JSON in the gate's own format: usage, the requests waited for."""
+    format: int = FORMAT
+    detail: str = ""
+    """How it ended, in one line: an error, or the beginning of the output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Some messages of a conversation, in order, after those of `parent`. Never changed; a history is a chain."""
+
+    id: str
+    """Digest of the parent's id and the body."""
+    parent: str
+    count: int
+    """How many messages the body holds."""
+    body: bytes
+    """The messages as the gate writes them, compressed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that holds claims or runs. It says that it lives every now and then."""
+
+    id: str
+    host: str
+    """Which machine and process space; process numbers mean something within one only."""
+    pid: int
+    born: str
+    """When the process began, as the system tells it: numbers are used again."""
+    seen_at: datetime

@@ -1,0 +1,187 @@
+"""Keeps a run in the store as it goes on, so that any process can take it up where it was when this one died.
+
+A history is a chain of segments, each stored once: a pause writes only what is new since the last one. What was read
+or written here is remembered by identity, so it is neither compared nor read back.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturn, ToolReturnPart
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_core import PydanticSerializationError
+
+from signoff.broker import Broker
+from signoff.broker.runs import Progress
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, RunState, Segment
+from signoff.errors import Stale
+
+MOST_CHAINS = 64
+
+
+class Histories:
+    """Chains of messages that are in the store, by the identity of their messages."""
+
+    def __init__(self) -> None:
+        self._chains: OrderedDict[str, list[ModelMessage]] = OrderedDict()
+
+    def known(self, messages: Sequence[ModelMessage]) -> tuple[str, int]:
+        """The longest chain these messages begin with: its last segment, and how many messages it holds."""
+        best = ("", 0)
+        for tip, chain in self._chains.items():
+            size = len(chain)
+            if best[1] < size <= len(messages) and all(map(_is, chain, messages)):
+                best = (tip, size)
+        if best[0]:
+            self._chains.move_to_end(best[0])
+        return best
+
+    def remember(self, tip: str, messages: list[ModelMessage]) -> None:
+        self._chains[tip] = messages
+        self._chains.move_to_end(tip)
+        while len(self._chains) > MOST_CHAINS:
+            self._chains.popitem(last=False)
+
+    def of(self, tip: str) -> list[ModelMessage] | None:
+        """The messages of a chain, where this process has them."""
+        return self._chains.get(tip)
+
+    def forget(self) -> None:
+        self._chains.clear()
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+@dataclass(slots=True)
+class Keeper:
+    """What is kept of one run."""
+
+    broker: Broker
+    histories: Histories
+    run: KeptRun
+    saved: bool = False
+    """Whether the store knows the run."""
+    done: dict[str, ToolReturnPart] = field(default_factory=dict[str, ToolReturnPart])
+    """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
+
+    async def opened(
+        self,
+        ctx: RunContext[Any],
+        requests: Sequence[ApprovalRequest],
+        deferred: DeferredToolRequests,
+        *,
+        put_down: bool,
+    ) -> list[ApprovalRequest]:
+        """Open the requests and save the run, in one go."""
+        try:
+            opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
+        except Stale:  # what was stored once is not there any longer: store it again
+            self.histories.forget()
+            opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
+        self.saved = True
+        return opened
+
+    def stepped(self, ctx: RunContext[Any]) -> None:
+        """A step ended, and its results are in the history: save it with whatever is written next."""
+        self.done.clear()
+        if self.saved:
+            self.broker.runs.save_later(self._progress(ctx, None, put_down=False))
+
+    def returned(self, call_id: str, tool: str, result: Any) -> None:
+        """Note what a call returned."""
+        if isinstance(result, ToolReturn):
+            whole = cast("ToolReturn[Any]", result)
+            part = ToolReturnPart(tool, whole.return_value, call_id, metadata=whole.metadata)
+        else:
+            part = ToolReturnPart(tool, result, call_id)
+        self.done[call_id] = part
+
+    def fence(self, request: ApprovalRequest) -> tuple[str, int]:
+        """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
+        return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
+
+    async def put_down(self) -> None:
+        """Let go of the run, for any process to take up."""
+        if self.saved:
+            await self.broker.runs.put_down(self.run.id, self.run.epoch)
+
+    async def ended(self, state: RunState, detail: str) -> None:
+        if self.saved:
+            await self.broker.runs.end(self.run.id, self.run.epoch, state, detail)
+
+    def _progress(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
+        messages = list(ctx.messages)
+        segments = self._segments(messages, ctx.run_id)
+        tip = segments[-1].id if segments else self.histories.known(messages)[0]
+        self.run = replace(
+            self.run,
+            conversation_id=ctx.conversation_id or "",
+            tip=tip,
+            rest=self._rest(ctx, deferred),
+        )
+        return Progress(run=self.run, segments=tuple(segments), put_down=put_down)
+
+    def _segments(self, messages: list[ModelMessage], run_id: str | None) -> list[Segment]:
+        """The messages that are not stored yet; what was there before this run apart from what it added."""
+        tip, count = self.histories.known(messages)
+        before = next((index for index, one in enumerate(messages) if one.run_id == run_id), len(messages))
+        segments: list[Segment] = []
+        for start, end in ((count, max(before, count)), (max(before, count), len(messages))):
+            if start < end:
+                segments.append(_segment(tip, messages[start:end]))
+                tip = segments[-1].id
+                self.histories.remember(tip, messages[:end])
+        return segments
+
+    def _rest(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None) -> str:
+        parts = [part for part in self.done.values() if _has_json(part)]
+        conversation = Conversation(
+            messages=[ModelRequest(parts=parts)] if parts else [],
+            usage=ctx.usage,
+            conversation_id=ctx.conversation_id or "",
+            deferred_tool_requests=deferred,
+        )
+        return ConversationTypeAdapter.dump_json(conversation).decode()
+
+
+async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) -> Conversation | None:
+    """What a kept run is to go on with; None where it never came to a pause."""
+    if not run.rest:
+        return None
+    rest = ConversationTypeAdapter.validate_json(run.rest)
+    messages = histories.of(run.tip) or [
+        message
+        for segment in await broker.runs.messages(run)
+        for message in ModelMessagesTypeAdapter.validate_json(zlib.decompress(segment.body))
+    ]
+    histories.remember(run.tip, messages)
+    return replace(rest, messages=[*messages, *rest.messages])
+
+
+def _segment(parent: str, messages: list[ModelMessage]) -> Segment:
+    text = ModelMessagesTypeAdapter.dump_json(messages)
+    return Segment(
+        id=sha256(parent.encode() + b"\n" + text).hexdigest()[:32],
+        parent=parent,
+        count=len(messages),
+        body=zlib.compress(text, 1),
+    )
+
+
+def _has_json(part: ToolReturnPart) -> bool:
+    try:
+        ModelMessagesTypeAdapter.dump_json([ModelRequest(parts=[part])])
+    except PydanticSerializationError:  # it cannot be kept, so the call will run again
+        return False
+    return True

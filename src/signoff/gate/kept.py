@@ -1,0 +1,75 @@
+"""The beginning and the end of a gated run: whether it is kept, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests
+
+from signoff.broker import new_id
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import Halted, RunError
+from signoff.gate.frames import TOP, current_frame, kept_run
+from signoff.gate.gate import Gate
+from signoff.gate.keeper import Keeper
+from signoff.gate.run import GatedRun
+
+LONGEST_DETAIL = 200
+
+
+def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
+    """The gate's state for one run. The outermost run is kept, where the store outlives the process."""
+    frame = current_frame()
+    if not gate.keeps_record or frame is not TOP:
+        return GatedRun(gate, run_id=frame.run)
+    given = kept_run()
+    prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
+    run = given or KeptRun(id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000])
+    return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, saved=given is not None), run_id=run.id)
+
+
+async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
+    """Run the agent, and record how it ended: with a result, a pause, an error, or in nobody's hands."""
+    keeper, broker = run.keeper, run.gate.broker
+    with broker.watch.listening() if keeper is not None else nullcontext():
+        try:
+            result = await handler()
+        except (Halted, RunError):
+            # The run is not over: somebody stopped everything, or another process has it.
+            if keeper is not None:
+                await _let_go(keeper)
+            raise
+        except BaseException as error:
+            await _failed(run, error)
+            raise
+        finally:
+            broker.notes.hand_over()
+        if keeper is not None:
+            if not isinstance(result.output, DeferredToolRequests):
+                await keeper.ended(RunState.DONE, str(result.output)[:LONGEST_DETAIL])
+            elif not run.gate.suspends:
+                await keeper.put_down()
+        return result
+
+
+async def _failed(run: GatedRun, error: BaseException) -> None:
+    keeper = run.keeper
+    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+    if keeper is not None and stopped and keeper.run.agent:
+        await _let_go(keeper)  # whoever stopped it can resume it by its id
+        return
+    await run.questions.withdraw("the run ended")
+    if keeper is not None:
+        state = RunState.CANCELLED if stopped else RunState.FAILED
+        with suppress(RunError):  # it was cancelled or taken up elsewhere, which is how it ended here
+            await keeper.ended(state, f"{type(error).__name__}: {error}"[:LONGEST_DETAIL])
+
+
+async def _let_go(keeper: Keeper) -> None:
+    with suppress(RunError):  # it is in other hands already, or over
+        await keeper.put_down()

@@ -1,0 +1,81 @@
+"""What was remembered, wherever it is kept: a file and this process, or the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from signoff.broker import Broker
+from signoff.broker.grants import places_of
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant
+from signoff.core.request import ApprovalRequest
+from signoff.errors import WrongUse
+from signoff.ports import GrantStore
+
+
+class Memory(Protocol):
+    """Where remembered decisions come from and go to."""
+
+    @property
+    def keeps_always(self) -> bool: ...
+
+    async def recall(self, call: Call, run: str) -> Grant | None:
+        """What is remembered for a call made in a run; a use that counts is counted."""
+        ...
+
+    def check(self, decision: ApprovalDecision) -> None:
+        """Raise `WrongUse` where a decision cannot be remembered as it says."""
+        ...
+
+    def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        """Remember a settled answer, unless that was done with the answer itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMemory:
+    """A `GrantStore` of the caller's, such as `ApprovalMemory`."""
+
+    grants: GrantStore
+
+    @property
+    def keeps_always(self) -> bool:
+        return self.grants.keeps_always
+
+    async def recall(self, call: Call, run: str) -> Grant | None:
+        return self.grants.lookup(call)
+
+    def check(self, decision: ApprovalDecision) -> None:
+        if decision.terms is not None:
+            raise WrongUse("only a store can remember that far: Signoff(…, store='sqlite:FILE')")
+        if decision.remember == "always" and not self.grants.keeps_always:
+            raise WrongUse("nothing can be remembered always here: the memory has no file")
+
+    def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        assert request.call is not None
+        call = request.call.changed(args=request.effective_args)
+        self.grants.remember(Grant.of(call, decision, summary=request.summary))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMemory:
+    """The grants of the broker's store. They are made in the very transaction that takes the answer."""
+
+    broker: Broker
+    follow_links: Callable[[Call], Call]
+
+    @property
+    def keeps_always(self) -> bool:
+        return True
+
+    async def recall(self, call: Call, run: str) -> Grant | None:
+        return await self.broker.grants.recall(self.follow_links(call), places_of(call, run))
+
+    def check(self, decision: ApprovalDecision) -> None:
+        pass
+
+    def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        pass
