@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from signoff.gate.deferred import collect_approvals_sync as collect_approvals_sync
     from signoff.gate.deferred import run_with_approval as run_with_approval
     from signoff.gate.deferred import run_with_approval_sync as run_with_approval_sync
+    from signoff.gate.frames import idempotency_key as idempotency_key
     from signoff.gate.suspended import SuspendedRun as SuspendedRun
     from signoff.gate.suspended import resume as resume
+    from signoff.gate.suspended import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import ApprovalUI as ApprovalUI
     from signoff.store.grants import ApprovalMemory as ApprovalMemory
+    from signoff.store.open import open_store as open_store
 
 __version__ = "0.1.0"
 
@@ -56,8 +59,11 @@ _HOME = {
     "build_approval_requests": "gate.deferred",
     "collect_approvals": "gate.deferred",
     "collect_approvals_sync": "gate.deferred",
+    "idempotency_key": "gate.frames",
     "load_policy": "config",
+    "open_store": "store.open",
     "resume": "gate.suspended",
+    "resume_run": "gate.suspended",
     "run_with_approval": "gate.deferred",
     "run_with_approval_sync": "gate.deferred",
 }

@@ -115,6 +115,8 @@ def refused(text: str) -> PolicyError:
         ("{ask: x, timeout: 9999999999d}", 23, ".timeout", "longer than ten years", ""),
         ("{ask: x, on_timeout: wait}", 26, ".on_timeout", "unknown value `wait`", "`park`"),
         ("{ask: x, on_timeout: escalate}", 26, ".on_timeout", "nobody is named", "`escalate_to: ROLE`"),
+        ("{ask: x, remind: 5m}", 14, ".remind", "no deadline to remind of", "`timeout: 15m`"),
+        ("{ask: x, timeout: 5m, remind: 5m}", 35, ".remind", "before the question", "shorter than `timeout`"),
         ("{ask: x, escalate_to: boss}", 14, ".escalate_to", "no effect", "`on_timeout: escalate`"),
         ("{ask: x, message: ''}", 23, ".message", "the text is empty", ""),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from signoff import ApprovalMemory
 from signoff.core.call import Call
-from signoff.core.decision import Remember
+from signoff.core.terms import Scope
 from signoff.core.grant import Grant
 from signoff.errors import GrantsError, WrongUse
 
@@ -20,12 +20,12 @@ def call(amount: object = 5, schema: str = "") -> Call:
     return Call(tool="pay", args={"amount": amount}, schema_hash=schema)
 
 
-def grant(scope: str = "always", amount: object = 5, schema: str = "") -> Grant:
+def grant(scope: str = "project", amount: object = 5, schema: str = "") -> Grant:
     return Grant(
         tool="pay",
         memory_key=call(amount).memory_key,
         approved=True,
-        scope=Remember(scope),
+        scope=Scope(scope),
         schema_hash=schema,
         by="ana",
         at=datetime(2026, 1, 1, tzinfo=UTC),
@@ -40,12 +40,12 @@ def file(tmp_path: Path) -> Path:
 
 def test_always_survives_and_session_does_not(file: Path) -> None:
     memory = ApprovalMemory(file)
-    memory.remember(grant("always", 1))
+    memory.remember(grant("project", 1))
     memory.remember(grant("session", 2))
-    assert memory.lookup(call(1)) == grant("always", 1)
+    assert memory.lookup(call(1)) == grant("project", 1)
     assert memory.lookup(call(2)) is not None
     again = ApprovalMemory(file)
-    assert again.lookup(call(1)) == grant("always", 1)
+    assert again.lookup(call(1)) == grant("project", 1)
     assert again.lookup(call(2)) is None
 
 
@@ -109,7 +109,7 @@ def test_approved_must_be_a_plain_yes_or_no(file: Path) -> None:
 def _remember_many(file: Path, start: int) -> None:
     memory = ApprovalMemory(file)
     for amount in range(start, start + 20):
-        memory.remember(grant("always", amount))
+        memory.remember(grant("project", amount))
 
 
 def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from signoff.broker.checkpoints import Signer, known_as, make_checkpoint, store_id
+from signoff.broker.checkpoints import Signer, known_as, make_checkpoint, place_of, store_id
 from signoff.core.export import Export, Exporter, Header, csv_header, csv_row
 from signoff.core.record import START, Checkpoint, Entry, IsSigned, Verified, Walk, timestamp
 from signoff.errors import RecordBroken, StoreError, WrongUse
@@ -21,8 +21,13 @@ Progress = Callable[[int], object]
 def _silent(count: int) -> None: ...
 
 
-async def verify_store(store: Store, signer: Signer, is_signed: IsSigned, *, progress: Progress = _silent) -> Verified:
-    """Check the record of a store against itself, its checkpoints, and the copy that this machine keeps of one."""
+async def verify_store(
+    store: Store, signer: Signer, is_signed: IsSigned, *, place: str = "", progress: Progress = _silent
+) -> Verified:
+    """Check the record of a store against itself, its checkpoints, and the copies that this machine keeps of some.
+
+    `place` is where the store is meant to be, if it does not say so itself.
+    """
     # Checkpoints first: whatever they sign was there before, so it has to be among the events read after.
     last, first, checkpoints = await store.read(_outline)
     if last[0] and last[1] == START:
@@ -32,7 +37,7 @@ async def verify_store(store: Store, signer: Signer, is_signed: IsSigned, *, pro
     walk = Walk(is_signed)
     for checkpoint in checkpoints:
         walk.checkpoint(checkpoint)
-    for name in await store.read(lambda tx: known_as(store, tx)):
+    for name in await store.read(lambda tx: known_as(tx, place or place_of(store))):
         if (copy := signer.newest(name)) is not None:
             walk.checkpoint(copy, str(signer.copy_of(name)))
     async for page, head in _pages(store):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from signoff.broker.holder import BEAT, seen, this_process
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.broker.notes import Notes
+from signoff.broker.people import People
 from signoff.broker.runs import Progress, Runs
 from signoff.broker.sweeper import Sweeper
 from signoff.broker.switch import Switch
@@ -41,10 +41,9 @@ from signoff.core.lifecycle import (
     advance,
     remind_at,
 )
-from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
-from signoff.core.quorum import why_not_entitled
+from signoff.core.people import Answerer, Delegation
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
+from signoff.errors import AlreadySettled, UnknownRequest
 from signoff.ports import Clock, Store, Transaction
 
 T = TypeVar("T")
@@ -77,7 +76,7 @@ class Broker:
         self.switch = Switch(self)
         self.notes = Notes(self)
         self.sweeper = Sweeper(self)
-        self._people = {person_key(name): (name, roles) for name, roles in (people or {}).items()}
+        self.people = People(self, people or {})
         self.remembers = remembers and store.is_durable
         self._beaten: datetime | None = None
 
@@ -161,12 +160,12 @@ class Broker:
 
     async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Answerer) -> ApprovalRequest:
         """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised."""
-        by = self.known(by)
+        by = self.people.known(by)
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = self.found(tx, request_id)
             check_terms(request, decision)
-            absent = self._stands_in_for(tx, request, by, now, denies=not decision.approved)
+            absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
             voted = self.put(tx, request, Voted(by, decision, absent), now)
             drafts = [self.journal.voted(voted, now)]
             if voted.state is not State.PENDING:
@@ -189,11 +188,11 @@ class Broker:
 
     async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process is gone. If it did not happen, it may be asked about anew."""
-        by = self.known(by)
+        by = self.people.known(by)
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = self.found(tx, request_id)
-            absent = self._stands_in_for(tx, request, by, now, denies=False)
+            absent = self.people.stands_in_for(tx, request, by, now, denies=False)
             told = self.put(tx, request, Told(by, happened, note, absent), now)
             tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note)])
             return told
@@ -202,19 +201,7 @@ class Broker:
 
     async def delegate(self, delegation: Delegation) -> None:
         """Have somebody stand in for somebody else, until a moment."""
-        if self._people:
-            for name in (delegation.absent, delegation.deputy):
-                self._on_file(name)
-        if person_key(delegation.absent) == person_key(delegation.deputy):
-            raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
-        if delegation.until <= delegation.since:
-            raise WrongUse("the delegation would end before it begins")
-
-        def work(tx: Transaction, now: datetime) -> None:
-            tx.add_delegation(delegation)
-            tx.append([self.journal.delegated(delegation, now)])
-
-        await self._write("delegate", work)
+        await self.people.delegate(delegation)
 
     # --- running ---
 
@@ -266,6 +253,18 @@ class Broker:
 
         self.store.later("outcome", work)
 
+    def give_back(self, request_id: str) -> None:
+        """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
+        now = self.clock.now()
+
+        def work(tx: Transaction) -> None:
+            request = self.found(tx, request_id)
+            if request.state is State.CLAIMED and request.claim and request.claim.holder == self.process.id:
+                given_back = self.put(tx, request, AskedAgain("the run was stopped before the call began"), now)
+                tx.append([self.journal.settled(given_back, now)])
+
+        self.store.later("give back", work)
+
     async def result(self, request_id: str) -> bytes | None:
         """What a call returned, where it was kept."""
         return await self.store.read(lambda tx: tx.result(request_id))
@@ -314,13 +313,6 @@ class Broker:
 
     # --- parts, also of `runs` and `grants` ---
 
-    def known(self, by: Answerer) -> Answerer:
-        """With the roles on file. Where people are on file, nobody else's word about roles counts."""
-        if not self._people:
-            return by
-        _, roles = self._people.get(by.key, ("", frozenset[str]()))
-        return replace(by, roles=roles)
-
     async def veil_key(self) -> bytes:
         """The key by which processes on this store tell secrets apart without showing them; made on first use."""
         if (key := await self.store.read(lambda tx: tx.setting(VEIL))) is None:
@@ -345,23 +337,6 @@ class Broker:
         if self._beaten is not None:
             now = self.clock.now()
             self.store.later("beat", lambda tx: tx.put_process(seen(self.process, now)))
-
-    def _on_file(self, name: str) -> None:
-        if person_key(name) not in self._people:
-            raise WrongUse(
-                f"nobody on file is called {name!r}; there are: {', '.join(n for n, _ in self._people.values())}"
-            )
-
-    def _stands_in_for(
-        self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime, *, denies: bool
-    ) -> tuple[Answerer, ...]:
-        """Whom a person stands in for now, if their own word would not do."""
-        if by.kind is not AnswererKind.PERSON or not why_not_entitled(
-            request.requirement, by, requester=request.requester, owner=request.owner, denies=denies
-        ):
-            return ()
-        absent = [one.absent for one in tx.delegations(now) if person_key(one.deputy) == by.key]
-        return tuple(self.known(Answerer(name=name)) for name in absent)
 
     def put(self, tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
         """The request after an event, stored."""

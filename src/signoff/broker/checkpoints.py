@@ -43,14 +43,18 @@ def store_id(tx: Transaction) -> str:
     return str(first[0].hash)[:16] if first else ""
 
 
-def known_as(store: Store, tx: Transaction) -> tuple[str, ...]:
+def known_as(tx: Transaction, place: str) -> tuple[str, ...]:
     """The names a copy is kept under: by the record's beginning, wherever it is, and by the place, whatever is there.
 
     A record of which only the end is gone is missed by the first; one that was exchanged whole, by the second.
     """
-    place = str(getattr(store, "place", "") or getattr(store, "path", ""))
     by_place = f"at-{sha256(place.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}" if place else ""
     return tuple(filter(None, (store_id(tx), by_place)))
+
+
+def place_of(store: Store) -> str:
+    """Where a store is, as it says itself; empty where it is nowhere in particular."""
+    return str(getattr(store, "place", "") or getattr(store, "path", ""))
 
 
 def is_due(head: int, last: Checkpoint | None, now: datetime) -> bool:
@@ -72,12 +76,13 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
 
     Raises `RecordBroken`, and signs nothing, where the record no longer holds what this machine signed before.
     """
-    if await store.read(lambda tx: _unsigned(tx, known_as(store, tx), signer)) is None:
+    place = place_of(store)
+    if await store.read(lambda tx: _unsigned(tx, known_as(tx, place), signer)) is None:
         return None
     signer.public_key(make=True)  # files are written before the store is taken, not while
 
     def work(tx: Transaction) -> tuple[tuple[str, ...], Checkpoint] | None:
-        names = known_as(store, tx)
+        names = known_as(tx, place)
         head = _unsigned(tx, names, signer)
         if head is None:
             return None

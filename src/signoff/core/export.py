@@ -23,6 +23,7 @@ from signoff.errors import CannotCanonicalise, Place, RecordBroken, WrongFile
 FORMAT = "signoff record"
 VERSION = 1
 
+_SAFE_INT = 2**53
 _TEXTS = ("at", "hash", "kind", "prev", "request", "run")
 _EVENT = frozenset({*_TEXTS, "body", "seq"})
 _CHECKPOINT = {"at": str, "hash": str, "key": str, "seq": int, "signature": str}
@@ -137,11 +138,15 @@ def event_of(line: bytes) -> Entry:
     if value.keys() != _EVENT or type(value["seq"]) is not int or any(type(value[one]) is not str for one in _TEXTS):
         raise ValueError("it is not an event")
     body = value.pop("body")
+    # Numbers were looked at as they were read, so in ASCII the C encoder's text is almost always the canonical one.
+    if not isinstance(body, str) and line.isascii():
+        entry = Entry(**value, body=_plain_text(body))
+        if event_line(entry) == line:
+            return entry
     try:
-        text = body if isinstance(body, str) else canonical(body)
+        entry = Entry(**value, body=body if isinstance(body, str) else canonical(body))
     except CannotCanonicalise as error:
         raise ValueError(str(error)) from error
-    entry = Entry(**value, body=text)
     if event_line(entry) != line:
         raise ValueError("it is spelled in another way than it was written")
     return entry
@@ -236,18 +241,31 @@ def _value(line: bytes) -> dict[str, Any]:
         value = _loads(line[:-1].decode())
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8 text") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError("it is not JSON") from error
+    except (ValueError, RecursionError, CannotCanonicalise) as error:
+        raise ValueError("it is not JSON as signoff writes it") from error
     if type(value) is not dict:
         raise ValueError("it is not an object")
     return cast("dict[str, Any]", value)
 
 
-def _no_number(text: str) -> NoReturn:
+def _not_json(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-_loads = json.JSONDecoder(parse_constant=_no_number).decode
+def _double(text: str) -> float:
+    value = float(text)
+    return value if canonical(value) == text else _not_json(text)
+
+
+def _integer(text: str) -> int | float:
+    value = int(text)
+    if not -_SAFE_INT <= value <= _SAFE_INT:  # canonical JSON has doubles only, up to 21 digits without an exponent
+        return _double(text)
+    return value if str(value) == text else _not_json(text)
+
+
+_loads = json.JSONDecoder(parse_constant=_not_json, parse_float=_double, parse_int=_integer).decode
+_plain_text = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
 _BIG = re.compile(r"[0-9]n")
 
 
@@ -257,7 +275,7 @@ def _is_json(body: str) -> bool:
         return True
     try:
         _loads(body)
-    except ValueError:
+    except (ValueError, CannotCanonicalise):
         return False
     return True
 

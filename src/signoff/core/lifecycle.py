@@ -94,7 +94,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The tool did not work but asked for approval itself: the approval is used up, the call is open anew."""
+    """The tool did not run after all, or asked for approval itself: the approval is used up, the call open anew."""
+
+    reason: str = "the tool asked again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,8 @@ def _cancel(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
 
 
 def _ask_again(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    return _cancel(request, Cancelled("the tool asked again"), now)
+    assert isinstance(event, AskedAgain)
+    return _cancel(request, Cancelled(event.reason), now)
 
 
 def _remind(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from hashlib import sha256
 from json.encoder import JSONEncoder
 from json.encoder import encode_basestring as _quoted
@@ -117,6 +118,40 @@ class Verified:
     """Hash of the last event."""
     signed: Mapping[str, int] = field(default_factory=dict[str, int])
     """By public key: the last event that its holder signed. Whose keys they are, nobody here knows."""
+
+
+class Trust(StrEnum):
+    """Why a signature is believed."""
+
+    PINNED = "pinned"
+    """It was made with a key that whoever asks holds to be right."""
+    OWN = "own"
+    """It was made with this machine's own key."""
+    CARRIED = "carried"
+    """It came with its own key: nothing was changed since it was signed, by whomever."""
+    NOBODY = "nobody"
+    """There is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """Who vouches for a record, and up to which event."""
+
+    trust: Trust
+    key: str = ""
+    upto: int = 0
+
+
+def vouched(signed: Mapping[str, int], *, pinned: Collection[str] = (), own: str = "") -> Vouched:
+    """The best that the signatures under a record are worth. Where keys are pinned, no other counts."""
+    for trust, keys in ((Trust.PINNED, pinned), (Trust.OWN, (own,)), (Trust.CARRIED, signed)):
+        known = [key for key in keys if key in signed]
+        if known:
+            key = max(known, key=lambda one: signed[one])
+            return Vouched(trust, key, signed[key])
+        if pinned:
+            break
+    return Vouched(Trust.NOBODY)
 
 
 class Walk:

@@ -140,6 +140,11 @@ class Signoff(AbstractCapability[Any]):
         return self._gate.broker
 
     @property
+    def keeps_always(self) -> bool:
+        """Whether an answer can be remembered beyond this process."""
+        return self._gate.desk.memory.keeps_always
+
+    @property
     def histories(self) -> Histories:
         """Messages of kept runs that this process has read or written."""
         return self._gate.histories

@@ -8,9 +8,8 @@ fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
 
 from __future__ import annotations
 
-import warnings
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from signoff.core.canonical import digest
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import Happened
 from signoff.core.lifecycle import SILENCE, settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.offer import LEADS_TO
@@ -41,6 +40,7 @@ from signoff.gate.outcome import Outcome, outcome_of, told_again
 from signoff.gate.passage import Passage
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.gate.reading import UNJUDGED, Reading
+from signoff.gate.telling import Teller
 from signoff.gate.tickets import Ticket, leads_to
 from signoff.policy.layers import strictest
 
@@ -62,6 +62,7 @@ class GatedRun:
     """Whether another capability's hooks stand between the gate and tools that are not covered."""
     checked: bool = False
     """Whether the agent's other capabilities were looked at."""
+    teller: Teller = field(init=False)
     questions: Questions = field(init=False)
     reading: Reading = field(init=False)
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
@@ -69,9 +70,10 @@ class GatedRun:
 
     def __post_init__(self) -> None:
         self.reading = Reading(self.gate)
+        self.teller = Teller(self.gate, self.run_id)
         self.questions = Questions(
             self.gate,
-            on_open=lambda passage, request: self._tell(Happened.ASKED, passage, request=request),
+            on_open=lambda passage, request: self.teller.tell(Happened.ASKED, passage, request=request),
             keeper=self.keeper,
             check_edit=self.reading.check_edit,
         )
@@ -194,6 +196,9 @@ class GatedRun:
             claimed = await broker.claim(request.id, run=run, epoch=epoch)
         except AlreadySpent as spent:
             raise self._refused(passage, SIGNOFF, str(spent)) from spent
+        except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
+            broker.give_back(request.id)
+            raise
         return await self._run_claimed(passage, claimed)
 
     def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
@@ -240,7 +245,7 @@ class GatedRun:
         call = passage.call
         if request is not None and digest(as_json(passage.args, self.gate.reader.key)[0]) != call.args_digest:
             raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
-        self._tell(why, passage, request=request)
+        self.teller.tell(why, passage, request=request)
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
         if passage.above:
@@ -255,10 +260,10 @@ class GatedRun:
             # The tool's own body asks: from here on it is a question like any other.
             said = own.metadata
         except Exception as error:
-            self._tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
+            self.teller.tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
             raise
         else:
-            self._tell(Happened.RAN, passage, request=request)
+            self.teller.tell(Happened.RAN, passage, request=request)
             if self.keeper is not None:
                 self.keeper.returned(call.call_id, call.tool, result)
             return result
@@ -369,23 +374,10 @@ class GatedRun:
         return self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
 
     def _refused(self, passage: Passage, by: str, reason: str) -> Exception:
-        self._tell(Happened.DENIED, passage, by=by, text=reason)
+        self.teller.tell(Happened.DENIED, passage, by=by, text=reason)
         if self.gate.on_denied == "raise":
             return refusal(passage.call.tool, by=by, reason=reason)
         return SkipToolExecution(denial(passage.call.tool, by=by, reason=reason))
-
-    def _tell(
-        self, what: Happened, passage: Passage, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
-    ) -> None:
-        if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
-            self.gate.broker.notes.add(what, passage.call, passage.verdict, run=self.run_id, by=by, text=text)
-        if self.gate.observe is not None:
-            call = passage.call.changed(args=deepcopy(passage.call.args))
-            event = CallEvent(what=what, call=call, verdict=passage.verdict, request=request, by=by, text=text)
-            try:
-                self.gate.observe(event)
-            except Exception as error:  # whoever watches must not change what happens
-                warnings.warn(f"observe failed on {what}: {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def _decision(request: ApprovalRequest) -> ApprovalDecision:

@@ -19,22 +19,28 @@ from stat import S_ISREG
 from typing import Any, cast
 
 from signoff.core.call import Call
-from signoff.core.decision import Remember
 from signoff.core.grant import Grant
+from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
 
 VERSION = 1
 
 
-def default_file() -> Path | None:
-    """Where a project's *always* is kept: outside of the project, where its agents have no business. None: nowhere."""
+def state_folder(project: str | os.PathLike[str]) -> Path | None:
+    """Where a project's state is kept: outside of it, where its agents have no business. None: nowhere."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(state) or state.startswith("/.local"):
         return None
-    project = sha256(os.path.realpath(os.getcwd()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Path(state) / "signoff" / project / "grants.json"
+    name = sha256(os.path.realpath(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Path(state) / "signoff" / name
+
+
+def default_file() -> Path | None:
+    """The file for the *always* of the project in the working directory. None: nowhere."""
+    folder = state_folder(os.getcwd())
+    return folder / "grants.json" if folder is not None else None
 
 
 PROJECT = object()
@@ -76,17 +82,26 @@ class ApprovalMemory:
 
     def remember(self, grant: Grant) -> None:
         """Keep a grant for the session or for always, as its scope says."""
+        if (
+            grant.pattern is not None
+            or grant.until is not None
+            or grant.max_uses is not None
+            or grant.budget is not None
+        ):
+            raise WrongUse("only a store can remember a pattern or an end: Signoff(…, store='sqlite:FILE')")
         key = (grant.memory_key, grant.schema_hash, grant.toolset)
         with self._lock:
-            if grant.scope is Remember.SESSION:
+            if grant.scope is Scope.SESSION:
                 self._session[key] = grant
-            elif grant.scope is Remember.ALWAYS:
+            elif grant.scope is Scope.PROJECT:
                 if self._file is None:
                     raise WrongUse("this memory has no file, so it cannot remember always: ApprovalMemory(file=…)")
                 with _exclusive(self._file):
                     self._read(self._file)
                     self._always[key] = grant
                     self._write(self._file)
+            else:
+                raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
 
     def grants(self) -> tuple[Grant, ...]:
         """Everything remembered, session first."""
@@ -191,7 +206,7 @@ def _from_json(entry: Mapping[str, Any]) -> Grant:
         schema_hash=entry["schema"],
         toolset=entry["toolset"],
         approved=entry["approved"],
-        scope=Remember.ALWAYS,
+        scope=Scope.PROJECT,
         by=entry["by"],
         at=datetime.fromisoformat(entry["at"]) if entry["at"] else None,
         note=entry["note"],

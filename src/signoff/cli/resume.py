@@ -1,0 +1,125 @@
+"""`signoff resume`: go on with runs whose questions were answered."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.main import FAILED, WAITING
+
+if TYPE_CHECKING:
+    from signoff.broker.runs import RunStatus
+    from signoff.wiring import RunOptions
+
+
+@click.command(no_args_is_help=True)
+@click.argument("run", required=False)
+@click.option(
+    "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
+)
+@click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
+@click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
+@click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run began with.")
+@click.option("--model", help="Model to use. Default: the one the run began with.")
+@click.option("--store", metavar="URL", help="Where the run is kept. Default: a file for the project.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: events, then the result.")
+@click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
+def resume(
+    run: str | None,
+    everything: bool,
+    suspend: bool,
+    wait: str | None,
+    policy: str | None,
+    model: str | None,
+    store: str | None,
+    as_json: bool,
+    traceback: bool,
+) -> None:
+    """Go on with RUN, by its id or the beginning of it.
+
+    Calls that were approved run, once; denied ones are told to the model; what is still open is asked here, or stays
+    open where there is no terminal. Of two processes that resume the same run, one wins.
+
+    \b
+    Example:
+      signoff resume 7kq2
+      signoff resume --all
+
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
+    """
+    from signoff.cli.durations import read_wait
+    from signoff.cli.run import observer
+    from signoff.wiring import RunOptions, absolute_store
+
+    if (run is None) is not everything:
+        raise click.UsageError("Name one run, or say --all.")
+    if suspend and wait is not None:
+        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    options = RunOptions(
+        policy=policy,
+        model=model,
+        unattended="park",
+        store=absolute_store(store, policy),
+        wait=read_wait("0s" if suspend else wait),
+        observe=observer(as_json),
+    )
+    found = _found(run, options)
+    if not found:
+        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        return
+    codes = [_resumed(status, options, as_json=as_json, traceback=traceback, alone=run is not None) for status in found]
+    sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
+
+
+def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
+    """The runs that are meant, after time was fed to what they wait for."""
+    import asyncio
+
+    from signoff.wiring import open_broker
+
+    async def look() -> list[RunStatus]:
+        broker, _ = open_broker(options.store, options.policy)
+        try:
+            await broker.sweep()
+            if prefix is not None:
+                return [await broker.runs.status((await broker.runs.get(prefix)).id)]
+            runs = await broker.runs.list(going=True)
+            return [one for one in reversed(runs) if one.word in ("ready", "died") and one.run.agent]
+        finally:
+            broker.store.close()
+
+    return asyncio.run(look())
+
+
+def _resumed(status: RunStatus, options: RunOptions, *, as_json: bool, traceback: bool, alone: bool) -> int:
+    from signoff.cli.run import InHand, carried_out, say_finished
+    from signoff.errors import SignoffError
+
+    nobody = not sys.stdin.isatty() or options.wait is not None
+    if alone and nobody and status.waiting and not status.answered and not status.run.holder:
+        return _still_waiting(status, as_json)
+    from signoff.wiring import resume_agent
+
+    if not alone and not as_json:
+        click.echo(f"run {status.run.id}: {status.run.agent}", err=True)
+    try:
+        finished = carried_out(resume_agent(status.run, options), InHand(status.run.id), traceback=traceback)
+    except SignoffError as error:
+        if alone:
+            raise
+        click.echo(f"signoff: run {status.run.id}: {error}", err=True)
+        return FAILED
+    except SystemExit as left:
+        if alone or not isinstance(left.code, int):
+            raise
+        return left.code
+    return say_finished(finished, as_json)
+
+
+def _still_waiting(status: RunStatus, as_json: bool) -> int:
+    from signoff.cli.run import say_waiting
+
+    say_waiting(status.run.id, status.waiting, as_json)
+    return WAITING
