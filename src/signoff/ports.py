@@ -76,6 +76,10 @@ class Transaction(Protocol):
 
     def result(self, request_id: str) -> bytes | None: ...
 
+    def drop_results(self, run: str) -> None:
+        """Forget what the calls of a run returned: it is over."""
+        ...
+
     # grants
     def add_grant(self, grant: Grant) -> None: ...
 
@@ -156,16 +160,26 @@ class Store(Protocol):
         """Whether it outlives the process."""
         ...
 
-    async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Do `work` in a transaction and return once it is durable. What it raises undoes it, and nothing else."""
+    def remind(self, every: float, hook: Callable[[], None]) -> None:
+        """Have `hook` called about every so many seconds, from any thread, once something has been written."""
+        ...
+
+    async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
+        """Do `work` in a transaction and return once it is durable. What it raises undoes it, and nothing else.
+
+        Without `synced` it returns once everybody sees it; a power cut may undo it.
+        """
         ...
 
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
         """As `write`, without waiting: with the next write, or within a few hundredths of a second. Order is kept."""
         ...
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Look, without changing anything; sees all that this process wrote before."""
+    async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
+        """Look, without changing anything; sees all that this process wrote before.
+
+        Without `own`, what was left for `later` a moment ago may not be seen yet, and nothing is hurried along.
+        """
         ...
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:

@@ -79,6 +79,8 @@ class Broker:
         self.people = People(self, people or {})
         self.remembers = remembers and store.is_durable
         self._beaten: datetime | None = None
+        if store.is_durable:
+            store.remind(BEAT.total_seconds(), self.beat)
 
     # --- opening and looking ---
 
@@ -164,6 +166,10 @@ class Broker:
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = self.found(tx, request_id)
+            if request.state is State.PENDING and request.deadline is not None and request.deadline <= now:
+                # What a deadline parks or escalates is still open, to those who are asked from then on.
+                request = self.sweeper.feed(tx, request_id, now) or request
+            self.people.check(request, by)
             check_terms(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
             voted = self.put(tx, request, Voted(by, decision, absent), now)
@@ -192,6 +198,7 @@ class Broker:
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = self.found(tx, request_id)
+            self.people.check(request, by)
             absent = self.people.stands_in_for(tx, request, by, now, denies=False)
             told = self.put(tx, request, Told(by, happened, note, absent), now)
             tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note)])

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signoff.broker.ids import new_id
 from signoff.core.call import Call
+from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.people import AnswererKind
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Fits, Scope, amount_of
+from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
@@ -124,14 +125,37 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
         raise RequestError(
             "the answer to this request cannot be remembered: its rule wants particular people, or it is in doubt"
         )
-    if terms.pattern is not None and terms.pattern not in [one.pattern for one in offered]:
+    if terms.pattern is not None and _told(terms.pattern) not in [_told(one.pattern or ()) for one in offered[1:]]:
         raise RequestError("this pattern is broader than what may be remembered for this call")
     call = effective.call
     assert call is not None, "offers are made for calls only"
     if not places_of(call, request.run).get(terms.scope, "project"):
         raise RequestError(f"this call has no {terms.scope} that the answer could be remembered for")
-    if terms.budget is not None and amount_of(effective.effective_args.get(terms.budget.arg)) is None:
-        raise RequestError(f"a budget needs an argument that is an amount, and {terms.budget.arg!r} is none")
-    bounded = terms.until or terms.max_uses or terms.budget
-    if terms.pattern and any(one.fits is Fits.AT_MOST for one in terms.pattern) and not bounded:
+    if terms.max_uses is not None and terms.max_uses < 1:
+        raise RequestError(f"an answer that holds {terms.max_uses} times need not be remembered")
+    _check_budget(terms, effective.effective_args)
+    if not decision.approved:
+        if terms.max_uses is not None or terms.budget is not None:
+            raise RequestError(
+                "a no is not used up: it holds until it ends or is revoked, without a number or a budget"
+            )
+        return
+    widened = {one.arg for one in terms.pattern or () if one.fits is Fits.AT_MOST}
+    bounded = terms.until or terms.max_uses or (terms.budget is not None and terms.budget.arg in widened)
+    if widened and not bounded:
         raise RequestError("amounts are remembered only with an end: a budget, a number of uses, or a date")
+
+
+def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:
+    budget = terms.budget
+    if budget is None:
+        return
+    if amount_of(args.get(budget.arg)) is None:
+        raise RequestError(f"a budget needs an argument that is an amount, and {budget.arg!r} is none")
+    if not budget.limit.is_finite() or budget.limit <= 0:
+        raise RequestError(f"a budget of {budget.limit} is none")
+
+
+def _told(pattern: Sequence[Condition]) -> tuple[tuple[str, str, str], ...]:
+    """A pattern as it can be compared: to Python, 1 and True are equal."""
+    return tuple((one.arg, str(one.fits), canonical(one.value)) for one in pattern)

@@ -123,7 +123,8 @@ class Runs:
             tx.append([broker.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
             return taken
 
-        return await broker.store.write("take", work)
+        # Others have to see it, no more: after a power cut no process has anything in hand.
+        return await broker.store.write("take", work, synced=False)
 
     def check(self, tx: Transaction, run_id: str, epoch: int) -> KeptRun:
         """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
@@ -131,6 +132,10 @@ class Runs:
         if run.epoch != epoch:
             raise RunTaken(f"run {run.id} was taken up by another process at {run.changed_at:%Y-%m-%d %H:%M:%S}")
         return run
+
+    async def still(self, run_id: str, epoch: int) -> None:
+        """Raise `RunTaken` or `RunOver` where the run is no longer in this process's hands."""
+        await self._broker.store.read(lambda tx: self.check(tx, run_id, epoch), own=False)
 
     async def end(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
         """Record how a run ended. What it still asked is withdrawn."""
@@ -161,6 +166,7 @@ class Runs:
                 moot = advance(request, Cancelled(why), now)
                 tx.put_request(moot)
                 tx.append([journal.settled(moot, now)])
+        tx.drop_results(run.id)
         # One more epoch: whoever still has it in hand finds out with its next step.
         epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
         closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)

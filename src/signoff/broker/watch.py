@@ -73,7 +73,7 @@ class Watch:
             touched = tx.touched(self._seen) if self._seen is not None else list(self._signals)
             return list(touched), tx.head()[0], tx.setting(HALTED) or ""
 
-        touched, self._seen, self.halted = await self._store.read(changes)
+        touched, self._seen, self.halted = await self._store.read(changes, own=False)
         with self._lock:
             for request_id in touched:
                 for loop, signal in self._signals.get(request_id, ()):

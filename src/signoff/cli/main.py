@@ -8,18 +8,60 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, cast
 
 import click
 
 import signoff
-from signoff.errors import ApprovalError, NobodyHere, SignoffError
+from signoff.errors import (
+    ApprovalError,
+    Halted,
+    NobodyHere,
+    RecordBroken,
+    RequestError,
+    RunError,
+    SignoffError,
+    StoreError,
+)
 
-COMMANDS = {
-    "demo": ("signoff.cli.demo:demo", "Watch an agent being allowed, asked about and refused."),
-    "init": ("signoff.cli.init:init", "Write a first signoff.yaml, with an agent to try it on."),
-    "policy": ("signoff.cli.policy:policy", "Check, explain and apply policy files."),
-    "run": ("signoff.cli.run:run", "Run an agent, asking at this terminal."),
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+GROUPS = {
+    "Answering": {
+        "inbox": ("signoff.cli.inbox:inbox", "What waits for a person."),
+        "show": ("signoff.cli.show:show", "One request, whole: its card, votes, outcome and history."),
+        "approve": ("signoff.cli.answer:approve", "Let calls run."),
+        "deny": ("signoff.cli.answer:deny", "Say no to calls."),
+        "outcome": ("signoff.cli.outcome:outcome", "Say what became of a call whose process died."),
+        "take": ("signoff.cli.assign:take", "Work on a request, so that nobody else starts."),
+        "release": ("signoff.cli.assign:release", "Leave a request to whoever comes next."),
+        "assign": ("signoff.cli.assign:assign", "Hand a request to somebody."),
+        "people": ("signoff.cli.people:people", "Who may answer, and who stands in for whom."),
+        "delegate": ("signoff.cli.people:delegate", "Have somebody stand in for somebody else for a while."),
+    },
+    "Running": {
+        "demo": ("signoff.cli.demo:demo", "Watch an agent being allowed, asked about and refused."),
+        "run": ("signoff.cli.run:run", "Run an agent, asking at this terminal."),
+        "runs": ("signoff.cli.runs:runs", "Runs, and what they wait for."),
+        "resume": ("signoff.cli.resume:resume", "Go on with runs whose questions were answered."),
+        "cancel": ("signoff.cli.runs:cancel", "End a run and withdraw what it asks."),
+        "halt": ("signoff.cli.halt:halt", "Stop everything: nothing new runs, what is pending stays."),
+        "unhalt": ("signoff.cli.halt:unhalt", "Let things run again."),
+    },
+    "Rules": {
+        "init": ("signoff.cli.init:init", "Write a first signoff.yaml, with an agent to try it on."),
+        "policy": ("signoff.cli.policy:policy", "Check, explain and apply policy files."),
+        "grants": ("signoff.cli.grants:grants", "Remembered answers: list, explain, revoke."),
+    },
+    "Keeping": {
+        "audit": ("signoff.cli.audit:audit", "Read, verify and export the record."),
+        "db": ("signoff.cli.db:db", "Upgrade, back up and check the store."),
+        "completion": ("signoff.cli.completion:completion", "A script that completes commands and ids in your shell."),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 FAILED, WRONG_USE, WAITING, DENIED = 1, 2, 3, 4
 
@@ -28,7 +70,7 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and one line, and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -37,13 +79,21 @@ class LazyGroup(click.Group):
         return getattr(import_module(module), name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in sorted(COMMANDS.items())])
+        width = max(map(len, COMMANDS))  # one column through all groups
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", help_line) for name, (_, help_line) in group.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], COMMANDS, n=1)
@@ -60,28 +110,46 @@ def program() -> None:
     \b
     Start with:
       signoff demo
-      signoff init
       signoff run mypackage.agents:agent "Tidy the notes"
+      signoff inbox
     """
 
 
 def main() -> None:
     """Run the program: known errors are one message and an exit code, never a traceback."""
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # its greeting would stand between the person and the card
+    if isinstance(out := cast("object", sys.stdout), TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is shown its number
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     try:
-        program(prog_name="signoff")
-    except ApprovalError as error:
-        _leave(error, DENIED)
-    except NobodyHere as error:
-        _leave(error, WAITING)
+        program(prog_name="signoff", color=False if is_plain else None)
     except SignoffError as error:
-        _leave(error, WRONG_USE)
+        click.echo(f"signoff: {told(error)}", err=True)
+        sys.exit(code_of(error))
     except BrokenPipeError:
         # Whoever read our output has seen enough; closing quietly keeps Python from complaining at exit.
         sys.stderr.close()
         sys.exit(FAILED)
 
 
-def _leave(error: SignoffError, code: int) -> None:
-    click.echo(f"signoff: {error}", err=True)
-    sys.exit(code)
+def code_of(error: SignoffError) -> int:
+    """The exit code that says what kind of trouble it was."""
+    match error:
+        case ApprovalError():
+            return DENIED
+        case NobodyHere() | Halted():
+            return WAITING
+        case RequestError() | RunError() | StoreError() | RecordBroken():
+            return FAILED
+        case _:
+            return WRONG_USE
+
+
+def told(error: SignoffError) -> str:
+    """An error as it may be printed: names and notes in it are not ours. Wrong use comes with hints, on lines below."""
+    from signoff.core.visible import visible
+
+    text = str(error)
+    has_lines = code_of(error) == WRONG_USE
+    plain = text.replace("\n", "") if has_lines else text
+    return text if plain.isprintable() else visible(text, lines=has_lines)

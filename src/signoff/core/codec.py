@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
+from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 from signoff.core.call import Call, Veiled
@@ -23,6 +25,7 @@ from signoff.errors import SchemaError
 
 T = TypeVar("T")
 Data = dict[str, Any]
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 VEILED = "veiled"
 """Names of the arguments beside it that stand for a secret."""
@@ -62,28 +65,27 @@ class _Shape(Generic[T]):
     """How one dataclass is written. `codecs` holds what to do with fields that are not JSON as they are."""
 
     def __init__(
-        self,
-        kind: type[T],
-        codecs: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] | None = None,
-        *,
-        leave: frozenset[str] = frozenset(),
-        veils: str = "",
+        self, kind: type[T], codecs: Mapping[str, Codec] | None = None, *, leave: str = "", veils: str = ""
     ) -> None:
+        codecs = codecs or {}
         self._kind = kind
         self._veils = veils
-        self._fields: list[tuple[str, Any, Callable[[Any], Any] | None]] = []
-        self._readers: dict[str, Callable[[Any], Any] | None] = {}
-        for one in fields(cast("Any", kind)):
-            if one.name not in leave:
-                default = one.default if one.default_factory is MISSING else one.default_factory()
-                out, back = (codecs or {}).get(one.name, (None, None))
-                self._fields.append((one.name, default, out))
-                self._readers[one.name] = back
+        parts = [one for one in fields(cast("Any", kind)) if one.name not in leave.split()]
+        self._names = [one.name for one in parts]
+        self._values = attrgetter(*self._names)
+        self._defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in parts]
+        self._out = [codecs[name][0] if name in codecs else None for name in self._names]
+        self._back = [(name, back) for name, (_, back) in codecs.items()]
+
+    @property
+    def defaults(self) -> Data:
+        """What fields have that were not written."""
+        pairs = zip(self._names, self._defaults, strict=True)
+        return {name: default for name, default in pairs if default is not MISSING}
 
     def dump(self, value: T) -> Data:
         data: Data = {}
-        for name, default, out in self._fields:
-            item = getattr(value, name)
+        for name, item, default, out in zip(self._names, self._values(value), self._defaults, self._out, strict=True):
             if item is not default and (default is MISSING or item != default):
                 data[name] = item if out is None or item is None else out(item)
         if self._veils and (args := data.get(self._veils)):
@@ -92,29 +94,35 @@ class _Shape(Generic[T]):
                 data[VEILED] = veiled
         return data
 
-    def kwargs(self, data: object) -> Data:
-        """The fields that were written, as they were."""
-        if not isinstance(data, dict):
-            raise SchemaError(f"{self._kind.__name__} is kept as {type(data).__name__}; nothing of signoff writes that")
-        given = cast("Data", data)
-        if self._veils and (veiled := given.pop(VEILED, None)):
-            args: Data = given[self._veils]
-            args.update({name: Veiled(args[name]) for name in veiled})
-        readers = self._readers
+    def given(self, data: Any) -> Data:
+        """The fields that were written, as they were. May hold others besides."""
         try:
-            for name, item in given.items():
-                back = readers[name]
-                if back is not None and item is not None:
-                    given[name] = back(item)
-        except KeyError as error:
+            if self._veils and (veiled := data.pop(VEILED, None)):
+                args: Data = data[self._veils]
+                args.update({name: Veiled(args[name]) for name in veiled})
+            for name, back in self._back:
+                if data.get(name) is not None:
+                    data[name] = back(data[name])
+        except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise SchemaError(
-                f"{self._kind.__name__} is kept with {error.args[0]!r}, which this version of signoff does not know; "
-                "a newer one wrote it: upgrade signoff"
+                f"{self._kind.__name__} is kept in a way that signoff does not write: {error!r}"
             ) from error
-        return given
+        return data
 
-    def load(self, data: object) -> T:
-        return self._kind(**self.kwargs(data))
+    def load(self, data: Any) -> T:
+        given = self.given(data)
+        try:
+            return self._kind(**given)
+        except TypeError:
+            self.refuse_unknown(given)
+            raise
+
+    def refuse_unknown(self, given: Data) -> None:
+        if unknown := sorted(given.keys() - set(self._names)):
+            raise SchemaError(
+                f"{self._kind.__name__} is kept with {', '.join(unknown)}, which this signoff does not know; "
+                "a newer one wrote it: upgrade signoff"
+            )
 
 
 def _seconds(span: timedelta) -> int:
@@ -129,8 +137,12 @@ def _span(microseconds: int) -> timedelta:
     return timedelta(microseconds=microseconds)
 
 
-def _part(shape: _Shape[Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _part(shape: _Shape[Any]) -> Codec:
     return shape.dump, shape.load
+
+
+def _choice(kind: type[StrEnum]) -> Codec:
+    return str, {one.value: one for one in kind}.__getitem__
 
 
 _TIME = (datetime.isoformat, datetime.fromisoformat)
@@ -139,9 +151,9 @@ _TUPLE = (list, tuple)
 _SET = (_sorted, frozenset)
 _NUMBER = (str, Decimal)
 
-_ANSWERER = _Shape(Answerer, {"kind": (str, AnswererKind), "roles": _SET})
+_ANSWERER = _Shape(Answerer, {"kind": _choice(AnswererKind), "roles": _SET})
 _BUDGET = _Shape(Budget, {"limit": _NUMBER})
-_CONDITION = _Shape(Condition, {"fits": (str, Fits)})
+_CONDITION = _Shape(Condition, {"fits": _choice(Fits)})
 
 
 def _pattern_out(pattern: Sequence[Condition]) -> list[Data]:
@@ -153,13 +165,13 @@ def _pattern_back(data: Sequence[Data]) -> tuple[Condition, ...]:
 
 
 _PATTERN = (_pattern_out, _pattern_back)
-_TERMS = _Shape(Terms, {"scope": (str, Scope), "pattern": _PATTERN, "until": _TIME, "budget": _part(_BUDGET)})
+_TERMS = _Shape(Terms, {"scope": _choice(Scope), "pattern": _PATTERN, "until": _TIME, "budget": _part(_BUDGET)})
 _DECISION = _Shape(
     ApprovalDecision,
     {
-        "remember": (str, Remember),
+        "remember": _choice(Remember),
         "terms": _part(_TERMS),
-        "ending": (str, Ending),
+        "ending": _choice(Ending),
         "by": _part(_ANSWERER),
         "at": _TIME,
     },
@@ -172,7 +184,7 @@ _CLAIM = _Shape(Claim, {"at": _TIME, "ended_at": _TIME})
 _GRANT = _Shape(
     Grant,
     {
-        "scope": (str, Scope),
+        "scope": _choice(Scope),
         "pattern": _PATTERN,
         "until": _TIME,
         "budget": _part(_BUDGET),
@@ -181,25 +193,34 @@ _GRANT = _Shape(
         "revoked_at": _TIME,
     },
 )
-_RUN = _Shape(KeptRun, {"state": (str, RunState), "started_at": _TIME, "changed_at": _TIME})
+_RUN = _Shape(KeptRun, {"state": _choice(RunState), "started_at": _TIME, "changed_at": _TIME})
 _PROCESS = _Shape(Process, {"seen_at": _TIME})
 _DELEGATION = _Shape(Delegation, {"until": _TIME, "since": _TIME})
-_REQUIREMENT = _Shape(Requirement, {"not_by": _SET, "timeout": _SPAN, "on_timeout": (str, OnTimeout), "remind": _SPAN})
+_REQUIREMENT = _Shape(
+    Requirement, {"not_by": _SET, "timeout": _SPAN, "on_timeout": _choice(OnTimeout), "remind": _SPAN}
+)
 _VERDICT = _Shape(
-    Verdict, {"effect": (str, Effect), "rules": _TUPLE, "requirement": _part(_REQUIREMENT), "errors": _TUPLE}
+    Verdict, {"effect": _choice(Effect), "rules": _TUPLE, "requirement": _part(_REQUIREMENT), "errors": _TUPLE}
 )
 _CALL = _Shape(
     Call,
     {"worker": _TUPLE, "labels": _SET, "unreadable": _TUPLE},
-    leave=frozenset({"deps"}),
+    leave="deps",
     veils="args",
 )
 _QUESTION = _Shape(
     ApprovalRequest,
-    {"call": _part(_CALL), "verdict": _part(_VERDICT), "changed": _TUPLE},
-    leave=CHANGING,
+    {"verdict": _part(_VERDICT), "changed": _TUPLE},
+    leave=" ".join(CHANGING),
     veils="args",
 )
+
+
+_CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
+_CALL_SIZE = len(fields(Call))
+_QUESTION_DEFAULTS = _QUESTION.defaults
+_REQUEST_FIELDS = {one.name for one in fields(ApprovalRequest)}
+_REQUEST_SIZE = len(_REQUEST_FIELDS)
 
 
 def dump_question(request: ApprovalRequest) -> str:
@@ -207,6 +228,7 @@ def dump_question(request: ApprovalRequest) -> str:
     data = _QUESTION.dump(request)
     call = request.call
     if call is not None:  # a request says about its call what the call says; once is enough
+        data["call"] = _CALL.dump(call)
         if request.args is call.args or request.args == call.args:
             data.pop("args", None)
             data.pop(VEILED, None)
@@ -218,18 +240,31 @@ def dump_question(request: ApprovalRequest) -> str:
     return dumps(data)
 
 
-def load_question(text: str) -> ApprovalRequest:
-    """The request as it was when it had just been asked."""
+def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
+    """A request from its question and all of its fields that change."""
     data = json.loads(text)
     same = data.pop("same", False)
-    given = _QUESTION.kwargs(data)
-    call: Call | None = given.get("call")
-    if call is not None:
-        given.setdefault("tool_name", call.tool)
-        given.setdefault("tool_call_id", call.call_id)
+    written: Data | None = data.pop("call", None)
+    if written is not None:
+        made: Data = {**_CALL_DEFAULTS, "args": {}, "resolved": {}, **_CALL.given(written)}
+        if len(made) > _CALL_SIZE:
+            _CALL.refuse_unknown(written)
+        call = data["call"] = Call.made(made)
+        data.setdefault("tool_name", call.tool)
+        data.setdefault("tool_call_id", call.call_id)
         if same:
-            given["args"] = call.args
-    return ApprovalRequest(**given)
+            data["args"] = call.args
+    given = _QUESTION.given(data)
+    request = object.__new__(ApprovalRequest)  # as `changed_to` does, for speed
+    held = request.__dict__
+    held.update(_QUESTION_DEFAULTS)
+    held.update(args={}, metadata={})
+    held.update(given)
+    held.update(changing)
+    if len(held) != _REQUEST_SIZE:
+        _QUESTION.refuse_unknown(given)
+        raise SchemaError(f"a request is kept without {', '.join(_REQUEST_FIELDS - held.keys())}")
+    return request
 
 
 def dump_vote(vote: Vote) -> str:

@@ -24,8 +24,7 @@ FORMAT = "signoff record"
 VERSION = 1
 
 _SAFE_INT = 2**53
-_TEXTS = ("at", "hash", "kind", "prev", "request", "run")
-_EVENT = frozenset({*_TEXTS, "body", "seq"})
+_EVENT = frozenset({"at", "body", "hash", "kind", "prev", "request", "run", "seq"})
 _CHECKPOINT = {"at": str, "hash": str, "key": str, "seq": int, "signature": str}
 _END = {"at": str, "digest": str, "events": int, "hash": str, "key": str, "signature": str}
 _HEADER = {"at": str, "format": str, "key": str, "store": str, "version": int}
@@ -135,21 +134,21 @@ def verify_export(lines: Iterable[bytes], is_signed: IsSigned, *, name: str = "t
 def event_of(line: bytes) -> Entry:
     """The event on a line; raises `ValueError` where the line is not exactly as `event_line` writes it."""
     value = _value(line)
-    if value.keys() != _EVENT or type(value["seq"]) is not int or any(type(value[one]) is not str for one in _TEXTS):
+    if value.keys() != _EVENT or type(value["seq"]) is not int:
         raise ValueError("it is not an event")
     body = value.pop("body")
-    # Numbers were looked at as they were read, so in ASCII the C encoder's text is almost always the canonical one.
-    if not isinstance(body, str) and line.isascii():
-        entry = Entry(**value, body=_plain_text(body))
+    try:
+        # Numbers were looked at as they were read, so in ASCII the C encoder's text is almost always the canonical one.
+        if not isinstance(body, str) and line.isascii():
+            entry = Entry(**value, body=_plain_text(body))
+            if event_line(entry) == line:
+                return entry
+        entry = Entry(**value, body=body if isinstance(body, str) else canonical(body))
         if event_line(entry) == line:
             return entry
-    try:
-        entry = Entry(**value, body=body if isinstance(body, str) else canonical(body))
-    except CannotCanonicalise as error:
-        raise ValueError(str(error)) from error
-    if event_line(entry) != line:
-        raise ValueError("it is spelled in another way than it was written")
-    return entry
+    except (TypeError, RecursionError, CannotCanonicalise) as error:  # a text that is none, or something bottomless
+        raise ValueError("it is not an event") from error
+    raise ValueError("it is spelled in another way than it was written")
 
 
 def _take_event(line: bytes, rest: Iterator[bytes], walk: Walk, number: int) -> None:
@@ -315,7 +314,7 @@ _FORMULA = frozenset("=+-@|%")
 
 
 def _cell(text: str) -> str:
-    shown = visible(text)
+    shown = text if text.isascii() and text.isprintable() else visible(text)
     if shown.lstrip("' \u00a0")[:1] in _FORMULA:
         shown = f"'{shown}"
     return '"' + shown.replace('"', '""') + '"'

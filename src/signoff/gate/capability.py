@@ -222,7 +222,7 @@ class Signoff(AbstractCapability[Any]):
         run = self._in_run()
         run.gate.broker.switch.check_now()
         if run.keeper is not None:
-            run.keeper.stepped(ctx)
+            await run.keeper.stepped(ctx)
         run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from signoff.core.run import KeptRun
 from signoff.errors import WrongUse
+from signoff.gate.keeper import Keeper
 from signoff.ports import ApprovalUI
 
 
@@ -19,8 +20,8 @@ class Frame(NamedTuple):
     workers: tuple[str, ...] = ()
     path: str = ""
     approver: ApprovalUI | None = None
-    run: str = ""
-    """The kept run that all of this belongs to."""
+    keeper: Keeper | None = None
+    """Keeps the outermost run, which all of this belongs to."""
     key: Callable[[], str] | None = None
     """Makes the key of the call that is running."""
 

@@ -92,10 +92,14 @@ class Keeper:
         self.saved = True
         return opened
 
-    def stepped(self, ctx: RunContext[Any]) -> None:
-        """A step ended, and its results are in the history: save it with whatever is written next."""
+    async def stepped(self, ctx: RunContext[Any]) -> None:
+        """A step ended, and its results are in the history: save it with whatever is written next.
+
+        Raises `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it.
+        """
         self.done.clear()
         if self.saved:
+            await self.broker.runs.still(self.run.id, self.run.epoch)
             self.broker.runs.save_later(self._progress(ctx, None, put_down=False))
 
     def returned(self, call_id: str, tool: str, result: Any) -> None:

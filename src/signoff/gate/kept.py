@@ -26,11 +26,11 @@ def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
     """The gate's state for one run. The outermost run is kept, where the store outlives the process."""
     frame = current_frame()
     if not gate.keeps_record or frame is not TOP:
-        return GatedRun(gate, run_id=frame.run)
+        return GatedRun(gate, outer=frame.keeper)
     given = kept_run()
     prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
     run = given or KeptRun(id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000])
-    return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, saved=given is not None), run_id=run.id)
+    return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, saved=given is not None))
 
 
 async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:

@@ -52,8 +52,8 @@ class GatedRun:
     gate: Gate
     keeper: Keeper | None = None
     """Keeps the run in the store, where that outlives the process."""
-    run_id: str = ""
-    """Id of the kept run that this one is, or is part of."""
+    outer: Keeper | None = None
+    """Keeps the outermost run, where this one is part of it."""
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
     trusts_names: bool = True
@@ -69,6 +69,7 @@ class GatedRun:
     """By call id."""
 
     def __post_init__(self) -> None:
+        self.outer = self.outer or self.keeper
         self.reading = Reading(self.gate)
         self.teller = Teller(self.gate, self.run_id)
         self.questions = Questions(
@@ -77,6 +78,11 @@ class GatedRun:
             keeper=self.keeper,
             check_edit=self.reading.check_edit,
         )
+
+    @property
+    def run_id(self) -> str:
+        """Id of the kept run that this one is, or is part of; empty where none is kept."""
+        return self.outer.run.id if self.outer is not None else ""
 
     async def run_call(
         self,
@@ -191,7 +197,7 @@ class GatedRun:
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
         try:
-            run, epoch = self.keeper.fence(request) if self.keeper is not None else ("", 0)
+            run, epoch = self.outer.fence(request) if self.outer is not None else ("", 0)
             broker.notes.hand_over()
             claimed = await broker.claim(request.id, run=run, epoch=epoch)
         except AlreadySpent as spent:
@@ -253,7 +259,7 @@ class GatedRun:
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
-        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.run_id, key))
+        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key))
         try:
             result = await passage.execute(passage.args)
         except ApprovalRequired as own:
@@ -360,7 +366,7 @@ class GatedRun:
         gate = self.gate
         request = await passage.request(gate.policy.revision, changed=changed, said=said)
         return request.changed_to(
-            requester=(self.keeper.run.requester if self.keeper else "") or gate.desk.requester,
+            requester=(self.outer.run.requester if self.outer is not None else "") or gate.desk.requester,
             owner=gate.desk.owner,
             run=self.run_id,
             title=safe_summary(request, secrets=gate.secrets),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
@@ -76,7 +77,7 @@ async def resume(
     conversation, requests = run.conversation, run.requests
     results = DeferredToolResults(calls=dict(calls or {}))
     places = Places()
-    for part in requests.approvals:
+    for part in (*requests.approvals, *_untold(conversation, requests)):
         run_id = places.of(conversation.messages, part.tool_call_id, "")
         results.approvals[part.tool_call_id] = _result(await gate.about(f"{run_id}:{part.tool_call_id}"))
     run_options: dict[str, Any] = {"infer_name": False, **options}
@@ -114,6 +115,16 @@ def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
         if isinstance(capability, Signoff):
             return capability
     return None
+
+
+def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Iterator[ToolCallPart]:
+    """Calls beside those it waits for whose result is not in the history: refused, or failed. They are told again."""
+    known = {part.tool_call_id for part in (*requests.approvals, *requests.calls)}
+    for message in reversed(conversation.messages):
+        if isinstance(message, ModelResponse):
+            yield from (part for part in message.tool_calls if part.tool_call_id not in known)
+            return
+        known |= {getattr(part, "tool_call_id", "") for part in message.parts}
 
 
 def _result(request: ApprovalRequest | None) -> Any:

@@ -1,62 +1,122 @@
-"""Requests in this process's memory: for tests, scripts, and agents whose questions need not outlive them."""
+"""Everything in this process's memory: for tests, scripts, and agents whose questions need not outlive them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import warnings
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
-from signoff.core.request import ApprovalRequest, State
+from signoff.errors import StoreError
+from signoff.ports import Transaction
+from signoff.store.memory_record import Chain, Steps
+from signoff.store.memory_tables import Tables
+
+T = TypeVar("T")
 
 
-class MemoryRequests:
-    """A `RequestStore` in a dict. Safe to share between threads and event loops of one process."""
+class MemoryStore:
+    """A `Store` on dicts. Safe to share between threads and event loops of one process.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: dict[str, ApprovalRequest] = {}
-        self._newest: dict[str, str] = {}
-        self._by_conversation: dict[str, list[str]] = {}
+    With `record=True` every event is kept and chained, as in a database. Without it a long-lived process does not grow
+    by the calls it allows; requests stay, settled or not.
+    """
 
-    async def add(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
+    is_durable = False
+
+    def __init__(self, *, record: bool = False) -> None:
+        self._tables = Tables(Chain() if record else Steps())
+        # A thread that is inside comes in again when `work` leaves something for `later`.
+        self._lock = threading.RLock()
+        self._working = False
+        self._left: deque[tuple[str, Callable[[Transaction], object]]] = deque()
+        self._ticks: tuple[Callable[[], None], ...] = ()
+        self._is_news = False
+        self.commits = 0
+        """How many writes changed something."""
+
+    async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
+        return self._do(work)
+
+    def later(self, name: str, work: Callable[[Transaction], object]) -> None:
         with self._lock:
-            for request in requests:
-                if request.id in self._requests:
-                    raise ValueError(f"request {request.id} is already stored")
-            return [self._open(request) or self._keep(request) for request in requests]
+            self._left.append((name, work))
+            if self._working:  # this very thread is in the middle of other work, and does this when it is done
+                return
+            self._do_the_rest()
+        self._tell()
 
-    def _open(self, request: ApprovalRequest) -> ApprovalRequest | None:
-        """The newest request about the very same call, unless it was withdrawn."""
-        newest = self._newest.get(request.call.key) if request.call is not None else None
-        if newest is None or self._requests[newest].state is State.CANCELLED:
-            return None
-        return self._requests[newest]
+    async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
+        return self._do(partial(self._look, work))
 
-    def _keep(self, request: ApprovalRequest) -> ApprovalRequest:
-        self._requests[request.id] = request
-        if request.call is not None:
-            self._newest[request.call.key] = request.id
-            self._by_conversation.setdefault(request.call.conversation_id, []).append(request.id)
-        return request
+    def _look(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
+        result = work(tx)
+        if self._tables.is_changed:
+            raise StoreError("a read changed something; that is what `write` is for")
+        return result
 
-    async def about(self, call_key: str) -> ApprovalRequest | None:
-        newest = self._newest.get(call_key)
-        return self._requests[newest] if newest is not None else None
-
-    async def get(self, request_id: str) -> ApprovalRequest | None:
-        return self._requests.get(request_id)
-
-    async def swap(self, old: ApprovalRequest, new: ApprovalRequest) -> bool:
+    def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
+        mine = partial(tick)  # told apart from the same function given twice
         with self._lock:
-            stored = self._requests.get(old.id)
-            if stored is None or stored.version != old.version:
-                return False
-            self._requests[old.id] = new
-            return True
+            self._ticks = (*self._ticks, mine)
 
-    async def pending(self) -> Sequence[ApprovalRequest]:
-        with self._lock:
-            return [request for request in self._requests.values() if request.state is State.PENDING]
+        def stop() -> None:
+            with self._lock:
+                self._ticks = tuple(one for one in self._ticks if one is not mine)
 
-    async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
+        return stop
+
+    def remind(self, every: float, hook: Callable[[], None]) -> None:
+        """Nothing: whoever could look for this process is this process."""
+
+    async def flush(self) -> None: ...
+
+    def close(self) -> None:
         with self._lock:
-            return [self._requests[request_id] for request_id in self._by_conversation.get(conversation_id, ())]
+            self._ticks = ()
+
+    def _do(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            with self._lock:
+                try:
+                    return self._alone(work)
+                finally:
+                    self._do_the_rest()
+        finally:
+            self._tell()
+
+    def _do_the_rest(self) -> None:
+        """Do what was left for later. Nobody waits for it, so nobody can be told that it failed but by a warning."""
+        while self._left:
+            name, work = self._left.popleft()
+            try:
+                self._alone(work)
+            except Exception as error:
+                warnings.warn(f"signoff store: {name!r} was not written: {error!r}", RuntimeWarning, stacklevel=4)
+
+    def _alone(self, work: Callable[[Transaction], T]) -> T:
+        self._working = True
+        try:
+            result = work(self._tables)
+        except BaseException:
+            self._tables.roll_back()
+            raise
+        finally:
+            self._working = False
+        if self._tables.is_changed:
+            self.commits += 1
+            self._is_news |= self._tables.commit()
+        return result
+
+    def _tell(self) -> None:
+        """Tick. Not under the lock: whoever is told may want to look, or to stop watching, from another thread."""
+        if not self._is_news:
+            return
+        self._is_news = False
+        for tick in self._ticks:
+            try:
+                tick()
+            except Exception as error:  # what was written is written, and one that fails must not silence the others
+                warnings.warn(f"signoff store: a watcher failed: {error!r}", RuntimeWarning, stacklevel=4)

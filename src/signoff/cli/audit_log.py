@@ -1,0 +1,166 @@
+"""The events of the record as lines on a screen, for `signoff audit log`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import click
+
+from signoff.core.account import account_of
+from signoff.core.export import event_line
+from signoff.core.record import Entry, timestamp
+from signoff.core.visible import visible
+from signoff.errors import UnknownRequest, UnknownRun, WrongUse
+from signoff.ports import Store, Transaction
+
+SHOWN = 50
+"""How many events are shown unless somebody says which."""
+LONGEST = 120
+"""Of what an event is about, on a screen."""
+
+_PAGE = 500
+_DISAGREEMENT = timedelta(minutes=5)
+_SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+Line = Callable[[Entry], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which events."""
+
+    request: str = ""
+    run: str = ""
+    since: datetime | None = None
+    limit: int | None = None
+
+    async def resolved(self, store: Store) -> Choice:
+        """With whole ids in place of their beginnings."""
+        request = await _whole(store, self.request, UnknownRequest) if self.request else ""
+        run = await _whole(store, self.run, UnknownRun) if self.run else ""
+        return replace(self, request=request, run=run)
+
+
+def moment(since: str | None) -> datetime | None:
+    """The time that a person means: a while ago, or a date."""
+    if since is None:
+        return None
+    try:
+        if span := re.fullmatch(r"(\d{1,6})([smhdw])", since.strip()):
+            return datetime.now(UTC) - timedelta(**{_SPANS[span[2]]: int(span[1])})
+        return datetime.fromisoformat(since.strip()).astimezone(UTC)  # without a zone, it is the local time
+    except (ValueError, OverflowError) as error:
+        what = f"--since {since!r} is no time\n  write it as 90m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00"
+        raise WrongUse(what) from error
+
+
+async def show_events(store: Store, choice: Choice, line: Line) -> int:
+    """Print what is chosen; returns the number of the last event there was."""
+    seen, after = (await store.read(lambda tx: tx.head()))[0], 0
+    if choice.since is not None:
+        after = await _before(store, choice.since, seen)
+    elif choice.limit is not None and not (choice.request or choice.run):
+        after = max(0, seen - choice.limit)
+    kept: deque[Entry] = deque(maxlen=choice.limit)
+    async for entry in _events(store, choice, after):
+        seen = max(seen, entry.seq)
+        if choice.limit is None:
+            click.echo(line(entry))
+        else:
+            kept.append(entry)
+    for entry in kept:
+        click.echo(line(entry))
+    return seen
+
+
+async def follow_events(store: Store, choice: Choice, line: Line, seen: int) -> None:
+    """Print what is chosen as it happens, until interrupted."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def tick() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(changed.set)
+
+    stop = store.watch(tick)
+    try:
+        while True:
+            changed.clear()
+            async for entry in _events(store, choice, seen):
+                click.echo(line(entry))
+                seen = entry.seq
+            await changed.wait()
+    finally:
+        stop()
+
+
+def json_line(entry: Entry) -> str:
+    """As in an export; what is not seen is escaped, for it may be printed on a terminal all the same."""
+    text = event_line(entry).decode().rstrip("\n")
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def readable_line(entry: Entry) -> str:
+    """Number, time, what happened, who, about what, and to which request or run it belongs."""
+    told = account_of(entry)
+    what = visible(told.what)
+    if len(what) > LONGEST:
+        what = what[: LONGEST - 1] + "…"
+    at = f"{entry.at[:10]} {entry.at[11:19]}"
+    about = " · ".join(visible(one) for one in (entry.request, entry.run) if one)
+    who = f"{visible(told.who)}  " if told.who else ""
+    tail = click.style(f"  [{about}]", dim=True) if about else ""
+    return f"{entry.seq:>6}  {visible(at)}  {visible(entry.kind):<12}  {who}{what}{tail}"
+
+
+async def _events(store: Store, choice: Choice, after: int) -> AsyncIterator[Entry]:
+    since = timestamp(choice.since) if choice.since is not None else ""
+    while True:
+        look = partial(_entries, after=after, request=choice.request, run=choice.run)
+        page = await store.read(look)
+        for entry in page:
+            if entry.at >= since:
+                yield entry
+        if len(page) < _PAGE:
+            return
+        after = page[-1].seq
+
+
+def _entries(tx: Transaction, *, after: int, request: str, run: str) -> Sequence[Entry]:
+    return tx.entries(after=after, limit=_PAGE, request=request, run=run)
+
+
+async def _before(store: Store, since: datetime, head: int) -> int:
+    """The number of an event before `since`, not far from it: times rise with numbers, but for clocks that disagree."""
+    low, high, wanted = 0, head, timestamp(since - _DISAGREEMENT)
+    while low < high:
+        middle = (low + high) // 2
+        found = await store.read(lambda tx, middle=middle: tx.entries(after=middle, limit=1))
+        if found and found[0].at < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+async def _whole(store: Store, prefix: str, unknown: type[UnknownRequest | UnknownRun]) -> str:
+    """The id that begins so."""
+    is_request = unknown is UnknownRequest
+
+    def look(tx: Transaction) -> list[str]:
+        known = tx.request if is_request else tx.run
+        return [one for one in tx.ids_like(prefix, limit=50) if known(one) is not None]
+
+    found = await store.read(look)
+    if prefix in found or len(found) == 1:
+        return prefix if prefix in found else found[0]
+    if found:
+        some = ", ".join(found[:3]) + (" …" if len(found) > 3 else "")
+        raise WrongUse(f"several ids begin with {prefix!r}: {some}\n  give more of it")
+    raise unknown(f"no {'request' if is_request else 'run'} has an id that begins with {prefix!r}")

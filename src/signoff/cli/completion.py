@@ -1,0 +1,26 @@
+"""`signoff completion`: the script that completes commands, options and ids in a shell."""
+
+from __future__ import annotations
+
+import click
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(no_args_is_help=True)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script for a shell; ids of requests, runs and grants complete too, with what they stand for.
+
+    \b
+    Examples:
+      signoff completion bash >> ~/.bashrc
+      signoff completion zsh >> ~/.zshrc
+      signoff completion fish > ~/.config/fish/completions/signoff.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows the three"
+    click.echo(kind(ctx.find_root().command, {}, "signoff", "_SIGNOFF_COMPLETE").source())

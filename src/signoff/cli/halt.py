@@ -1,0 +1,57 @@
+"""`signoff halt` and `signoff unhalt`: the kill switch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+
+
+@click.command()
+@options.note("Why; whoever is stopped is told.")
+@options.who
+@options.where
+def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+    """Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.
+
+    \b
+    Example:
+      signoff halt --note "wrong prices in the catalogue"
+    """
+    from signoff.cli.opening import with_broker
+    from signoff.cli.words import safe
+
+    async def work(broker: Broker, settings: Settings) -> str:
+        from signoff.wiring import whoami
+
+        return await broker.switch.halt(by=whoami(name, settings, via="command").name, why=note)
+
+    click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
+
+
+@click.command()
+@options.note("Why, for the record.")
+@options.who
+@options.where
+def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+    """Let things run again.
+
+    \b
+    Example:
+      signoff unhalt
+    """
+    from signoff.cli.opening import with_broker
+
+    async def work(broker: Broker, settings: Settings) -> bool:
+        from signoff.wiring import whoami
+
+        return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)
+
+    was = with_broker(store, policy, work)
+    click.echo("Things run again." if was else "Nothing was halted.")

@@ -1,0 +1,87 @@
+"""Ids that the shell completes, each with what it stands for. Whatever goes wrong, it just completes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+    from signoff.ports import Transaction
+
+MOST = 200
+"""How many are offered: nobody reads more."""
+
+Found = Iterable[tuple[str, str]]
+
+
+def pending(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Requests that wait for an answer."""
+    return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("pending",)))
+
+
+def unknown(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Requests whose outcome nobody knows."""
+    return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("unknown",)))
+
+
+def waiting(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Requests about which a person has to say something."""
+    return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("pending", "unknown")))
+
+
+def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Runs that are not over."""
+    return _complete(ctx, param, incomplete, _runs)
+
+
+def grants(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Remembered answers that were not revoked."""
+    return _complete(ctx, param, incomplete, _grants)
+
+
+def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
+    return [(item.id, item.title) for item in tx.inbox(limit=5 * MOST) if item.state in states]
+
+
+def _runs(tx: Transaction) -> Found:
+    return [(run.id, f"{run.agent} {run.prompt}") for run in tx.runs(going=True, limit=MOST)]
+
+
+def _grants(tx: Transaction) -> Found:
+    from signoff.core.grant import grant_text
+
+    return [(grant.id, grant_text(grant)) for grant in tx.grants()]
+
+
+def _complete(
+    ctx: click.Context, param: click.Parameter, incomplete: str, look: Callable[[Transaction], Found]
+) -> list[CompletionItem]:
+    with suppress(Exception):
+        return _items(ctx, param, incomplete, look)
+    return []
+
+
+def _items(
+    ctx: click.Context, param: click.Parameter, incomplete: str, look: Callable[[Transaction], Found]
+) -> list[CompletionItem]:
+    import asyncio
+
+    from click.shell_completion import CompletionItem
+
+    from signoff.cli.opening import store_meant
+    from signoff.cli.words import clip, safe
+    from signoff.wiring import settings_for
+
+    given = ctx.params
+    store = store_meant(given.get("store"), settings_for(given.get("policy")), make=False)
+    try:
+        found = asyncio.run(store.read(look))  # pyright: ignore[reportArgumentType]
+    finally:
+        store.close()
+    typed = given.get(param.name or "") or ()
+    wanted = [(one, text) for one, text in found if one.startswith(incomplete) and one not in typed]
+    return [CompletionItem(one, help=clip(safe(text), 80)) for one, text in wanted[:MOST]]

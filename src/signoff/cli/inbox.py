@@ -1,0 +1,106 @@
+"""`signoff inbox`: what waits for a person, once or as it changes. The command people type most: it starts fast."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from signoff.cli.listing import Me, Page
+    from signoff.config import Settings
+    from signoff.ports import Store
+
+
+@click.command()
+@options.as_json
+@click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
+@click.option("--mine", is_flag=True, help="Only what you may answer and nobody else works on.")
+@options.who
+@options.where
+def inbox(
+    as_json: bool, watch: bool, limit: int, mine: bool, name: str | None, store: str | None, policy: str | None
+) -> None:
+    """What waits for a person, oldest first.
+
+    \b
+    Examples:
+      signoff inbox
+      signoff inbox --mine --as ana
+      signoff inbox --watch
+
+    With --watch --json, one JSON object a line: the inbox now, and again after every change.
+    """
+    import asyncio
+
+    from signoff.cli.opening import store_meant
+    from signoff.wiring import settings_for
+
+    if watch and not as_json and not sys.stdout.isatty():
+        raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
+    settings = settings_for(policy)
+    view = View(settings, limit, _me(name, settings) if mine else None)
+    kept = store_meant(store, settings, make=watch)  # who waits for news needs something to watch
+    try:
+        if watch:
+            from signoff.cli.watching import stay
+
+            asyncio.run(stay(kept, view, as_json=as_json))
+        else:
+            _show(asyncio.run(view.page(kept)), as_json, mine)
+    finally:
+        kept.close()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of the inbox is looked at."""
+
+    settings: Settings
+    limit: int
+    me: Me | None
+
+    async def page(self, store: Store) -> Page:
+        """The inbox as it stands, after whatever time has done to it."""
+        from signoff.cli.listing import page_of
+        from signoff.cli.words import now
+        from signoff.core.people import person_key
+
+        roles = {person_key(one.name): one.roles for one in self.settings.people.values()}
+        page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, roles))
+        if page.due:
+            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
+
+            if await Broker(store).sweep():
+                page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, roles))
+        return page
+
+
+def _me(name: str | None, settings: Settings) -> Me:
+    from signoff.cli.listing import Me
+    from signoff.wiring import whoami
+
+    person = whoami(name, settings, via="command")
+    return Me(person.name, person.roles)
+
+
+def _show(page: Page, as_json: bool, mine: bool) -> None:
+    from shutil import get_terminal_size
+
+    from signoff.cli.listing import as_data, lines
+    from signoff.cli.words import as_json as json_line
+    from signoff.cli.words import now
+
+    if as_json:
+        click.echo(json_line(as_data(page)))
+        return
+    width = get_terminal_size().columns if sys.stdout.isatty() else 120
+    for line in lines(page, now(), width, mine=mine):
+        click.echo(line)
+    if page.items and sys.stdout.isatty():
+        click.secho("\nsignoff show ID tells all about one; signoff approve ID and signoff deny ID answer.", dim=True)

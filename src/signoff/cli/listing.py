@@ -1,0 +1,173 @@
+"""The inbox as a page: read in one look, told in lines for people or as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli.words import ago, ahead, clip, count, fold, iso, pad, safe
+from signoff.core.people import person_key
+from signoff.core.visible import visible
+
+if TYPE_CHECKING:
+    from signoff.core.inbox import Item
+    from signoff.ports import Transaction
+
+HALTED = "halted"
+"""The setting under which the kill switch says who pulled it."""
+OUTCOMES = {
+    "happened": "it happened",
+    "did-not": "it did not, and may be asked about again",
+    "stop-run": "nobody can tell: end its run",
+}
+_INDENT = " " * 12
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Whose inbox it is."""
+
+    name: str
+    roles: frozenset[str]
+
+    def may(self, item: Item, roles: Collection[str]) -> bool:
+        """Whether it is for me: nobody else works on it, and I have the role."""
+        if item.assigned:
+            return person_key(item.assigned) == person_key(self.name)
+        return not item.role or item.role in roles
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The beginning of the inbox as it stands."""
+
+    items: Sequence[Item]
+    more: bool
+    """Whether there are more than these."""
+    halted: str
+    """What the kill switch holds, as it is kept; empty while it is not pulled."""
+    due: bool
+    """Whether time has come for something, or something runs: sweep, and look again."""
+
+
+def page_of(
+    tx: Transaction, at: datetime, limit: int, me: Me | None = None, roles: dict[str, frozenset[str]] | None = None
+) -> Page:
+    """The oldest of what waits: all of it, or what is for one person. `roles` are everyone's, by `person_key`."""
+    due = bool(tx.due(at) or tx.claimed())
+    halted = tx.setting(HALTED) or ""
+    if me is None:
+        items = tx.inbox(limit=limit + 1)
+    else:
+        mine = set(me.roles)
+        for one in tx.delegations(at):
+            if person_key(one.deputy) == person_key(me.name):
+                mine |= (roles or {}).get(person_key(one.absent), frozenset())
+        items = list(_mine(tx, limit + 1, me, mine))
+    return Page(items[:limit], len(items) > limit, halted, due)
+
+
+def _mine(tx: Transaction, limit: int, me: Me, roles: Collection[str]) -> Iterator[Item]:
+    after: Item | None = None
+    found = 0
+    while batch := tx.inbox(limit=200, after=after):
+        for item in batch:
+            if me.may(item, roles):
+                yield item
+                found += 1
+                if found == limit:
+                    return
+        after = batch[-1]
+
+
+def as_data(page: Page) -> dict[str, Any]:
+    """For programs. Times are UTC."""
+    return {
+        "halted": halted_text(page.halted) or None,
+        "requests": [item_data(item) for item in page.items],
+        "more": page.more,
+    }
+
+
+def item_data(item: Item) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": item.id,
+        "state": str(item.state),
+        "title": item.title,
+        "tool": item.tool,
+        "worker": item.worker,
+        "run": item.run,
+        "role": item.role or None,
+        "quorum": item.quorum,
+        "votes": item.votes,
+        "assigned": item.assigned or None,
+        "opened_at": iso(item.opened_at),
+        "deadline": iso(item.deadline),
+        "escalated": item.escalated,
+    }
+    if item.state == "unknown":
+        data["answers"] = list(OUTCOMES)
+    return data
+
+
+def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterator[str]:
+    """For people."""
+    if page.halted:
+        for line in fold(f"Nothing new runs: {halted_text(page.halted)}", width):
+            yield click.style(line, fg="red", bold=True)
+        yield ""
+    if not page.items:
+        yield "Nothing waits for you." if mine else "Nothing waits for a person."
+        return
+    who = "you" if mine else "a person"
+    number = len(page.items)
+    if page.more:
+        yield click.style(f"The oldest {number:,} of those that wait for {who}; --limit shows more", bold=True)
+    else:
+        yield click.style(f"{count(number, 'request waits', 'requests wait')} for {who}", bold=True)
+    ages = [ago(item.opened_at, at) for item in page.items]
+    column = max(map(len, ages))
+    for item, age in zip(page.items, ages, strict=True):
+        yield ""
+        yield from _item_lines(item, pad(age, column), at, width)
+
+
+def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]:
+    is_unknown = item.state == "unknown"
+    head = f"{safe(item.id)}  {age}  "
+    title = clip(safe(item.title), max(20, width - len(head)))
+    yield click.style(safe(item.id), fg="cyan") + head[len(safe(item.id)) :] + click.style(title, bold=True)
+    if not is_unknown:
+        yield click.style(clip(_INDENT + " · ".join(_facts(item, at)), width), dim=True)
+        return
+    for line in fold(f"{_INDENT}outcome unknown: its process died while it ran. What became of it?", width, _INDENT):
+        yield click.style(line, fg="yellow")
+    for word, meaning in OUTCOMES.items():
+        command = f"{_INDENT}  signoff outcome {safe(item.id)} {word:9}"
+        yield command + click.style(clip(f"  {meaning}", max(1, width - len(command))), dim=True)
+
+
+def _facts(item: Item, at: datetime) -> Iterator[str]:
+    chain = " > ".join(filter(None, (item.worker, item.tool)))
+    if item.worker or not item.title.startswith(item.tool):
+        yield visible(chain)
+    role = visible(item.role) if item.role else "anyone"
+    escalated = ", escalated" if item.escalated else ""
+    yield f"asks {role}{escalated}" + (f", {item.votes} of {item.quorum}" if item.quorum > 1 else "")
+    if item.deadline is not None:
+        yield f"ends {ahead(item.deadline, at)}"
+    if item.assigned:
+        yield f"{visible(item.assigned)} has it"
+
+
+def halted_text(said: str) -> str:
+    """What the kill switch says, for people."""
+    if not said:
+        return ""
+    from signoff.broker.switch import said_by
+
+    return safe(said_by(said))

@@ -1,0 +1,84 @@
+"""`approve --remember`: how far an answer holds, spelled out before it is stored."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from signoff.broker.grants import places_of
+from signoff.cli.telling import grant_line
+from signoff.cli.words import count, when
+from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant
+from signoff.core.offer import Offer, offers
+from signoff.core.request import ApprovalRequest
+from signoff.core.terms import Budget, Scope, Terms
+from signoff.core.visible import visible
+from signoff.errors import RequestError, WrongUse
+
+_BUDGET = re.compile(r"(?P<arg>\S+)[\s=]+(?P<limit>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?P<daily>/\s*day|a day|per day)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember:
+    """What was asked for, as it was typed."""
+
+    which: str
+    """`exact`, a number from `signoff show`, or the name of the argument that is widened."""
+    scope: str = "project"
+    until: str | None = None
+    uses: int | None = None
+    budget: str | None = None
+
+    def terms(self, request: ApprovalRequest, at: datetime) -> Terms:
+        """How far this answer is to be remembered. Raises where that is not on offer for the call."""
+        return Terms(
+            scope=Scope(self.scope),
+            pattern=self._offer(request).pattern,
+            until=when(self.until, at) if self.until is not None else None,
+            max_uses=self.uses,
+            budget=budget(self.budget) if self.budget is not None else None,
+        )
+
+    def _offer(self, request: ApprovalRequest) -> Offer:
+        offered = offers(request)
+        if not offered:
+            raise RequestError(
+                f"the answer to request {request.id} cannot be remembered: "
+                "its rule wants particular people, or it is in doubt"
+            )
+        if self.which.isdecimal() and 1 <= int(self.which) <= len(offered):
+            return offered[int(self.which) - 1]
+        for offer in offered:
+            if offer.name == self.which:
+                return offer
+        there = ", ".join(f"{number} ({visible(offer.name)})" for number, offer in enumerate(offered, 1))
+        raise WrongUse(
+            f"request {request.id} offers no --remember {visible(self.which)}; it offers {there}\n"
+            f"  signoff show {request.id} spells them out"
+        )
+
+
+def budget(text: str) -> Budget:
+    """`amount 200/day`: so much a day; `amount 200`: so much in all."""
+    found = _BUDGET.fullmatch(text.strip())
+    if found is None or not Decimal(found["limit"]):
+        raise WrongUse(f"--budget {visible(text)} is no budget\n  write --budget 'amount 200/day', or 'amount 200'")
+    return Budget(arg=found["arg"], limit=Decimal(found["limit"]), daily=found["daily"] is not None)
+
+
+def spelled_out(request: ApprovalRequest, decision: ApprovalDecision) -> str:
+    """Exactly what will be stored, as `signoff grants explain` will tell it."""
+    call = request.call
+    assert call is not None, "offers are made for calls only"
+    grant = Grant.of(call, decision, summary=request.title, where=places_of(call, request.run))
+    return grant_line(grant)
+
+
+def uses_text(grant: Grant) -> str:
+    """How often it was used, of how many."""
+    if grant.max_uses is None:
+        return count(grant.used, "use") if grant.is_counted else "uses are not counted"
+    return f"{grant.used} of {count(grant.max_uses, 'use')}"

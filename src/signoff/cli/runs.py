@@ -1,0 +1,145 @@
+"""`signoff runs` and `signoff cancel`: runs that outlive their process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import ids, options
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.broker.runs import RunStatus
+    from signoff.config import Settings
+
+_COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
+_MEANS = {
+    "ready": "its questions are answered: signoff resume {id}",
+    "died": "its process is gone: signoff resume {id}",
+}
+_INDENT = " " * 12
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also those that are over.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
+@options.as_json
+@options.where
+def runs(everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None) -> None:
+    """Runs, newest first: running, waiting for a person, ready to go on, died; with --all also done and cancelled.
+
+    \b
+    Example:
+      signoff runs
+    """
+    from signoff.cli.opening import with_broker
+    from signoff.cli.words import as_json as json_line
+
+    async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
+        await broker.sweep()
+        return await broker.runs.list(going=not everything, limit=limit + 1), await broker.switch.state()
+
+    found, halted = with_broker(store, policy, work)
+    if as_json:
+        told = {"halted": halted or None, "runs": [_data(one) for one in found[:limit]], "more": len(found) > limit}
+        click.echo(json_line(told))
+        return
+    for line in _lines(found, limit, halted, everything):
+        click.echo(line)
+
+
+def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool) -> Iterator[str]:
+    from shutil import get_terminal_size
+
+    from signoff.cli.words import safe
+
+    if halted:
+        yield click.style(f"Nothing new runs: {safe(halted)}", fg="red", bold=True)
+        yield ""
+    if not found:
+        yield "There are no runs." if everything else "No run is going. signoff runs --all lists those that are over."
+    width = get_terminal_size().columns if sys.stdout.isatty() else 120
+    for index, one in enumerate(found[:limit]):
+        if index:
+            yield ""
+        yield from _run_lines(one, width)
+    if len(found) > limit:
+        yield ""
+        yield click.style(f"The newest {limit:,}; --limit shows more", dim=True)
+
+
+def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
+    from signoff.cli.telling import masked
+    from signoff.cli.words import ago, clip, now, pad, safe
+    from signoff.core.visible import visible
+
+    run, word, at = status.run, status.word, now()
+    agent = visible(run.agent) if run.agent else "an agent of a program"
+    since = f"  started {ago(run.started_at, at)}" if run.started_at is not None else ""
+    state = click.style(pad(word, 9), fg=_COLOURS.get(word), bold=True)
+    yield f"{click.style(safe(run.id), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"
+    if run.prompt:
+        yield _INDENT + clip(masked(" ".join(run.prompt.split())), width - len(_INDENT))
+    for request in status.waiting:
+        text = f"waits for {safe(request.id)}: {safe(request.title)}"
+        yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
+    if word in _MEANS and run.agent:
+        yield click.style(_INDENT + _MEANS[word].format(id=safe(run.id)), dim=True)
+    if run.detail:
+        yield click.style(_INDENT + clip(safe(run.detail), width - len(_INDENT)), dim=True)
+
+
+def _data(status: RunStatus) -> dict[str, Any]:
+    from signoff.cli.telling import masked
+    from signoff.cli.words import iso
+
+    run, process = status.run, status.process
+    return {
+        "id": run.id,
+        "state": status.word,
+        "agent": run.agent or None,
+        "prompt": masked(run.prompt),
+        "requester": run.requester or None,
+        "started_at": iso(run.started_at),
+        "changed_at": iso(run.changed_at),
+        "waiting": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.waiting],
+        "answered": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.answered],
+        "process": process.pid if process is not None and status.alive else None,
+        "detail": run.detail or None,
+    }
+
+
+@click.command(no_args_is_help=True)
+@click.argument("run_id", metavar="RUN", shell_complete=ids.runs)
+@options.who
+@options.note("Why, for the record.")
+@options.where
+def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
+    """End a run: what it asks is withdrawn, approvals it has not used are void, and nobody takes it up again.
+
+    A process that has it in hand finds out with its next step; a call that is running is not stopped.
+
+    \b
+    Example:
+      signoff cancel 7kq2 --note "wrong customer"
+    """
+    from signoff.cli.opening import with_broker
+    from signoff.cli.words import count, safe
+
+    async def work(broker: Broker, settings: Settings) -> tuple[str, int, bool]:
+        from signoff.core.request import State
+        from signoff.wiring import whoami
+
+        by = whoami(name, settings, via="command")
+        before = await broker.runs.status((await broker.runs.get(run_id)).id)
+        done = await broker.runs.cancel(before.run.id, by=by.name, reason=note)
+        withdrawn = sum(one.state is State.PENDING for one in before.waiting)
+        return done.id, withdrawn, before.alive
+
+    cancelled, withdrawn, alive = with_broker(store, policy, work)
+    asked = f"; {count(withdrawn, 'question')} withdrawn" if withdrawn else ""
+    still = "; its process stops at its next step" if alive else ""
+    click.echo(f"cancelled  run {safe(cancelled)}{asked}{still}")

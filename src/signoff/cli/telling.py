@@ -1,0 +1,302 @@
+"""What became of a request, in words for people and as data for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from signoff.cli.listing import OUTCOMES
+from signoff.cli.words import ago, ahead, iso, local, now, safe
+from signoff.core.grant import grant_text
+from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.offer import offers
+from signoff.core.quorum import approvals, who
+from signoff.core.redact import Redactor, redact
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.visible import visible
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from signoff.core.card import Card
+    from signoff.core.decision import ApprovalDecision
+    from signoff.core.grant import Grant
+    from signoff.core.offer import Offer
+    from signoff.core.people import Answerer
+    from signoff.core.record import Entry
+    from signoff.core.terms import Condition
+    from signoff.core.vote import Vote
+
+_STATES = {
+    State.PENDING: "it waits for an answer",
+    State.APPROVED: "approved, and not run yet",
+    State.DENIED: "denied",
+    State.EXPIRED: "expired: nobody answered in time",
+    State.CANCELLED: "cancelled",
+    State.CLAIMED: "approved, and running now",
+    State.SUCCEEDED: "it ran",
+    State.FAILED: "it ran and failed",
+    State.UNKNOWN: "outcome unknown: it was started, and its process died",
+}
+
+
+def standing(request: ApprovalRequest) -> str:
+    """How a request stands, in a few words."""
+    return _STATES[request.state]
+
+
+def masked(text: str) -> str:
+    """A text that somebody typed, safe to show: secrets masked, what hides made visible."""
+    redactor = Redactor(avoid=text)
+    shown = redactor.text(text)
+    return _visible_around([one.placeholder for one in redactor.masked], shown)
+
+
+def grant_line(grant: Grant) -> str:
+    """What a grant says, safe to show. Its summary was made safe when it was kept; what its pattern holds was not."""
+    if grant.pattern is None:
+        return safe(grant_text(grant))
+    pattern, masks = _masked_pattern(grant.pattern)
+    return _visible_around(masks, grant_text(replace(grant, pattern=pattern)))
+
+
+def offer_line(request: ApprovalRequest, offer: Offer) -> str:
+    """What an offer says, safe to show."""
+    if offer.pattern is None:
+        return visible(offer.text)
+    pattern, masks = _masked_pattern(offer.pattern)
+    told = ", ".join(one.text for one in pattern)
+    return _visible_around(masks, f"{request.tool_name} with {told}")
+
+
+def _masked_pattern(pattern: Sequence[Condition]) -> tuple[tuple[Condition, ...], list[str]]:
+    """The pattern with masks where secrets are, known by their names too, and the masks."""
+    shown = redact({one.arg: one.value for one in pattern})
+    # Names may be masked too, so they are told apart by their place.
+    conditions = zip(pattern, shown.args.items(), strict=True)
+    masked_ones = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
+    return masked_ones, [one.placeholder for one in shown.masked]
+
+
+def _visible_around(masks: Sequence[str], text: str) -> str:
+    """A redacted text, made visible; the masks stay masks."""
+    shown = visible(text)
+    for mask in masks:
+        shown = shown.replace(visible(mask), mask)
+    return shown
+
+
+def late_text(request: ApprovalRequest) -> str:
+    """Who settled a request, when and how, for whoever comes late: by the clock on their wall."""
+    decision = request.decision
+    if decision is not None and decision.at is not None:
+        request = request.changed_to(decision=replace(decision, at=decision.at.astimezone()))
+    return masked(settled_text(request))
+
+
+def agreed(request: ApprovalRequest) -> int:
+    """How many of the people it needs have approved what would run."""
+    args_digest = request.votes[-1].args_digest if request.votes and request.decision is None else request.args_digest
+    return len(
+        approvals(request.requirement, request.votes, args_digest, requester=request.requester, owner=request.owner)
+    )
+
+
+def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    """Who is asked, who said what, and how it ended."""
+    at = now()
+    if request.opened_at is not None:
+        yield "asked", f"{local(request.opened_at)} ({ago(request.opened_at, at)})"
+    if request.state is State.PENDING:
+        so_far = f"; {agreed(request)} of {request.requirement.quorum} so far" if request.requirement.quorum > 1 else ""
+        yield "asks", f"{visible(who(request.requirement))}{so_far}"
+        if request.deadline is not None:
+            yield "ends", f"{local(request.deadline)} ({ahead(request.deadline, at)})"
+    for name, value in (("for", request.requester), ("owner", request.owner), ("run", request.run)):
+        if value:
+            yield name, visible(value)
+    if request.assigned:
+        yield "assigned", visible(request.assigned)
+    for vote in request.votes:
+        yield "vote", _vote_text(vote)
+    if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
+        yield "decided", _decision_text(request.decision)
+    yield from _claim_facts(request, at)
+
+
+def _vote_text(vote: Vote) -> str:
+    text = _decision_text(vote.decision)
+    return f"{text}, in the place of {visible(vote.stands_for.name)}" if vote.stands_for is not None else text
+
+
+def _decision_text(decision: ApprovalDecision) -> str:
+    how = "approved" if decision.approved else str(decision.ending)
+    if decision.edited_args is not None:
+        how += " with other arguments"
+    by = f" by {visible(str(decision.by))}" if decision.by is not None else ""
+    via = f" ({visible(decision.by.via)})" if decision.by is not None and decision.by.via else ""
+    when = f" at {local(decision.at)}" if decision.at is not None else ""
+    note = f": {masked(decision.note)}" if decision.note else ""
+    return f"{how}{by}{via}{when}{note}"
+
+
+def _claim_facts(request: ApprovalRequest, at: datetime) -> Iterator[tuple[str, str]]:
+    claim = request.claim
+    if claim is None:
+        return
+    yield "started", f"{local(claim.at)} by process {visible(claim.holder)}"
+    if claim.ended_at is not None:
+        how = f"{visible(claim.told_by)} says so" if claim.told_by else "as its process reported"
+        yield "ended", f"{local(claim.ended_at)}, {how}"
+    if claim.error:
+        yield "error", safe(claim.error)
+    if claim.preview:
+        yield "note" if claim.told_by else "result", masked(claim.preview) if claim.told_by else safe(claim.preview)
+
+
+def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """Every event about a request, in order."""
+    for entry in history:
+        told = ", ".join(_told(json.loads(entry.body)))
+        yield _clock(entry.at), f"{safe(entry.kind)}{f': {told}' if told else ''}"
+
+
+def _told(body: dict[str, Any]) -> Iterator[str]:
+    """What an event says beyond its kind; the card says what was asked."""
+    if body.get("ending") is not None:
+        yield safe(str(body["ending"]))
+    elif body.get("approved") is not None:
+        yield "approved" if body["approved"] else "denied"
+    elif body.get("happened") is not None:
+        yield "it happened" if body["happened"] else "it did not happen"
+    for name, before in _WORDS.items():
+        if value := body.get(name):
+            yield f"{before}{safe(str(value))}"
+
+
+_WORDS = {
+    "by": "by ",
+    "stands_for": "in the place of ",
+    "via": "via ",
+    "to": "to ",
+    "needs": "",
+    "process": "by process ",
+    "why": "",
+    "note": "",
+    "error": "",
+    "preview": "",
+}
+
+
+def _clock(moment: str) -> str:
+    from datetime import datetime
+
+    return f"{datetime.fromisoformat(moment).astimezone():%m-%d %H:%M:%S}"
+
+
+def offer_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    """What an answer may be remembered as, numbered, while it can be answered."""
+    if request.state is State.PENDING:
+        for number, offer in enumerate(offers(request), 1):
+            yield str(number), f"{visible(offer.name)}: {offer_line(request, offer)}"
+
+
+def choices(request: ApprovalRequest) -> Iterator[str]:
+    """What a person can do about it now."""
+    name = safe(request.id)
+    if request.state is State.PENDING:
+        yield f"signoff approve {name}, or signoff deny {name} --note WHY"
+    elif request.state is State.UNKNOWN:
+        for word, meaning in OUTCOMES.items():
+            yield f"signoff outcome {name} {word:9}  {meaning}"
+
+
+def request_data(request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry]) -> dict[str, Any]:
+    """The whole request for programs: masked, times in UTC."""
+    claim = request.claim
+    return {
+        "id": request.id,
+        "state": str(request.state),
+        "title": request.title,
+        "tool": request.tool_name,
+        "worker": list(request.worker),
+        "args": redact(request.effective_args).args if card is not None else None,
+        "args_digest": card.digest if card is not None else None,
+        "schema": request.schema,
+        "card": asdict(card) if card is not None else None,
+        "problem": problem or None,
+        "role": request.requirement.role,
+        "quorum": request.requirement.quorum,
+        "not_by": sorted(request.requirement.not_by),
+        "approvals": agreed(request) if card is not None else 0,
+        "requester": request.requester or None,
+        "owner": request.owner or None,
+        "run": request.run or None,
+        "assigned": request.assigned or None,
+        "escalated": request.escalated,
+        "opened_at": iso(request.opened_at),
+        "deadline": iso(request.deadline),
+        "votes": [_vote_data(vote) for vote in request.votes],
+        "decision": _decision_data(request.decision) if request.decision is not None else None,
+        "claim": {
+            "process": claim.holder,
+            "at": iso(claim.at),
+            "ended_at": iso(claim.ended_at),
+            "error": claim.error or None,
+            "result_digest": claim.digest or None,
+            "preview": masked(claim.preview) if claim.told_by else claim.preview or None,
+            "told_by": claim.told_by or None,
+        }
+        if claim is not None
+        else None,
+        "offers": [
+            {"number": number, "name": offer.name, "text": offer_line(request, offer)}
+            for number, offer in enumerate(offers(request) if request.state is State.PENDING else (), 1)
+        ],
+        "answers": list(OUTCOMES)
+        if request.state is State.UNKNOWN
+        else ["approve", "deny"]
+        if request.state in OPEN
+        else [],
+        "history": [
+            {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "body": json.loads(entry.body)} for entry in history
+        ],
+    }
+
+
+def _vote_data(vote: Vote) -> dict[str, Any]:
+    stands_for = vote.stands_for.name if vote.stands_for is not None else None
+    return {**_decision_data(vote.decision), "args_digest": vote.args_digest, "stands_for": stands_for}
+
+
+def _decision_data(decision: ApprovalDecision) -> dict[str, Any]:
+    return {
+        "approved": decision.approved,
+        "ending": str(decision.ending),
+        "note": masked(decision.note) or None,
+        "edited_args": redact(decision.edited_args).args if decision.edited_args is not None else None,
+        "remember": str(decision.remember),
+        "by": _answerer(decision.by),
+        "at": iso(decision.at),
+    }
+
+
+def _answerer(by: Answerer | None) -> dict[str, Any] | None:
+    return {"name": by.name, "kind": str(by.kind), "roles": sorted(by.roles), "via": by.via} if by is not None else None
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """What a person changed in the arguments, a line each."""
+    old, new = redact(before).args, redact(after).args
+    for name in dict.fromkeys((*old, *new)):
+        if name not in new:
+            yield f"{visible(name)}: left out"
+        elif name not in old or old[name] != new[name]:
+            yield f"{visible(name)}: {_value(new[name])}" + (f", not {_value(old[name])}" if name in old else "")
+
+
+def _value(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return safe(text if len(text) <= 60 else f"{text[:59]}…")

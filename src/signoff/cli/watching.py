@@ -1,0 +1,147 @@
+"""`signoff inbox --watch`: the inbox on the screen, or as lines of JSON, for as long as somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.listing import Page, as_data, lines
+from signoff.cli.words import as_json as json_line
+from signoff.cli.words import clip, now
+from signoff.core.visible import visible
+from signoff.errors import StoreError
+
+if TYPE_CHECKING:
+    from signoff.cli.inbox import View
+    from signoff.ports import Store
+
+SWEEP = 5.0
+"""Seconds between two looks at what time has done, if nothing else happens."""
+REDRAW = 1.0
+"""Seconds between two looks at the clock: `4 min ago` becomes `5 min ago`."""
+
+_FOOTER = "signoff show ID · signoff approve ID · signoff deny ID · Ctrl-C leaves"
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
+"""To the terminal's other screen, without cursor and without folding lines; and back."""
+_HOME, _REST = "\x1b[H", "\x1b[J"
+
+
+async def stay(store: Store, view: View, *, as_json: bool) -> None:
+    """Show the inbox, and again after every change, until interrupted."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def tick() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(changed.set)
+
+    stop = store.watch(tick)
+    output = Lines() if as_json else Board(mine=view.me is not None)
+    try:
+        with output.shown():
+            while True:
+                changed.clear()
+                output.show(await _look(store, view))
+                due = monotonic() + SWEEP
+                while not changed.is_set() and monotonic() < due:
+                    await _wait(changed, min(REDRAW, max(0.0, due - monotonic())))
+                    output.tick()
+    except asyncio.CancelledError:
+        pass  # Ctrl-C is how one leaves
+    finally:
+        stop()
+
+
+async def _look(store: Store, view: View) -> Page | StoreError:
+    try:
+        return await view.page(store)
+    except StoreError as error:
+        return error
+
+
+async def _wait(changed: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(changed.wait(), seconds)
+
+
+class Lines:
+    """One JSON object a line, whenever it differs from the one before."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        yield
+
+    def show(self, seen: Page | StoreError) -> None:
+        line = json_line({"error": str(seen)} if isinstance(seen, StoreError) else as_data(seen))
+        if line != self._last:
+            self._last = line
+            click.echo(line)
+            sys.stdout.flush()
+
+    def tick(self) -> None:
+        """A second passed: nothing that programs read has changed."""
+
+
+class Board:
+    """The whole screen, drawn again where it differs."""
+
+    def __init__(self, *, mine: bool) -> None:
+        self._mine = mine
+        self._page: Page | None = None
+        self._problem = ""
+        self._drawn = ""
+        self._moves = os.environ.get("TERM", "dumb") != "dumb"
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        """The terminal's other screen; the one with what was there before comes back at the end."""
+        self._write(_ENTER)
+        try:
+            yield
+        finally:
+            self._write(_LEAVE)
+
+    def show(self, seen: Page | StoreError) -> None:
+        if isinstance(seen, StoreError):
+            self._problem = visible(str(seen))
+        else:
+            self._page, self._problem = seen, ""
+        self.tick()
+
+    def tick(self) -> None:
+        """Draw what the screen should show now, if it does not yet."""
+        size = get_terminal_size()
+        body = list(lines(self._page, now(), size.columns, mine=self._mine)) if self._page is not None else []
+        if self._problem:
+            told = f"cannot look, and tries again: {self._problem}"
+            body = [click.style(clip(told, size.columns), fg="red"), "", *body]
+        room = max(1, size.lines - 2)
+        if len(body) > room:
+            body = [*body[: room - 1], click.style("… the rest does not fit on this screen", dim=True)]
+        footer = click.style(clip(_FOOTER, size.columns), dim=True)
+        self._draw([*body, "", footer])
+
+    def _draw(self, rows: list[str]) -> None:
+        if not self._moves:
+            text = "\n".join(click.unstyle(row) for row in rows[:-2]) + "\n\n"
+        else:
+            text = _HOME + "\x1b[K\r\n".join(rows) + "\x1b[K" + _REST
+        if text != self._drawn:
+            self._drawn = text
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def _write(self, sequence: str) -> None:
+        if self._moves:
+            sys.stdout.write(sequence)
+            sys.stdout.flush()

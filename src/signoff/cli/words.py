@@ -1,0 +1,126 @@
+"""Words for people at a terminal: how long ago, until when, and texts that neither move the cursor nor fake a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from datetime import UTC, datetime, time, timedelta
+
+from signoff.core.visible import visible
+from signoff.errors import WrongUse
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_DURATION = re.compile(r"([1-9][0-9]{0,5})\s*(min|[smhdw])")
+_SECONDS = {"s": 1, "m": _MINUTE, "min": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_LONGEST = timedelta(days=3660)
+WHEN = "write 45m, 2h, 3d, 1w, a weekday, a date as in 2031-05-24, or 2031-05-24T18:00"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def span(seconds: float) -> str:
+    """How long something takes, as people say it: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < 10 * _HOUR and (minutes := whole % _HOUR // _MINUTE):
+        return f"{whole // _HOUR} h {minutes} min"
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR} h"
+    return f"{whole // _DAY} days"
+
+
+def ago(moment: datetime, at: datetime) -> str:
+    seconds = (at - moment).total_seconds()
+    return f"{span(seconds)} ago" if seconds >= 1 else "just now"
+
+
+def ahead(moment: datetime, at: datetime) -> str:
+    seconds = (moment - at).total_seconds()
+    return f"in {span(seconds)}" if seconds >= 1 else "now"
+
+
+def local(moment: datetime | None) -> str:
+    """A moment on the clock of whoever reads it."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A moment for programs: UTC."""
+    return f"{moment.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z" if moment is not None else None
+
+
+def as_json(value: object) -> str:
+    """For programs, on one line; what is not seen is escaped, for it may be printed on a terminal all the same."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
+    """A moment to come: a span from now, a weekday or a date (where it begins, here), or a date and a time."""
+    said = text.strip().lower()
+    if span_said := _DURATION.fullmatch(said):
+        moment = at + timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
+    elif (day := said.removeprefix("next ")) in _WEEKDAYS:
+        here = at.astimezone()
+        days = (_WEEKDAYS.index(day) - here.weekday() - 1) % 7 + 1
+        moment = datetime.combine(here.date() + timedelta(days=days), time.min).astimezone()
+    else:
+        try:
+            moment = datetime.fromisoformat(text.strip()).astimezone()
+        except (ValueError, OverflowError, OSError) as error:
+            raise WrongUse(f"{option} {visible(text)} is no time that signoff reads\n  {WHEN}") from error
+    if moment <= at:
+        raise WrongUse(f"{option} {visible(text)} is over already: it is {local(at)}")
+    if moment - at > _LONGEST:
+        raise WrongUse(f"{option} {visible(text)} is more than ten years ahead\n  {WHEN}")
+    return moment.astimezone(UTC)
+
+
+def safe(text: str) -> str:
+    """A text that was made visible before it was kept, as it is; or made visible, if something got into it since."""
+    return text if text.isprintable() else visible(text)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in ("W", "F")) for char in text
+    )
+
+
+def clip(text: str, width: int) -> str:
+    """A text cut to a width, for lists: nothing is decided there."""
+    if cells(text) <= width:
+        return text
+    kept, used = "", 1
+    for char in text:
+        used += cells(char)
+        if used > width:
+            break
+        kept += char
+    return f"{kept}…"
+
+
+def fold(text: str, width: int, indent: str = "") -> list[str]:
+    """A sentence in lines no wider than `width`."""
+    from textwrap import wrap
+
+    return wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def pad(text: str, width: int) -> str:
+    return text + " " * max(0, width - cells(text))
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`1 request`, `3 requests`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -1,0 +1,235 @@
+"""The key this machine signs the record with, and beside it the newest checkpoint of every store it signed.
+
+The copies are what a database cannot be made to forget: one whose end was cut off, together with its own checkpoints,
+does not fit the copy. All of it is in the user's state folder, away from the project and its agents.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, cast
+
+from signoff.core.canonical import canonical
+from signoff.core.record import Checkpoint
+from signoff.errors import Place, StoreError, WrongFile, WrongUse
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_KEY_FILE = "record.key"
+_PUBLIC_FILE = "record.pub"
+_FIELDS = ("seq", "hash", "at", "key", "signature")
+_PLAIN_NAME = re.compile(r"[0-9a-z-]{1,64}")
+_HEX_KEY = re.compile(r"[0-9a-f]{64}")
+_HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+
+
+def keys_folder() -> Path | None:
+    """Where keys are kept: `$XDG_STATE_HOME/signoff/keys`, else below the home folder. None: there is no home."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
+        state = os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(state) or state.startswith("/.local"):
+        return None
+    return Path(state) / "signoff" / "keys"
+
+
+def is_signed(key: str, signature: str, text: bytes) -> bool:
+    """Whether the holder of a public key signed a text. Only lower-case hex counts: one signature, one spelling."""
+    if not _HEX_KEY.fullmatch(key) or not _HEX_SIGNATURE.fullmatch(signature):
+        return False
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), text)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def read_public_key(given: str) -> str:
+    """A public key from what a person gave: 64 hex digits, or a file that holds them."""
+    text, place = given.strip(), None
+    if not _HEX_KEY.fullmatch(text.lower()):
+        place = Place(given)
+        try:
+            with open(given, encoding="utf-8") as stream:
+                text = stream.read(4_096).strip()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not a text"
+            what = f"{given!r} is neither a public key of 64 hex digits nor a file that can be read: {reason}"
+            raise WrongUse(what) from error
+    if not _HEX_KEY.fullmatch(text.lower()):
+        raise WrongFile(
+            "this is not a public key", place=place, fix=f"it should be 64 hex digits, as in {_PUBLIC_FILE}"
+        )
+    return text.lower()
+
+
+class Keys:
+    """This machine's key. It is made when it is first needed to sign, and only then."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        found = Path(folder) if folder is not None else keys_folder()
+        if found is None:
+            raise StoreError("there is no folder for the key that signs the record\n  set HOME or XDG_STATE_HOME")
+        self.folder = found
+        self._private: Ed25519PrivateKey | None = None
+
+    def public_key(self, *, make: bool = False) -> str:
+        """The public key in hex; empty where there is no key yet, unless one is to be made."""
+        if self._private is None and not make and _status(self._file) is None:
+            return ""
+        return self._loaded().public_key().public_bytes_raw().hex()
+
+    def sign(self, text: bytes) -> tuple[str, str]:
+        """The public key and the signature under a text, both in hex."""
+        key = self._loaded()
+        return key.public_key().public_bytes_raw().hex(), key.sign(text).hex()
+
+    def newest(self, store: str) -> Checkpoint | None:
+        """The copy of the newest checkpoint of a store, by a name the store goes by."""
+        return _read_copy(self.copy_of(store))
+
+    def keep(self, store: str, checkpoint: Checkpoint) -> None:
+        """Keep a copy of a checkpoint, unless there is a newer one."""
+        file = self.copy_of(store)
+        with self._ready(), _locked(self.folder):
+            kept = _read_copy(file)
+            if kept is None or kept.seq < checkpoint.seq:
+                fields = {name: getattr(checkpoint, name) for name in _FIELDS}
+                _write(file, f"{canonical(fields)}\n".encode())
+
+    def copy_of(self, store: str) -> Path:
+        """The file that holds the copy for a store."""
+        # The id comes from a database that is not to be believed: it names no other file than one of these.
+        name = store if _PLAIN_NAME.fullmatch(store) else sha256(store.encode("utf-8", "backslashreplace")).hexdigest()
+        return self.folder / f"seen-{name}.json"
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / _KEY_FILE
+
+    def _loaded(self) -> Ed25519PrivateKey:
+        if self._private is None:
+            if _status(self._file) is None:
+                self._make()
+            self._private = _read_key(self._file)
+        return self._private
+
+    def _make(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        with self._ready(), _locked(self.folder):
+            if _status(self._file) is not None:  # another process was faster
+                return
+            key = Ed25519PrivateKey.generate()
+            _write(self.folder / _PUBLIC_FILE, f"{key.public_key().public_bytes_raw().hex()}\n".encode())
+            _write(self._file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+    @contextmanager
+    def _ready(self) -> Generator[None]:
+        try:
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"{self.folder} cannot be written: {error.strerror}\n"
+                "  the key that signs the record lives there; XDG_STATE_HOME names another place"
+            ) from error
+
+
+def _read_key(file: Path) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    fix = "move the file away to have a new key made; what the old one signed is then signed by a stranger"
+    _check_owner(file, 0o077, fix)
+    try:
+        key = load_pem_private_key(file.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise WrongFile(f"the key cannot be read: {error}", place=Place(str(file)), fix=fix) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise WrongFile("this is not an Ed25519 key", place=Place(str(file)), fix=fix)
+    return key
+
+
+def _read_copy(file: Path) -> Checkpoint | None:
+    if _status(file) is None:
+        return None
+    fix = "move the file away if you know why; cutting the record at its end is then found by the store alone"
+    _check_owner(file, 0o022, fix)
+    try:
+        content = json.loads(file.read_bytes())
+        fields: dict[str, Any] = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        texts = {name: str(fields[name]) for name in _FIELDS if name in fields and name != "seq"}
+        if sorted(fields) != sorted(_FIELDS) or type(fields["seq"]) is not int:
+            raise ValueError("it holds something else")
+    except (OSError, ValueError) as error:
+        what = f"the copy of a checkpoint cannot be read: {error}"
+        raise WrongFile(what, place=Place(str(file)), fix=fix) from error
+    return Checkpoint(seq=fields["seq"], **texts)
+
+
+def _status(file: Path) -> os.stat_result | None:
+    """None where there is no such file."""
+    try:
+        return file.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{file} cannot be looked at: {error.strerror}") from error
+
+
+def _check_owner(file: Path, forbidden: int, fix: str) -> None:
+    status = _status(file)
+    if status is None or not S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+        raise WrongFile("this file is not yours alone", place=Place(str(file)), fix=fix)
+    if status.st_mode & forbidden:
+        can = "read" if forbidden & 0o044 else "write"
+        raise WrongFile(f"others can {can} this file", place=Place(str(file)), fix=f"chmod 600 it, or {fix}")
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file so that there is the old one or the new one, never half of it; nobody else can read it."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        try:
+            import fcntl
+        except ImportError:  # Windows has no flock; one process at a time is on the user there
+            pass
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,77 @@
+"""The record of a store in memory: kept and chained, or only as much of it as those who wait need."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from signoff.core.record import START, Draft, Entry, linked
+
+TOUCHED = 4_096
+"""How many of the last steps are known when the record is not kept."""
+
+
+class Steps:
+    """In place of the record: how many events there were, and which requests the last of them were about."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: deque[tuple[int, str]] = deque()
+        self._forgotten = 0
+
+    def append(self, drafts: Sequence[Draft]) -> bool:
+        """Whether anybody can see a difference."""
+        before = len(self._last)
+        for draft in drafts:
+            self._count += 1
+            if draft.request:
+                self._last.append((self._count, draft.request))
+        return len(self._last) > before
+
+    def cut(self, count: int) -> None:
+        self._count = count
+        while self._last and self._last[-1][0] > count:
+            self._last.pop()
+
+    def trim(self) -> None:
+        while len(self._last) > TOUCHED:
+            self._forgotten, _ = self._last.popleft()
+
+    def head(self) -> tuple[int, str]:
+        return self._count, START
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        return ()
+
+    def touched(self, after: int) -> Iterable[str] | None:
+        """None where that is forgotten."""
+        if after < self._forgotten:
+            return None
+        return (request for number, request in self._last if number > after)
+
+
+class Chain:
+    """The record, in a list."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def append(self, drafts: Sequence[Draft]) -> bool:
+        for draft in drafts:
+            seq, link = self.head()
+            self._entries.append(linked(draft, seq + 1, link))
+        return bool(drafts)
+
+    def cut(self, count: int) -> None:
+        del self._entries[count:]
+
+    def trim(self) -> None: ...
+
+    def head(self) -> tuple[int, str]:
+        return (self._entries[-1].seq, self._entries[-1].hash) if self._entries else (0, START)
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        return self._entries[max(after, 0) :]
+
+    def touched(self, after: int) -> Iterable[str] | None:
+        return (entry.request for entry in self.entries(after) if entry.request)

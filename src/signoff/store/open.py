@@ -1,0 +1,55 @@
+"""From what a user writes after `store:` to a store."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from signoff.errors import WrongUse
+
+if TYPE_CHECKING:
+    from signoff.ports import Store
+    from signoff.store.sqlite_file import Upgrade
+
+EXAMPLES = "sqlite:.signoff/signoff.db, postgresql://user@host/database, memory:"
+
+
+def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade = "auto") -> Store:
+    """The store a URL names. A relative SQLite path begins at `root`.
+
+    With `upgrade="auto"` a file of an older signoff is brought up to date after a backup; with `"refuse"`, and on a
+    server always, a `SchemaError` says what to run.
+    """
+    kind, colon, rest = url.partition(":")
+    if not colon:
+        raise WrongUse(f"{masked(url)!r} names no store; write one of: {EXAMPLES}")
+    match kind.lower():
+        case "sqlite":
+            from signoff.store.sqlite import SqliteStore
+
+            return SqliteStore(sqlite_path(url, root), upgrade=upgrade)
+        case "postgresql" | "postgres" if rest.startswith("//"):
+            from signoff.store.postgres import PostgresStore
+
+            return PostgresStore(url)
+        case "memory" if not rest:
+            from signoff.store.memory import MemoryStore
+
+            return MemoryStore()
+        case _:
+            raise WrongUse(f"{masked(url)!r} names no store; write one of: {EXAMPLES}")
+
+
+def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
+    """The file an `sqlite:` URL names. Two or more slashes before a path are one, as people write them."""
+    path = re.sub(r"^/{2,}", "/", url.partition(":")[2])
+    if not path.strip() or path.endswith("/") or path.startswith(":"):
+        raise WrongUse(f"{url!r} names no file; write it as sqlite:.signoff/signoff.db")
+    return os.path.join(os.fspath(root), os.path.expanduser(path))
+
+
+def masked(url: str) -> str:
+    """A URL as it may be shown: without the password."""
+    url = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", r"\1:…@", url)
+    return re.sub(r"(?i)\b((?:ssl)?password)=[^&\s]*", r"\1=…", url)

@@ -1,0 +1,333 @@
+"""For many machines: a PostgreSQL schema that every process writes to, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from signoff.errors import MissingExtra, StoreError
+from signoff.ports import Transaction
+from signoff.store import postgres_schema
+from signoff.store.durable import DurableStore
+from signoff.store.postgres_line import Connection, psycopg, query
+from signoff.store.postgres_link import Address, Reading, Writing, is_lost, make_ready_to_write, store_error
+from signoff.store.queries import Queries
+from signoff.store.sql import Chain, SqlTransaction
+from signoff.store.writer import Batch, Outcome, Work
+
+try:
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise MissingExtra("A PostgreSQL store", "postgres") from error
+
+if TYPE_CHECKING:
+    from typing import LiteralString
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds in all to find a server that is gone, or to wait for other writers."""
+LOOK = 0.05
+"""Seconds between two looks at the record where changes are not announced."""
+LOOK_ANYWAY = 1.0
+"""The same where they are: an announcement may get lost on the way."""
+MOST_READERS = 8
+
+_BEGIN = query("begin isolation level read committed")
+_COMMIT = query("commit")
+_ROLLBACK = query("rollback")
+_UNSYNCED = query("set local synchronous_commit to off")
+_SAVEPOINT = query("savepoint piece")
+_RELEASE = query("release savepoint piece")
+_BACK = query("rollback to savepoint piece")
+
+
+class _NeedsCare(Exception):
+    """One piece of a batch failed in a way that only savepoints can undo: do the batch again, with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """A batch whose commit was on its way when the connection broke."""
+
+    transaction: int
+    end: tuple[int, str] | None
+    """The last event it appended."""
+    batch: Batch
+
+
+class PostgresStore(DurableStore):
+    """A store in a PostgreSQL schema: the first of the URL's search path, or `signoff`.
+
+    It connects when it is first used, and fills a schema that is empty. One of an older signoff is refused, as others
+    may be using it: `signoff db upgrade`. Where connections do not stay the same (PgBouncer by transaction), changes
+    cannot be announced: `listen=False` looks for them instead.
+    """
+
+    def __init__(self, url: str, *, listen: bool = True, patience: float = PATIENCE) -> None:
+        self._address = Address(url)
+        self._queries = Queries("postgres", self._address.schema)
+        self._patience = patience
+        self._listen = listen
+        self._me = secrets.token_hex(8)
+        self._connection: Connection | None = None
+        self._doubt: _Doubt | None = None
+        self._pool: ConnectionPool[Connection] | None = None
+        self._opening = threading.Lock()
+        self._is_checked = False
+        super().__init__()
+
+    # reading
+
+    async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
+        await self._caught_up(own)
+        return await asyncio.to_thread(self._read, work)
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        pauses = self._pauses()
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = self._reader()
+                return self._looked(connection, work)
+            except psycopg.Error as error:
+                if not is_lost(error, connection):
+                    raise store_error(error, self._address) from error
+                self._pause(pauses, error)
+            finally:
+                if connection is not None:
+                    self._pooled().putconn(connection)
+
+    def _looked(self, connection: Connection, work: Callable[[Transaction], T]) -> T:
+        self._check(connection)
+        wire = Reading(connection)
+        try:
+            return work(SqlTransaction(wire, self._queries, Chain(wire, self._queries)))
+        finally:
+            with suppress(psycopg.Error):
+                wire.end()
+
+    def _reader(self) -> Connection:
+        try:
+            return self._pooled().getconn(timeout=2)
+        except PoolTimeout:
+            connection = self._address.connect()  # which says what is wrong, or takes part from now on
+            connection.close()
+            return self._pooled().getconn()
+
+    def _pooled(self) -> ConnectionPool[Connection]:
+        with self._opening:
+            if self._pool is None:
+                self._pool = ConnectionPool[Connection](
+                    connection_class=Connection,
+                    kwargs={"autocommit": True, **self._address.parameters},
+                    configure=self._configure,
+                    min_size=0,
+                    max_size=MOST_READERS,
+                    timeout=self._patience,
+                    num_workers=1,
+                    name="signoff",
+                    open=True,
+                )
+            return self._pool
+
+    def _configure(self, connection: Connection) -> None:
+        """Whether made here or by the pool."""
+        connection.prepares = self._listen
+        connection.limit = 2 * self._patience
+
+    def _check(self, connection: Connection) -> None:
+        """Once: that the tables are there and of the right version."""
+        if not self._is_checked:
+            postgres_schema.ensure(connection, self._address)
+            self._is_checked = True
+
+    # writing
+
+    def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
+        careful = False
+        pauses = self._pauses()
+        while True:
+            try:
+                return self._attempt(works, careful=careful, synced=synced)
+            except _NeedsCare:
+                careful = True
+                with suppress(psycopg.Error):  # a lost connection is found again by the next attempt
+                    self._undo()
+            except psycopg.Error as error:
+                lost = is_lost(error, self._connection)
+                self._leave()
+                if not lost:
+                    raise store_error(error, self._address) from error
+                self._pause(pauses, error)
+            except BaseException:
+                self._leave()
+                raise
+
+    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
+        """Everything in one transaction. Changes are held back and sent together, as nothing is wrong with them nearly
+        always; otherwise all is done again, with `careful`: each change at once, each piece behind a savepoint."""
+        wire = Writing(self._writing(), holds=not careful)
+        [(seq, link, number)] = wire.send(_BEGIN, query(self._queries["lock_chain"]))
+        if (batch := self._in_doubt(wire)) is not None:
+            return batch
+        chain = Chain(wire, self._queries)
+        chain.start_at(seq, link)
+        piece = self._careful_piece if careful else self._piece
+        outcomes = [piece(wire, chain, work) for work in works]
+        if not wire.has_changed or all(outcome.error for outcome in outcomes):
+            self._undo()
+            return Batch(outcomes, changed=False)
+        has_moved = chain.has_moved
+        chain.save(always=True)
+        batch = Batch(outcomes)
+        self._doubt = _Doubt(number, chain.end if has_moved else None, batch)
+        try:
+            told = query("select pg_notify($1, $2)", (self._address.channel, self._me))
+            wire.send(*(() if synced else (_UNSYNCED,)), told, _COMMIT)
+        except psycopg.Error as error:
+            if not is_lost(error, self._connection):
+                self._doubt = None  # the server said no, so there is none
+                if careful:
+                    raise
+                raise _NeedsCare from error
+            raise
+        self._doubt = None
+        return batch
+
+    def _in_doubt(self, wire: Writing) -> Batch | None:
+        """What the batch came to whose commit was on its way when the connection broke, if it arrived.
+
+        Now that we have the lock its transaction is over, one way or the other.
+        """
+        doubt, self._doubt = self._doubt, None
+        if doubt is None:
+            return None
+        if doubt.end is not None:
+            arrived = bool(wire.rows(self._queries["has_event"], doubt.end))
+        else:
+            [(status,)] = wire.rows("select txid_status($1)", (doubt.transaction,))
+            arrived = status == "committed"
+        if arrived:
+            self._undo()
+            return doubt.batch
+        return None
+
+    def _piece(self, wire: Writing, chain: Chain, work: Work) -> Outcome:
+        wire.mark()
+        try:
+            return Outcome(work(SqlTransaction(wire, self._queries, chain)))
+        except psycopg.Error as error:
+            if is_lost(error, self._connection):
+                raise
+            raise _NeedsCare from error
+        except BaseException as error:
+            if wire.has_changed_since_mark:
+                raise _NeedsCare from error
+            return Outcome(error=error)
+
+    def _careful_piece(self, wire: Writing, chain: Chain, work: Work) -> Outcome:
+        mark = chain.mark()
+        wire.send(_SAVEPOINT)
+        try:
+            value = work(SqlTransaction(wire, self._queries, chain))
+            wire.send(_RELEASE)
+            return Outcome(value)
+        except psycopg.Error as error:
+            if is_lost(error, self._connection) or not isinstance(error, psycopg.IntegrityError | psycopg.DataError):
+                raise
+            outcome = Outcome(error=store_error(error, self._address))
+        except BaseException as error:
+            outcome = Outcome(error=error)
+        chain.back_to(mark)
+        wire.send(_BACK)
+        return outcome
+
+    def _writing(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._address.connect()
+            self._configure(self._connection)
+            make_ready_to_write(self._connection, self._patience)
+        self._check(self._connection)
+        return self._connection
+
+    def _undo(self) -> None:
+        if self._connection is not None:
+            self._connection.line.ask(_ROLLBACK)
+
+    def _pauses(self) -> Iterator[float]:
+        """How long to wait before each new attempt, until patience is at its end."""
+        until = time.monotonic() + self._patience
+        pause = 0.05
+        while (left := until - time.monotonic()) > 0:
+            yield min(pause, left)
+            pause = min(pause * 2, 2.0)
+
+    def _pause(self, pauses: Iterator[float], error: psycopg.Error) -> None:
+        pause = next(pauses, None)
+        if pause is None:
+            raise StoreError(f"{store_error(error, self._address)}; it was tried for {self._patience:g} s") from error
+        time.sleep(pause)
+
+    # watching
+
+    def _look(self, stop: threading.Event, tick: Callable[[], None]) -> None:
+        seen = -1
+        while not stop.is_set():
+            connection: Connection | None = None
+            with suppress(psycopg.Error, StoreError):  # whoever reads or writes is told; here one can only look again
+                connection = self._address.connect()
+                self._configure(connection)
+                self._check(connection)
+                listens = self._listen and self._listens(connection)
+                while not stop.is_set():
+                    seen = self._compare(connection, seen, tick)
+                    if listens:
+                        self._hear(connection, stop, tick)
+                    else:
+                        stop.wait(LOOK)
+            if connection is not None:
+                connection.close()
+            stop.wait(LOOK_ANYWAY)
+
+    def _listens(self, connection: Connection) -> bool:
+        with suppress(psycopg.DatabaseError):
+            connection.execute(cast("LiteralString", f'listen "{self._address.channel}"'))
+            return True
+        return False
+
+    def _compare(self, connection: Connection, seen: int, tick: Callable[[], None]) -> int:
+        [(now,)] = connection.line.ask(query(self._queries["writes"]))
+        if now != seen:
+            tick()
+        return now
+
+    def _hear(self, connection: Connection, stop: threading.Event, tick: Callable[[], None]) -> None:
+        """Pass on what is announced, for a while. Our own changes were told already."""
+        until = time.monotonic() + LOOK_ANYWAY
+        while not stop.is_set() and time.monotonic() < until:
+            if any(one.payload != self._me for one in connection.notifies(timeout=0.1, stop_after=1)):
+                tick()
+
+    # ending
+
+    def _leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _abandoned(self) -> object:
+        left = (self._connection, self._pool)
+        self._connection = self._pool = None
+        return left
+
+    def close(self) -> None:
+        super().close()
+        if self._pool is not None:
+            self._pool.close()

@@ -1,0 +1,161 @@
+"""Several queries in one message, and their answers in one: what a commit takes is mostly the way there and back.
+
+psycopg can do that too, and takes longer for it than the server does. This speaks to its `pq` layer and knows only the
+few types that our tables are made of.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from signoff.errors import MissingExtra, StoreError
+from signoff.store.rows import Row
+
+try:
+    import psycopg
+    from psycopg import pq
+except ImportError as error:
+    raise MissingExtra("A PostgreSQL store", "postgres") from error
+
+Query = tuple[str, Sequence[bytes | None], Sequence[int]]
+"""SQL with `$1`, `$2` …, their values, and how these are written."""
+
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
+_DONE = pq.ExecStatus.COMMAND_OK
+
+
+def query(sql: str, values: Sequence[str | int | bytes | None] = ()) -> Query:
+    return sql, [_written(value) for value in values], [isinstance(value, bytes) for value in values]
+
+
+def _written(value: str | int | bytes | None) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, int):
+        return b"%d" % value
+    if "\0" in value:  # where the text would end, without a word
+        raise StoreError(f"PostgreSQL keeps no text with a NUL character in it: {value[:40]!r}")
+    return value.encode()
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+_READERS: dict[int, Callable[[bytes], Any]] = {20: _number, 21: _number, 23: _number, 17: _same}
+"""By the number of the type: integers and bytes. All else is text."""
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection with a line of its own. While nobody speaks on it, psycopg's ways work as ever."""
+
+    prepares = True
+    """Whether the server may remember queries; not where a query may end up at another one."""
+
+    limit: float | None = None
+    """Seconds until a server that does not answer counts as gone."""
+
+    @cached_property
+    def line(self) -> Line:
+        return Line(self)
+
+
+class Line:
+    """Speaks on a connection; one thread at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._names: dict[str, bytes] = {}
+        self._count = 0
+        self._poll = select.poll()
+        self._poll.register(connection.fileno(), select.POLLIN)
+
+    def ask(self, *queries: Query) -> Sequence[Row]:
+        """Send all of them, wait once, and return what the last one answers.
+
+        If one fails, those after it are not done, and the error is raised.
+        """
+        pgconn = self._connection.pgconn
+        prepared: dict[int, str] = {}
+        try:
+            pgconn.enter_pipeline_mode()
+            expected = 0
+            for one in queries:
+                expected += self._send(pgconn, one, prepared, expected)
+            pgconn.pipeline_sync()
+            results = [self._result(pgconn) for _ in range(expected)]
+            self._next(pgconn)  # the end of the pipeline
+            pgconn.exit_pipeline_mode()
+        except BaseException:
+            self._connection.close()  # nobody knows which answer would come next
+            raise
+        for place, sql in prepared.items():
+            if results[place].status != _DONE:
+                del self._names[sql]
+        for result in results:
+            if result.status in _FAILED:
+                raise _error(result)
+        return _rows(results[-1])
+
+    def _send(self, pgconn: pq.abc.PGconn, one: Query, prepared: dict[int, str], place: int) -> int:
+        """Returns how many answers there will be."""
+        sql, values, formats = one
+        if not self._connection.prepares:
+            pgconn.send_query_params(sql.encode(), values, None, formats, 1)
+            return 1
+        name, answers = self._names.get(sql), 1
+        if name is None:
+            self._count += 1
+            name, answers = b"signoff %d" % self._count, 2
+            pgconn.send_prepare(name, sql.encode())
+            self._names[sql] = name
+            prepared[place] = sql
+        pgconn.send_query_prepared(name, values, formats, 1)
+        return answers
+
+    def _result(self, pgconn: pq.abc.PGconn) -> pq.abc.PGresult:
+        result = self._next(pgconn)
+        if result is None:
+            raise psycopg.OperationalError("the server ended the conversation")
+        self._next(pgconn)  # the mark after each answer
+        return result
+
+    def _next(self, pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:
+        while pgconn.flush():
+            self._wait(pgconn, select.POLLIN | select.POLLOUT)
+        while pgconn.is_busy():
+            self._wait(pgconn, select.POLLIN)
+        return pgconn.get_result()
+
+    def _wait(self, pgconn: pq.abc.PGconn, what: int) -> None:
+        limit = self._connection.limit
+        self._poll.modify(pgconn.socket, what)
+        if not self._poll.poll(None if limit is None else limit * 1000):
+            raise psycopg.OperationalError(f"the server has not answered for {limit:g} s")
+        pgconn.consume_input()
+
+
+def _error(result: pq.abc.PGresult) -> psycopg.Error:
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+    try:
+        kind: type[psycopg.Error] = psycopg.errors.lookup(state)
+    except KeyError:
+        kind = psycopg.OperationalError if not state else psycopg.DatabaseError
+    return kind(said.decode("utf-8", "replace").strip() or "the server gave no reason")
+
+
+def _rows(result: pq.abc.PGresult) -> Sequence[Row]:
+    columns = range(result.nfields)
+    readers = [_READERS.get(result.ftype(column), bytes.decode) for column in columns]
+    return [
+        tuple(None if (data := result.get_value(row, at)) is None else readers[at](data) for at in columns)
+        for row in range(result.ntuples)
+    ]

@@ -1,0 +1,193 @@
+"""How queries reach a PostgreSQL server: few round trips, and errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from signoff.errors import SchemaError, StoreError, WrongUse
+from signoff.store.open import masked
+from signoff.store.postgres_line import Connection, Query, query
+from signoff.store.rows import Row
+
+SCHEMA = "signoff"
+"""Where the tables are, unless the URL names a search path."""
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "signoff",
+    "client_encoding": "UTF8",
+    "connect_timeout": 10,
+    # A server that vanished without a word is noticed within a minute.
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+_PATH = re.compile(r"-c\s*search_path\s*=\s*\"?([^\s,\"]+)")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server, a database and a schema in it."""
+
+    url: str
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What the URL says, with defaults for what it leaves open."""
+        try:
+            given = conninfo_to_dict(self.url)
+        except psycopg.Error as error:
+            raise WrongUse(f"{self} is not a PostgreSQL URL; write it as postgresql://user@host/database") from error
+        return _DEFAULTS | given
+
+    @cached_property
+    def schema_name(self) -> str:
+        found = _PATH.search(str(self.parameters.get("options") or ""))
+        return found[1] if found else SCHEMA
+
+    @cached_property
+    def schema(self) -> str:
+        """As it is written in SQL."""
+        return '"' + self.schema_name.replace('"', '""') + '"'
+
+    @property
+    def channel(self) -> str:
+        """Where changes are announced; the name of a channel is at most 63 bytes long."""
+        return f"signoff_{self.schema_name}"[:60]
+
+    def __str__(self) -> str:
+        return masked(self.url)
+
+    def connect(self) -> Connection:
+        return Connection.connect(autocommit=True, **self.parameters)
+
+
+def make_ready_to_write(connection: Connection, patience: float) -> None:
+    """It neither waits nor is waited for without end, and its commits are durable."""
+    limit = f"{int(patience * 1000)}ms"
+    connection.execute(
+        """
+        select set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false),
+               set_config('synchronous_commit', case setting when 'off' then 'on' else setting end, false)
+        from pg_settings where name = 'synchronous_commit'
+        """,
+        (limit, limit),
+    )
+
+
+class Writing:
+    """See `signoff.store.sql.Wire`. What needs no answer is held back and travels with what comes next."""
+
+    def __init__(self, connection: Connection, *, holds: bool = True) -> None:
+        self._line = connection.line
+        self._holds = holds
+        self._held: list[Query] = []
+        self._count = 0
+        self._mark = 0
+
+    @property
+    def has_changed(self) -> bool:
+        return self._count > 0
+
+    @property
+    def has_changed_since_mark(self) -> bool:
+        return self._count > self._mark
+
+    def mark(self) -> None:
+        self._mark = self._count
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        return self.send(query(sql, values))
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._held.append(query(sql, values))
+        self._count += 1
+        if not self._holds:
+            self.send()
+
+    def send(self, *queries: Query) -> Sequence[Row]:
+        """Send what is held and these queries in one go; returns what the last one answers."""
+        held, self._held = self._held, []
+        return self._line.ask(*held, *queries)
+
+
+_BEGIN_READING = query("begin isolation level repeatable read read only")
+_END_READING = query("rollback")
+
+
+class Reading:
+    """See `signoff.store.sql.Wire`. One view of everything, whatever is written meanwhile."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._has_begun = False
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        asked = query(sql, values)
+        if self._has_begun:
+            return self._connection.line.ask(asked)
+        self._has_begun = True
+        return self._connection.line.ask(_BEGIN_READING, asked)
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        raise StoreError("a read changed something; that is what `write` is for")
+
+    def end(self) -> None:
+        if self._has_begun and not self._connection.closed:
+            self._connection.line.ask(_END_READING)
+
+
+def is_lost(error: psycopg.Error, connection: Connection | None) -> bool:
+    """Whether the connection is gone, and another one may do."""
+    if connection is None:  # it could not even be made
+        return isinstance(error, psycopg.OperationalError) and not isinstance(error, _HOPELESS)
+    gone = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
+    return connection.closed or connection.broken or isinstance(error, gone)
+
+
+_HOPELESS = (
+    errors.InvalidCatalogName,
+    errors.InvalidAuthorizationSpecification,
+    errors.InvalidPassword,
+    errors.InsufficientPrivilege,
+)
+
+
+def store_error(error: psycopg.Error, address: Address) -> StoreError:
+    """What went wrong, where, and what to do."""
+    said = _first_line(error)
+    match error:
+        case errors.IntegrityError():
+            return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
+        case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
+            return StoreError(f"the server of {address} has run out of something ({said}); nothing was half-written")
+        case errors.LockNotAvailable() | errors.QueryCanceled():
+            return StoreError(
+                f"another process has kept {address} locked for too long; look for one that hangs "
+                "(select * from pg_stat_activity where application_name = 'signoff'), and try again"
+            )
+        case errors.ReadOnlySqlTransaction():
+            return StoreError(f"{address} is a copy that cannot be written; name the server it is a copy of")
+        case errors.InsufficientPrivilege():
+            return StoreError(
+                f"{address}: {said}; the schema {address.schema} has to belong to the user: "
+                f"create schema {address.schema} authorization …"
+            )
+        case errors.UndefinedTable() | errors.UndefinedColumn():
+            return SchemaError(f"{address} lacks a part of its schema ({said}); run: signoff db upgrade")
+        case psycopg.OperationalError():
+            return StoreError(f"{address} cannot be reached ({said}); see that the server runs and the URL is right")
+        case _:
+            return StoreError(f"{address}: {said}")
+
+
+def _first_line(error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,64 @@
+"""The tables in a PostgreSQL schema: which version they are, and how they become the next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+from zlib import crc32
+
+from signoff.store import schema
+from signoff.store.postgres_line import Connection, query
+from signoff.store.postgres_link import Address
+from signoff.store.queries import told
+
+if TYPE_CHECKING:
+    from typing import LiteralString
+
+
+def ensure(connection: Connection, address: Address) -> None:
+    """See that the schema is of the version this program knows. An empty one is filled; an older one is refused.
+
+    Others may be using an older one, so nobody upgrades it in passing.
+    """
+    known = schema.latest("postgres")
+    version = version_of(connection, address)
+    schema.refuse_newer(version, known, str(address))
+    if version:
+        schema.refuse_older(version, known, str(address))
+    else:
+        bring_up_to_date(connection, address)
+
+
+def version_of(connection: Connection, address: Address) -> int:
+    """0 where there is nothing yet."""
+    row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
+    if row is None or row[0] is None:
+        return 0
+    [(version,)] = connection.line.ask(query(_sql(schema.VERSION, address)))
+    return version
+
+
+def bring_up_to_date(connection: Connection, address: Address) -> list[str]:
+    """Apply what is missing, all of it or nothing; one process at a time. Returns what was done."""
+    done: list[str] = []
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s)", (crc32(f"signoff {address.schema}".encode()),))
+        # Looked for first: whoever owns the schema need not be allowed to make another.
+        found = connection.execute(
+            "select 1 from information_schema.schemata where schema_name = %s", (address.schema_name,)
+        ).fetchone()
+        if found is None:
+            connection.execute(cast("LiteralString", f"create schema if not exists {address.schema}"))
+        version = version_of(connection, address)
+        connection.line.ask(query(_sql(schema.TABLE, address)))
+        for step in schema.missing("postgres", version, address.schema):
+            for statement in step.statements:
+                connection.line.ask(query(statement))
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.line.ask(query(_sql(schema.APPLIED, address), (step.number, step.name, now)))
+            done.append(step.name)
+    return done
+
+
+def _sql(text: str, address: Address) -> str:
+    return told(text, "postgres", address.schema)

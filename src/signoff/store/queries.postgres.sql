@@ -1,0 +1,23 @@
+-- What PostgreSQL spells its own way.
+
+-- name: whole_request
+select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
+       case when r.votes > 0 then (
+         select '[' || string_agg(v.vote, ',' order by v.place) || ']' from {s}votes v where v.request = r.id
+       ) end,
+       d.decision, c.claim, r.question
+from {s}requests r
+left join {s}decisions d on d.request = r.id
+left join {s}claims c on c.request = r.id
+
+-- name: lock_chain
+select seq, hash, txid_current() from {s}chain for update
+
+-- name: has_event
+select 1 from {s}events where seq = ? and hash = ?
+
+-- name: put_head
+update {s}chain set seq = ?, hash = ?, writes = writes + 1
+
+-- name: writes
+select writes from {s}chain

@@ -1,0 +1,47 @@
+"""The named queries of the `.sql` files beside this one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+Dialect = Literal["sqlite", "postgres"]
+
+_HERE = Path(__file__).parent
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_VALUE = re.compile(re.escape("?"))
+_NOTE = re.compile(r"^--.*$", re.MULTILINE)
+
+
+class Queries:
+    """Every query of one database, by name: `queries["inbox"]`."""
+
+    def __init__(self, dialect: Dialect, schema: str = "") -> None:
+        own = dict(_named(f"queries.{dialect}.sql"))
+        whole = own.pop("whole_request")
+        texts = dict(_named("queries.sql")) | own
+        self._texts = {name: told(text.replace("{request}", whole), dialect, schema) for name, text in texts.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+
+def told(text: str, dialect: Dialect, schema: str) -> str:
+    """SQL of a file, as the database wants it."""
+    text = text.replace("{s}", f"{schema}." if schema else "")
+    if dialect == "sqlite":
+        return text
+    number = count(1)
+    return _VALUE.sub(lambda _: f"${next(number)}", text)
+
+
+def _named(file: str) -> Iterator[tuple[str, str]]:
+    _, *parts = _NAME.split((_HERE / file).read_text("utf-8"))
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        yield name, " ".join(_NOTE.sub("", text).split())

@@ -1,0 +1,224 @@
+-- What both databases are asked, by name. `?` is a value, `{s}` the schema, `{request}` the query `whole_request`
+-- of queries.sqlite.sql or queries.postgres.sql: what they spell differently.
+
+-- name: request
+{request} where r.id = ?
+
+-- name: about
+{request} where r.call_key <> '' and r.call_key = ? order by r.nr desc limit 1
+
+-- name: open_requests
+{request} where r.state in ('pending', 'unknown') and r.state = 'pending' order by r.opened_at, r.nr limit ?
+
+-- name: requests_of_conversation
+{request} where r.conversation <> '' and r.conversation = ? order by r.opened_at, r.nr
+
+-- name: requests_of_run
+{request} where r.run <> '' and r.run = ? order by r.opened_at, r.nr
+
+-- name: requests_of_both
+{request} where r.conversation <> '' and r.conversation = ? and r.run = ? order by r.opened_at, r.nr
+
+-- name: add_request
+insert into {s}requests (id, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, role,
+                         title, tool, worker, quorum, run, conversation, call_key, question)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: put_request
+update {s}requests
+set version = ?, state = ?, opened_at = ?, deadline = ?, remind_at = ?, escalated = ?, assigned = ?, votes = ?, role = ?
+where id = ?
+
+-- name: put_question
+update {s}requests
+set title = ?, tool = ?, worker = ?, quorum = ?, run = ?, conversation = ?, call_key = ?, question = ?
+where id = ?
+
+-- name: put_vote
+insert into {s}votes (request, place, person, vote) values (?, ?, ?, ?)
+on conflict (request, place) do update set person = excluded.person, vote = excluded.vote
+
+-- name: drop_votes
+delete from {s}votes where request = ? and place >= ?
+
+-- name: put_decision
+insert into {s}decisions (request, ending, decided_at, decision) values (?, ?, ?, ?)
+on conflict (request) do update
+set ending = excluded.ending, decided_at = excluded.decided_at, decision = excluded.decision
+
+-- name: drop_decision
+delete from {s}decisions where request = ?
+
+-- name: add_claim
+insert into {s}claims (request, holder, claimed_at, claim) values (?, ?, ?, ?)
+
+-- name: put_claim
+update {s}claims set holder = ?, claimed_at = ?, claim = ? where request = ?
+
+-- name: inbox
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where state in ('pending', 'unknown')
+order by opened_at, nr
+limit ?
+
+-- name: inbox_after
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where state in ('pending', 'unknown')
+  and (opened_at, nr) > (?, (select coalesce(max(nr), 0) from {s}requests where id = ?))
+order by opened_at, nr
+limit ?
+
+-- name: ids_like
+select id from (
+  select id from {s}requests where id >= ? and id < ?
+  union all
+  select id from {s}runs where id >= ? and id < ?
+) as found
+order by id
+limit ?
+
+-- name: due
+select id from (
+  select id, deadline as moment from {s}requests
+  where state = 'pending' and deadline is not null and deadline <= ?
+  union all
+  select id, remind_at as moment from {s}requests
+  where state = 'pending' and remind_at is not null and remind_at <= ?
+) as found
+group by id
+order by min(moment), id
+
+-- name: claimed
+select r.id, c.holder
+from {s}requests r join {s}claims c on c.request = r.id
+where r.state = 'claimed'
+order by r.nr
+
+-- name: keep_result
+insert into {s}results (request, result) values (?, ?)
+on conflict (request) do update set result = excluded.result
+
+-- name: drop_results
+delete from {s}results where request in (select id from {s}requests where run <> '' and run = ?)
+
+-- name: result
+select result from {s}results where request = ?
+
+-- name: add_grant
+insert into {s}grants (id, tool, memory_key, revoked, body) values (?, ?, ?, ?, ?)
+
+-- name: put_grant
+insert into {s}grants (id, tool, memory_key, revoked, body) values (?, ?, ?, ?, ?)
+on conflict (id) do update
+set tool = excluded.tool, memory_key = excluded.memory_key, revoked = excluded.revoked, body = excluded.body
+
+-- name: grant
+select body from {s}grants where id = ?
+
+-- name: grants_about
+select body from {s}grants
+where revoked = 0 and tool = ? and memory_key in (?, '')
+order by nr
+
+-- name: grants
+select body from {s}grants where revoked = 0 order by nr
+
+-- name: all_grants
+select body from {s}grants order by nr
+
+-- name: add_run
+insert into {s}runs (id, state, body) values (?, ?, ?)
+
+-- name: put_run
+insert into {s}runs (id, state, body) values (?, ?, ?)
+on conflict (id) do update set state = excluded.state, body = excluded.body
+
+-- name: run
+select body from {s}runs where id = ?
+
+-- name: runs
+select body from {s}runs order by nr desc limit ?
+
+-- name: runs_going
+select body from {s}runs where state = 'going' order by nr desc limit ?
+
+-- name: add_segment
+insert into {s}segments (id, parent, messages, body) values (?, ?, ?, ?)
+on conflict (id) do nothing
+
+-- name: has_segment
+select 1 from {s}segments where id = ?
+
+-- name: segments
+with recursive history (depth, nr, parent) as (
+  select 0, nr, parent from {s}segments where id = ?
+  union all
+  select h.depth + 1, s.nr, s.parent
+  from history h join {s}segments s on s.id = h.parent
+)
+select s.id, s.parent, s.messages, s.body
+from history h join {s}segments s on s.nr = h.nr
+order by h.depth desc
+
+-- name: put_process
+insert into {s}processes (id, body) values (?, ?)
+on conflict (id) do update set body = excluded.body
+
+-- name: process
+select body from {s}processes where id = ?
+
+-- name: add_delegation
+insert into {s}delegations (since, until, body) values (?, ?, ?)
+
+-- name: delegations
+select body from {s}delegations where until > ? and since <= ? order by nr
+
+-- name: append
+insert into {s}events (seq, at, kind, request, run, body, prev, hash) values (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: head
+select seq, hash from {s}chain
+
+-- name: put_head
+update {s}chain set seq = ?, hash = ?
+
+-- name: entries
+select seq, at, kind, request, run, body, prev, hash from {s}events
+where seq > ?
+order by seq limit ?
+
+-- name: entries_of_request
+select seq, at, kind, request, run, body, prev, hash from {s}events
+where request <> '' and request = ? and seq > ?
+order by seq limit ?
+
+-- name: entries_of_run
+select seq, at, kind, request, run, body, prev, hash from {s}events
+where run <> '' and run = ? and seq > ?
+order by seq limit ?
+
+-- name: entries_of_both
+select seq, at, kind, request, run, body, prev, hash from {s}events
+where request <> '' and request = ? and run = ? and seq > ?
+order by seq limit ?
+
+-- name: touched
+select request from {s}events where seq > ? and request <> '' order by seq
+
+-- name: add_checkpoint
+insert into {s}checkpoints (seq, hash, at, key, signature) values (?, ?, ?, ?, ?)
+
+-- name: checkpoints
+select seq, hash, at, key, signature from {s}checkpoints order by nr
+
+-- name: setting
+select value from {s}settings where name = ?
+
+-- name: set_setting
+insert into {s}settings (name, value) values (?, ?)
+on conflict (name) do update set value = excluded.value
+
+-- name: drop_setting
+delete from {s}settings where name = ?

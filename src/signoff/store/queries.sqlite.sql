@@ -1,0 +1,12 @@
+-- What SQLite spells its own way.
+
+-- name: whole_request
+select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
+       case when r.votes > 0 then (
+         select '[' || group_concat(v.vote, ',') || ']'
+         from (select vote from votes where request = r.id order by place) v
+       ) end,
+       d.decision, c.claim, r.question
+from requests r
+left join decisions d on d.request = r.id
+left join claims c on c.request = r.id

@@ -1,0 +1,363 @@
+"""A `Transaction` in SQL, for both databases: they differ in how a query travels, not in what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, Protocol
+
+from signoff.core.codec import (
+    CHANGING,
+    dump_claim,
+    dump_decision,
+    dump_delegation,
+    dump_grant,
+    dump_process,
+    dump_run,
+    dump_vote,
+    load_delegation,
+    load_grant,
+    load_process,
+    load_run,
+)
+from signoff.core.grant import Grant
+from signoff.core.inbox import Item
+from signoff.core.people import Delegation
+from signoff.core.record import Checkpoint, Draft, Entry, linked
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, Process, Segment
+from signoff.core.vote import Vote
+from signoff.errors import Stale, StoreError
+from signoff.store.queries import Queries
+from signoff.store.rows import (
+    Row,
+    changing_columns,
+    item_of,
+    item_place,
+    kept,
+    micros,
+    question_columns,
+    request_of,
+    segment_key,
+    segment_of,
+    told,
+)
+
+ALL = 2**62
+"""As a limit: none."""
+_QUESTION = tuple(one.name for one in fields(ApprovalRequest) if one.name not in CHANGING)
+
+
+class Wire(Protocol):
+    """How queries travel to a database, inside a transaction that somebody else begins and ends."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]: ...
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """Without an answer; it may be sent later, before the next `rows` or the end."""
+        ...
+
+
+class Chain:
+    """The end of the record while a batch of work moves it; written once, when the batch is done."""
+
+    def __init__(self, wire: Wire, queries: Queries) -> None:
+        self._wire = wire
+        self._queries = queries
+        self._stored: tuple[int, str] | None = None
+        self._end: tuple[int, str] | None = None
+
+    @property
+    def end(self) -> tuple[int, str]:
+        if self._end is None:
+            [(seq, link)] = self._wire.rows(self._queries["head"])
+            self._stored = self._end = (seq, link)
+        return self._end
+
+    @end.setter
+    def end(self, end: tuple[int, str]) -> None:
+        self._end = end
+
+    def start_at(self, seq: int, link: str) -> None:
+        """For who has read it already."""
+        self._stored = self._end = (seq, link)
+
+    def mark(self) -> tuple[int, str] | None:
+        """Where it is now, for `back_to`."""
+        return self._end
+
+    def back_to(self, mark: tuple[int, str] | None) -> None:
+        self._end = mark
+
+    @property
+    def has_moved(self) -> bool:
+        return self._end is not None and self._end != self._stored
+
+    def save(self, *, always: bool = False) -> None:
+        if always or self.has_moved:
+            self._wire.run(self._queries["put_head"], self.end)
+
+
+class SqlTransaction:
+    """One piece of work's view of a database. See `signoff.ports.Transaction`."""
+
+    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
+        self._wire = wire
+        self._queries = queries
+        self._chain = chain
+        self._seen: dict[str, ApprovalRequest] = {}
+        self._known: set[str] = set()
+        """Ids of grants and runs that are there; they are read before they are replaced, as a rule."""
+
+    def _rows(self, query: str, *values: Any) -> Sequence[Row]:
+        return self._wire.rows(self._queries[query], values)
+
+    def _run(self, query: str, *values: Any) -> None:
+        self._wire.run(self._queries[query], values)
+
+    def _value(self, query: str, *values: Any) -> Any:
+        rows = self._rows(query, *values)
+        return rows[0][0] if rows else None
+
+    # requests
+
+    def request(self, request_id: str) -> ApprovalRequest | None:
+        if request_id in self._seen:
+            return self._seen[request_id]
+        rows = self._rows("request", kept(request_id))
+        return self._read(rows[0]) if rows else None
+
+    def _read(self, row: Row) -> ApprovalRequest:
+        request = self._seen.get(row[0])  # this work may have changed it; then its own object is what is stored
+        if request is None:
+            request = self._seen[row[0]] = request_of(row)
+        return request
+
+    def about(self, call_key: str) -> ApprovalRequest | None:
+        rows = self._rows("about", kept(call_key))
+        return self._read(rows[0]) if rows else None
+
+    def add_request(self, request: ApprovalRequest) -> None:
+        if request.id in self._seen:
+            raise StoreError(f"request {request.id} is stored already")
+        self._run("add_request", request.id, *changing_columns(request), *question_columns(request))
+        self._put_parts(request, None)
+        self._seen[request.id] = request
+
+    def put_request(self, request: ApprovalRequest) -> None:
+        before = self.request(request.id)
+        if before is None or before.version != request.version - 1:
+            now = f"at version {before.version}" if before is not None else "not there"
+            raise Stale(f"request {request.id} was to become version {request.version}, but it is {now}")
+        self._run("put_request", *changing_columns(request), request.id)
+        if any(_differ(getattr(before, name), getattr(request, name)) for name in _QUESTION):
+            self._run("put_question", *question_columns(request), request.id)
+        self._put_parts(request, before)
+        self._seen[request.id] = request
+
+    def _put_parts(self, request: ApprovalRequest, before: ApprovalRequest | None) -> None:
+        """Votes, decision and claim, as far as they are not stored yet."""
+        self._put_votes(request, before.votes if before else ())
+        decision, earlier = request.decision, before.decision if before else None
+        if _differ(earlier, decision):
+            if decision is None:
+                self._run("drop_decision", request.id)
+            else:
+                at = micros(decision.at)
+                self._run("put_decision", request.id, decision.ending.value, at, dump_decision(decision))
+        claim, taken = request.claim, before.claim if before else None
+        if _differ(taken, claim):
+            if claim is None:
+                raise StoreError(f"request {request.id} was claimed, and a claim is never taken back")
+            row = (kept(claim.holder), micros(claim.at), dump_claim(claim))
+            if taken is None:
+                self._run("add_claim", request.id, *row)
+            else:
+                self._run("put_claim", *row, request.id)
+
+    def _put_votes(self, request: ApprovalRequest, before: tuple[Vote, ...]) -> None:
+        if not _differ(before, request.votes):
+            return
+        for place, vote in enumerate(request.votes):
+            if place >= len(before) or _differ(before[place], vote):
+                self._run("put_vote", request.id, place, kept(vote.by.key), dump_vote(vote))
+        if len(before) > len(request.votes):
+            self._run("drop_votes", request.id, len(request.votes))
+
+    def open_requests(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
+        return [self._read(row) for row in self._rows("open_requests", _limit(limit))]
+
+    def inbox(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
+        if after is None:
+            rows = self._rows("inbox", limit)
+        else:
+            rows = self._rows("inbox_after", *item_place(after), limit)
+        return [item_of(row) for row in rows]
+
+    def requests_of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
+        if conversation_id and run:
+            rows = self._rows("requests_of_both", kept(conversation_id), kept(run))
+        elif run:
+            rows = self._rows("requests_of_run", kept(run))
+        else:
+            rows = self._rows("requests_of_conversation", kept(conversation_id))
+        return [self._read(row) for row in rows]
+
+    def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        span = (kept(prefix), kept(prefix) + "~")  # which no id holds, and which comes after all that it may hold
+        return [row[0] for row in self._rows("ids_like", *span, *span, limit)]
+
+    def due(self, now: datetime) -> Sequence[str]:
+        return [row[0] for row in self._rows("due", micros(now), micros(now))]
+
+    def claimed(self) -> Sequence[tuple[str, str]]:
+        return [(request, told(holder)) for request, holder in self._rows("claimed")]
+
+    def keep_result(self, request_id: str, result: bytes) -> None:
+        self._run("keep_result", request_id, result)
+
+    def drop_results(self, run: str) -> None:
+        self._run("drop_results", kept(run))
+
+    def result(self, request_id: str) -> bytes | None:
+        found = self._value("result", kept(request_id))
+        return None if found is None else bytes(found)
+
+    # grants
+
+    def add_grant(self, grant: Grant) -> None:
+        self._run("add_grant", *_grant_row(grant))
+        self._known.add(grant.id)
+
+    def put_grant(self, grant: Grant) -> None:
+        if grant.id not in self._known and self.grant(grant.id) is None:
+            raise Stale(f"there is no grant {grant.id}")
+        self._run("put_grant", *_grant_row(grant))
+
+    def grant(self, grant_id: str) -> Grant | None:
+        body = self._value("grant", kept(grant_id))
+        return None if body is None else self._granted(body)
+
+    def _granted(self, body: str) -> Grant:
+        grant = load_grant(body)
+        self._known.add(grant.id)
+        return grant
+
+    def grants_about(self, tool: str, memory_key: str) -> Sequence[Grant]:
+        return [self._granted(body) for (body,) in self._rows("grants_about", kept(tool), kept(memory_key))]
+
+    def grants(self, *, revoked: bool = False) -> Sequence[Grant]:
+        return [self._granted(body) for (body,) in self._rows("all_grants" if revoked else "grants")]
+
+    # runs
+
+    def add_run(self, run: KeptRun) -> None:
+        self._run("add_run", run.id, run.state.value, dump_run(run))
+        self._known.add(run.id)
+
+    def put_run(self, run: KeptRun) -> None:
+        if run.id not in self._known and self.run(run.id) is None:
+            raise Stale(f"there is no run {run.id}")
+        self._run("put_run", run.id, run.state.value, dump_run(run))
+
+    def run(self, run_id: str) -> KeptRun | None:
+        body = self._value("run", kept(run_id))
+        return None if body is None else self._kept_run(body)
+
+    def _kept_run(self, body: str) -> KeptRun:
+        run = load_run(body)
+        self._known.add(run.id)
+        return run
+
+    def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+        return [self._kept_run(body) for (body,) in self._rows("runs_going" if going else "runs", _limit(limit))]
+
+    def add_segment(self, segment: Segment) -> None:
+        parent = segment_key(segment.parent) if segment.parent else None
+        self._run("add_segment", segment_key(segment.id), parent, segment.count, segment.body)
+
+    def has_segment(self, segment_id: str) -> bool:
+        return bool(self._rows("has_segment", segment_key(segment_id)))
+
+    def segments(self, tip: str) -> Sequence[Segment]:
+        return [segment_of(row) for row in self._rows("segments", segment_key(tip))]
+
+    # processes and people
+
+    def put_process(self, process: Process) -> None:
+        self._run("put_process", process.id, dump_process(process))
+
+    def process(self, process_id: str) -> Process | None:
+        body = self._value("process", kept(process_id))
+        return None if body is None else load_process(body)
+
+    def add_delegation(self, delegation: Delegation) -> None:
+        self._run("add_delegation", micros(delegation.since), micros(delegation.until), dump_delegation(delegation))
+
+    def delegations(self, now: datetime) -> Sequence[Delegation]:
+        return [load_delegation(body) for (body,) in self._rows("delegations", micros(now), micros(now))]
+
+    # the record
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        seq, prev = self._chain.end
+        for draft in drafts:
+            seq += 1
+            entry = linked(draft, seq, prev)
+            prev = entry.hash
+            self._run("append", *(getattr(entry, name) for name in _ENTRY))
+        self._chain.end = (seq, prev)
+
+    def head(self) -> tuple[int, str]:
+        return self._chain.end
+
+    def entries(self, *, after: int = 0, limit: int | None = None, request: str = "", run: str = "") -> Sequence[Entry]:
+        if request and run:
+            rows = self._rows("entries_of_both", request, run, after, _limit(limit))
+        elif request:
+            rows = self._rows("entries_of_request", request, after, _limit(limit))
+        elif run:
+            rows = self._rows("entries_of_run", run, after, _limit(limit))
+        else:
+            rows = self._rows("entries", after, _limit(limit))
+        return [Entry(**dict(zip(_ENTRY, row, strict=True))) for row in rows]
+
+    def touched(self, after: int) -> Sequence[str]:
+        return list(dict.fromkeys(row[0] for row in self._rows("touched", after)))
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._run("add_checkpoint", *(getattr(checkpoint, name) for name in _CHECKPOINT))
+
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        return [Checkpoint(**dict(zip(_CHECKPOINT, row, strict=True))) for row in self._rows("checkpoints")]
+
+    # anything else, by name
+
+    def setting(self, name: str) -> str | None:
+        value = self._value("setting", kept(name))
+        return None if value is None else told(value)
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        if value is None:
+            self._run("drop_setting", kept(name))
+        else:
+            self._run("set_setting", kept(name), kept(value))
+
+
+_ENTRY = ("seq", "at", "kind", "request", "run", "body", "prev", "hash")
+_CHECKPOINT = ("seq", "hash", "at", "key", "signature")
+
+
+def _differ(one: object, other: object) -> bool:
+    return one is not other and one != other
+
+
+def _limit(limit: int | None) -> int:
+    return ALL if limit is None else limit
+
+
+def _grant_row(grant: Grant) -> tuple[Any, ...]:
+    revoked = int(grant.revoked_at is not None)
+    exact = kept(grant.memory_key) if grant.pattern is None else ""
+    return grant.id, kept(grant.tool), exact, revoked, dump_grant(grant)

@@ -1,0 +1,190 @@
+"""The embedded default: one SQLite file, shared by every process of a project."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+from signoff.errors import StoreError
+from signoff.ports import Transaction
+from signoff.store.durable import DurableStore
+from signoff.store.queries import Queries
+from signoff.store.rows import Row
+from signoff.store.sql import Chain, SqlTransaction
+from signoff.store.sqlite_file import PATIENCE, Upgrade, begin, connect, prepare, rollback, store_error
+from signoff.store.writer import Batch, Outcome, Work
+
+T = TypeVar("T")
+
+LOOK = 0.025
+"""Seconds between two looks at whether another process changed something."""
+_QUERIES = Queries("sqlite")
+
+
+class _Wire:
+    """See `signoff.store.sql.Wire`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        raise StoreError("a read changed something; that is what `write` is for")
+
+
+class _Writing(_Wire):
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._connection.execute(sql, values)
+
+
+class SqliteStore(DurableStore):
+    """A store in a file, which is made if it is not there.
+
+    With `upgrade="auto"` the file of an older signoff is brought up to date after a backup beside it; with `"refuse"` a
+    `SchemaError` says what to run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, upgrade: Upgrade = "auto", patience: float = PATIENCE) -> None:
+        self.path = Path(os.path.abspath(path))
+        self._patience = patience
+        self._connection: sqlite3.Connection | None = None
+        self._readers = [prepare(self.path, upgrade, patience)]
+        status = self.path.stat()
+        self._file = (status.st_dev, status.st_ino)
+        self._synced = True
+        super().__init__()
+
+    async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
+        await self._caught_up(own)
+        return self._read(work)
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = self._reader()
+            connection.execute("begin")
+            wire = _Wire(connection)
+            return work(SqlTransaction(wire, _QUERIES, Chain(wire, _QUERIES)))
+        except sqlite3.Error as error:
+            raise store_error(error, self.path, self._patience) from error
+        finally:
+            if connection is not None:
+                rollback(connection)
+                self._readers.append(connection)
+
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return connect(self.path, reads_only=True, patience=self._patience)
+
+    def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
+        try:
+            connection = self._writing()
+            if synced is not self._synced:
+                connection.execute(f"pragma synchronous = {'full' if synced else 'normal'}")
+                self._synced = synced
+            begin(connection, self._patience)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        before = connection.total_changes
+        wire = _Writing(connection)
+        chain = Chain(wire, _QUERIES)
+        try:
+            outcomes = [self._piece(connection, wire, chain, work, alone=len(works) == 1) for work in works]
+            if connection.total_changes == before or all(outcome.error for outcome in outcomes):
+                connection.execute("rollback")
+                return Batch(outcomes, changed=False)
+            chain.save()
+            connection.execute("commit")
+            return Batch(outcomes)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        except BaseException:
+            rollback(connection)
+            raise
+
+    def _piece(
+        self, connection: sqlite3.Connection, wire: _Writing, chain: Chain, work: Work, *, alone: bool
+    ) -> Outcome:
+        """Do one piece of work; if it raises, undo it and nothing else."""
+        mark = chain.mark()
+        if not alone:
+            connection.execute("savepoint piece")
+        try:
+            outcome = Outcome(work(SqlTransaction(wire, _QUERIES, chain)))
+        except sqlite3.IntegrityError as error:
+            outcome = Outcome(error=store_error(error, self.path))
+        except sqlite3.Error:
+            raise
+        except BaseException as error:
+            outcome = Outcome(error=error)
+        if outcome.error is not None:
+            chain.back_to(mark)
+        if not alone:
+            if outcome.error is not None:
+                connection.execute("rollback to piece")
+            connection.execute("release piece")
+        return outcome
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._connection is None:
+            # Waiting for a turn is done in `begin`.
+            self._connection = connect(self.path, patience=0)
+            self._synced = True
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != self._file:
+            raise StoreError(
+                f"{self.path} was moved or removed while it was in use; put it back, or start again to make a new one"
+            )
+        return self._connection
+
+    def _failed(self, error: sqlite3.Error) -> StoreError:
+        """Undo everything. The next transaction begins with a new connection, whatever state this one is in."""
+        self._leave()
+        return store_error(error, self.path, self._patience)
+
+    def _look(self, stop: Event, tick: Callable[[], None]) -> None:
+        connection: sqlite3.Connection | None = None
+        seen: object = None
+        while not stop.is_set():
+            try:
+                if connection is None:
+                    connection = connect(self.path, reads_only=True)
+                version = connection.execute("pragma data_version").fetchone()
+            except sqlite3.Error:
+                # Whoever reads or writes is told; a watcher can only look again.
+                if connection is not None:
+                    connection.close()
+                connection, version = None, None
+            if version != seen:
+                seen = version
+                tick()
+            stop.wait(LOOK)
+        if connection is not None:
+            connection.close()
+
+    def _leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            rollback(connection)
+            connection.close()
+
+    def _abandoned(self) -> object:
+        left = (self._connection, self._readers)
+        self._connection, self._readers = None, []
+        return left
+
+    def close(self) -> None:
+        super().close()
+        while self._readers:
+            self._readers.pop().close()

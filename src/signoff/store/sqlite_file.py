@@ -1,0 +1,254 @@
+"""An SQLite file as signoff keeps it: made for its owner alone, recognised, brought up to date, and its errors told."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from signoff.errors import SchemaError, StoreError
+from signoff.store import schema
+from signoff.store.schema import Migration
+
+Upgrade = Literal["auto", "refuse"]
+
+APPLICATION = 0x5369676E
+"""`Sign`: stands in the file's header, so that the file of another program is never taken for ours."""
+PATIENCE = 30.0
+"""Seconds to wait for other processes that write."""
+
+
+def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE) -> sqlite3.Connection:
+    """A connection to a file that is there. A transaction begins only when told to."""
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw",
+        uri=True,
+        timeout=patience,
+        isolation_level=None,
+        check_same_thread=False,  # one thread at a time uses it, not always the same
+    )
+    try:
+        connection.execute("pragma foreign_keys = on")
+        connection.execute("pragma synchronous = full")
+        if reads_only:
+            connection.execute("pragma query_only = on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3.Connection:
+    """Make the file if it is not there; see that it is ours and of the version this program knows.
+
+    Returns a connection for reading: whoever only looks needs no other.
+    """
+    known = schema.latest("sqlite")
+    with told(path):
+        _create(path)
+        connection = connect(path, patience=patience)
+        try:
+            version = version_of(connection, path)
+            schema.refuse_newer(version, known, str(path))
+            if version and upgrade == "refuse":
+                schema.refuse_older(version, known, str(path))
+            if version < known:
+                bring_up_to_date(connection, path)
+            connection.execute("pragma query_only = on")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def upgrade(path: Path) -> list[str]:
+    """Bring a file up to date, or make it. Returns what was done."""
+    with told(path):
+        _create(path)
+        with closing(connect(path)) as connection:
+            version, known = version_of(connection, path), schema.latest("sqlite")
+            schema.refuse_newer(version, known, str(path))
+            return bring_up_to_date(connection, path) if version < known else []
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of its schema; 0 for a file with nothing in it. Raises where it is not ours."""
+    [application] = connection.execute("pragma application_id").fetchone()
+    if application == APPLICATION:
+        [version] = connection.execute(schema.VERSION.replace("{s}", "")).fetchone()
+        return version
+    [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
+    if application or tables:
+        raise StoreError(
+            f"{path} is an SQLite database of another program, and signoff does not touch it; "
+            "name another file, as in `store: sqlite:.signoff/signoff.db`"
+        )
+    return 0
+
+
+def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Apply what is missing, all of it or nothing, after a backup. Returns what was done."""
+    _to_wal(connection)
+    done: list[str] = []
+    begin(connection, PATIENCE)
+    try:
+        version = version_of(connection, path)  # again: another process may have been faster
+        if version:
+            backup = beside(path, version)
+            copy(path, backup)
+            done.append(f"backup: {backup}")
+        if version < schema.latest("sqlite"):
+            connection.execute(schema.TABLE.replace("{s}", ""))
+            connection.execute(f"pragma application_id = {APPLICATION}")
+        for step in schema.missing("sqlite", version):
+            _apply(connection, step)
+            done.append(step.name)
+        connection.execute("commit")
+    except BaseException:
+        rollback(connection)
+        raise
+    return done
+
+
+def _apply(connection: sqlite3.Connection, step: Migration) -> None:
+    for statement in step.statements:
+        connection.execute(statement)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    connection.execute(schema.APPLIED.replace("{s}", ""), (step.number, step.name, now))
+
+
+def _to_wal(connection: sqlite3.Connection) -> None:
+    """From here on readers and the writer do not wait for each other. The busy timeout does not cover this step."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.002)
+
+
+def begin(connection: sqlite3.Connection, patience: float) -> None:
+    """Begin to write, when it is our turn. SQLite's own waiting favours newcomers; this does not."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("begin immediate")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(0.0005, 0.002))
+
+
+def rollback(connection: sqlite3.Connection) -> None:
+    """Undo; some errors have undone it already."""
+    with suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("rollback")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def beside(path: Path, version: int) -> Path:
+    """Where the backup before an upgrade goes: next to the file."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return path.with_name(f"{path.name}.bak-{version:04}-{now}")
+
+
+def copy(path: Path, to: Path) -> None:
+    """A whole and consistent copy, also while others write. Never over a file that is there."""
+    try:
+        os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError as error:
+        raise StoreError(f"{to} is there already, and a backup overwrites nothing; name another file") from error
+    except OSError as error:
+        raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a folder of yours") from error
+    try:
+        with closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
+            source.backup(target)
+            target.execute("pragma journal_mode = delete")  # one file, nothing beside it
+    except BaseException:
+        to.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def closing(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]:
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def told(path: Path) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(error, path) from error
+    except OSError as error:
+        raise StoreError(
+            f"the store {path} cannot be opened ({error.strerror}); "
+            "its folder has to be there and writable for you, or name another file in `store:`"
+        ) from error
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner can read. SQLite gives the files beside it the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise
+
+
+def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) -> StoreError:
+    """What went wrong, where, and what to do."""
+    name = _name(error)
+    if name.startswith("SQLITE_NOTADB"):
+        return StoreError(
+            f"{path} is not a database (or its beginning is damaged); restore a backup, or move it away to start afresh"
+        )
+    if name.startswith("SQLITE_CORRUPT"):
+        return StoreError(
+            f"{path} is damaged ({error}); `signoff db check` says where; restore a backup "
+            f"(files named {path.name}.bak-… are some), or move it away to start afresh"
+        )
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")):
+        return StoreError(f"the disk that holds {path} is full; nothing was half-written: make room and try again")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreError(
+            f"another process has kept {path} locked for {patience:g} s; "
+            "look for one that hangs (fuser, lsof), and try again"
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StoreError(
+            f"the store {path} cannot be written ({error}); the file and its folder have to be writable for you"
+        )
+    if name.startswith("SQLITE_IOERR"):
+        return StoreError(
+            f"the disk that holds {path} failed ({error}, {name}); "
+            "nothing was half-written: see that it has room and works, and try again"
+        )
+    if isinstance(error, sqlite3.IntegrityError):
+        return StoreError(f"{path} refused a change that contradicts what is in it: {error}")
+    if "no such table" in str(error) or "no such column" in str(error):
+        return SchemaError(f"{path} lacks a part of its schema ({error}); restore a backup")
+    return StoreError(f"{path}: {error} ({name or type(error).__name__}); `signoff db check` may say more")
+
+
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "") or ""

@@ -1,0 +1,133 @@
+"""What `signoff db` does: bring a store up to date, copy it, look whether it is well."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from signoff.errors import StoreError, WrongUse
+from signoff.store import schema, sqlite_file
+from signoff.store.open import EXAMPLES, masked, sqlite_path
+
+if TYPE_CHECKING:
+    from signoff.store.postgres_line import Connection
+    from signoff.store.postgres_link import Address
+
+
+def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
+    """Bring a store up to date. Returns what was done: where the backup is, and the steps; nothing if it was."""
+    if _is_postgres(url):
+        from signoff.store import postgres_schema
+
+        with _postgres(url) as (connection, address):
+            known = schema.latest("postgres")
+            schema.refuse_newer(postgres_schema.version_of(connection, address), known, str(address))
+            return postgres_schema.bring_up_to_date(connection, address)
+    return sqlite_file.upgrade(_file(url, root))
+
+
+def backup(url: str, to: str | os.PathLike[str], *, root: str | os.PathLike[str] = ".") -> Path:
+    """Copy a store whole, also while it is used. Returns the copy's path; it is a store of its own."""
+    if _is_postgres(url):
+        raise WrongUse("PostgreSQL has its own way to back up: pg_dump --format=custom --schema=signoff DATABASE")
+    copy = Path(os.path.abspath(to))
+    path = _there(_file(url, root))
+    with sqlite_file.told(path):
+        sqlite_file.copy(path, copy)
+    return copy
+
+
+def check(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
+    """What is wrong with a store, one line each; empty where all is well. `signoff audit verify` reads the record."""
+    try:
+        if not _is_postgres(url):
+            path = _there(_file(url, root))
+            return [*_file_problems(path), *_content_problems(path)]
+        with _postgres(url) as (connection, address):
+            return list(_server_problems(connection, address))
+    except StoreError as error:
+        return [str(error)]
+
+
+def _is_postgres(url: str) -> bool:
+    kind = url.partition(":")[0].lower()
+    if kind not in ("sqlite", "postgresql", "postgres"):
+        raise WrongUse(f"{masked(url)!r} names no store that lasts; write one of: {EXAMPLES}")
+    return kind != "sqlite"
+
+
+def _file(url: str, root: str | os.PathLike[str]) -> Path:
+    return Path(os.path.abspath(sqlite_path(url, root)))
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise StoreError(f"there is no store at {path}; it is made when something is first asked")
+    return path
+
+
+def _file_problems(path: Path) -> Iterator[str]:
+    for one in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        if one.exists() and (mode := stat.S_IMODE(one.stat().st_mode)) & 0o077:
+            yield f"{one} can be read or written by others (mode {mode:04o}); run: chmod 600 {one}"
+    if (mode := stat.S_IMODE(path.parent.stat().st_mode)) & 0o022 and not mode & stat.S_ISVTX:
+        yield f"{path.parent} can be written by others (mode {mode:04o}); run: chmod 700 {path.parent}"
+
+
+def _content_problems(path: Path) -> Iterator[str]:
+    with sqlite_file.told(path), sqlite_file.closing(sqlite_file.connect(path, reads_only=True)) as connection:
+        version, known = sqlite_file.version_of(connection, path), schema.latest("sqlite")
+        if version != known:
+            yield f"{path} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
+        for (problem,) in connection.execute("pragma integrity_check(20)"):
+            if problem != "ok":
+                yield f"{path} is damaged: {problem}; restore a backup"
+        for table, row, parent, _ in connection.execute("pragma foreign_key_check").fetchmany(20):
+            yield f"{path}: row {row} of {table} belongs to a row of {parent} that is not there; restore a backup"
+        if version:
+            yield from _end_problems(connection, path)
+
+
+def _end_problems(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
+    last = connection.execute("select seq, hash from events order by seq desc limit 1").fetchone()
+    [end] = connection.execute("select seq, hash from chain").fetchall()
+    yield from _mismatch(last, end, str(path))
+
+
+def _server_problems(connection: Connection, address: Address) -> Iterator[str]:
+    from signoff.store import postgres_schema
+    from signoff.store.postgres_line import query
+
+    version, known = postgres_schema.version_of(connection, address), schema.latest("postgres")
+    if version != known:
+        yield f"{address} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
+    if version:
+        last = connection.line.ask(query(f"select seq, hash from {address.schema}.events order by seq desc limit 1"))
+        [end] = connection.line.ask(query(f"select seq, hash from {address.schema}.chain"))
+        yield from _mismatch(tuple(last[0]) if last else None, tuple(end), str(address))
+
+
+def _mismatch(last: tuple[int, str] | None, end: tuple[int, str], where: str) -> Iterator[str]:
+    if (last or (0, end[1])) != end:
+        yield (
+            f"{where}: the record ends with event {last[0] if last else 0}, but {end[0]} were written; "
+            "run: signoff audit verify"
+        )
+
+
+@contextmanager
+def _postgres(url: str) -> Generator[tuple[Connection, Address]]:
+    from signoff.store.postgres_line import psycopg
+    from signoff.store.postgres_link import Address, store_error
+
+    address = Address(url)
+    try:
+        with address.connect() as connection:
+            yield connection, address
+    except psycopg.Error as error:
+        raise store_error(error, address) from error

@@ -1,0 +1,271 @@
+"""The one thread that writes. Everything that comes while a commit syncs goes into the next: one sync for all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, TypeAlias
+
+from signoff.errors import StoreError
+from signoff.ports import Transaction
+
+Work: TypeAlias = Callable[[Transaction], Any]
+
+SOON = 0.02
+"""How many seconds work that nobody waits for is held back, so that it can ride with a write."""
+MOST = 256
+"""Pieces of work in one transaction: beyond that, other processes would wait too long for their turn."""
+MOST_KEPT = 10_000
+"""Pieces nobody waits for that are kept while the store fails."""
+AGAIN = 1.0
+"""Seconds until those are tried again, if nothing else is written before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one piece of work."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of one transaction. `changed` is false where nothing was written after all."""
+
+    outcomes: Sequence[Outcome]
+    changed: bool = True
+
+
+Transact: TypeAlias = Callable[[Sequence[Work], bool], Batch]
+"""Does pieces of work in one transaction, each undone alone if it raises, and returns once it is durable.
+
+Where the second argument is false, once everybody sees it is enough.
+"""
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    name: str
+    work: Work | None
+    """None: only wait until what came before is durable."""
+    loop: asyncio.AbstractEventLoop | None = None
+    future: asyncio.Future[Any] | None = None
+    synced: bool = True
+
+
+class Writer:
+    """Queues work and has it done in batches. Safe to use from any thread and any event loop."""
+
+    def __init__(
+        self,
+        transact: Transact,
+        *,
+        committed: Callable[[], None] | None = None,
+        leave: Callable[[], None] | None = None,
+        soon: float = SOON,
+    ) -> None:
+        self._transact = transact
+        self._committed = committed
+        self._leave = leave
+        self._soon = soon
+        self.commits = 0
+        """How many transactions were made durable."""
+        self.every = 0.0
+        self._idle: Callable[[], None] | None = None
+        self._idle_at = 0.0
+        self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._untried = 0
+        """Pieces nobody waits for that no transaction has had in it yet."""
+        self._kept: list[_Piece] = []
+
+    @property
+    def idle(self) -> Callable[[], None] | None:
+        """Called from the writing thread about every `every` seconds, once something has been written."""
+        return self._idle
+
+    @idle.setter
+    def idle(self, hook: Callable[[], None] | None) -> None:
+        self._idle = hook
+        self._idle_at = monotonic() + self.every
+        if self._thread is not None and not self._closed:
+            self._queue.put(_Piece("look at the hook", None))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is work nobody waits for that was not even tried yet."""
+        return self._untried > 0
+
+    async def write(self, name: str, work: Work, *, synced: bool = True) -> Any:
+        return await self._wait(_Piece(name, work, asyncio.get_running_loop(), synced=synced))
+
+    async def flush(self) -> None:
+        """Return once all that came before is durable; raises where it cannot be made so."""
+        if self._untried or self._kept:
+            await self._wait(_Piece("flush", None, asyncio.get_running_loop()))
+
+    async def _wait(self, piece: _Piece) -> Any:
+        assert piece.loop is not None
+        piece.future = piece.loop.create_future()
+        self._put(piece)
+        return await piece.future
+
+    def later(self, name: str, work: Work) -> None:
+        self._put(_Piece(name, work))
+
+    def _put(self, piece: _Piece) -> None:
+        with self._lock:
+            self.refuse_if_closed()
+            if piece.future is None:
+                self._untried += 1
+            self._queue.put(piece)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._main, name="signoff store", daemon=True)
+                self._thread.start()
+
+    def refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed; open another one to go on")
+
+    def close(self) -> None:
+        """Write what is left and end the thread."""
+        with self._lock:
+            thread, already = self._thread, self._closed
+            self._closed = True
+            if not already:
+                self._queue.put(None)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    # in the thread
+
+    def _main(self) -> None:
+        try:
+            while (pieces := self._gathered()) is not None:
+                if pieces:
+                    self._write(pieces)
+                self._rest()
+            if self._kept:
+                self._write([])
+            if self._kept:
+                warn(f"{len(self._kept)} entries could not be written before the store was closed")
+        finally:
+            if self._leave is not None:
+                self._leave()
+
+    def _gathered(self) -> list[_Piece] | None:
+        """The next batch: what is there, or the first that comes. Empty when it is time for something else."""
+        try:
+            first = self._queue.get(timeout=self._patience())
+        except Empty:
+            return [_Piece("try again", None)] if self._kept else []
+        if first is None:
+            return None
+        pieces = [first]
+        until = monotonic() + self._soon
+        while len(pieces) < MOST:
+            try:
+                if pieces[-1].future is not None:  # somebody waits; what else is there goes along
+                    until = 0
+                wait = until - monotonic()
+                piece = self._queue.get(timeout=wait) if wait > 0 else self._queue.get_nowait()
+            except Empty:
+                break
+            if piece is None:
+                self._queue.put(None)  # to be found next time
+                break
+            pieces.append(piece)
+        return pieces
+
+    def _patience(self) -> float | None:
+        limits = [AGAIN] if self._kept else []
+        if self._idle is not None:
+            limits.append(max(0.0, self._idle_at - monotonic()))
+        return min(limits) if limits else None
+
+    def _rest(self) -> None:
+        if self._idle is not None and monotonic() >= self._idle_at:
+            self._idle_at = monotonic() + self.every
+            try:
+                self._idle()
+            except Exception as error:
+                warn(f"what is done while the store is idle failed: {error!r}")
+
+    def _write(self, pieces: list[_Piece]) -> None:
+        fresh = sum(piece.future is None and piece.work is not None for piece in pieces)
+        pieces, self._kept = self._kept + pieces, []
+        # Whoever gave up waiting before it began wants nothing done.
+        works = [piece for piece in pieces if piece.work and not (piece.future and piece.future.cancelled())]
+        answers: list[tuple[_Piece, Outcome]] = []
+        synced = any(piece.synced for piece in works)
+        try:
+            todo = [piece.work for piece in works if piece.work]
+            batch = self._transact(todo, synced) if todo else Batch((), changed=False)
+        except BaseException as error:
+            answers = [(piece, Outcome(error=error)) for piece in pieces]
+            self._keep([piece for piece in works if piece.future is None], error)
+        else:
+            self.commits += batch.changed and synced
+            answers = list(zip(works, batch.outcomes, strict=True))
+            answers += [(piece, Outcome()) for piece in pieces if piece.work is None]
+            for piece, outcome in answers:
+                if piece.future is None and outcome.error is not None:
+                    warn(f"{piece.name!r} was not written: {outcome.error!r}")
+            if batch.changed and self._committed is not None:
+                self._committed()
+        with self._lock:
+            self._untried -= fresh
+        _tell(answers)
+
+    def _keep(self, pieces: list[_Piece], error: BaseException) -> None:
+        """A store that fails may work again: nothing of the record is given up for it."""
+        if not pieces:
+            return
+        self._kept = pieces[:MOST_KEPT]
+        lost = len(pieces) - len(self._kept)
+        warn(
+            f"{len(self._kept)} entries could not be written and will be tried again"
+            + (f", {lost} are lost" if lost else "")
+            + f": {error}"
+        )
+
+
+def _tell(answers: Sequence[tuple[_Piece, Outcome]]) -> None:
+    """Wake whoever waits, once for each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    for piece, outcome in answers:
+        if piece.loop is not None and piece.future is not None:
+            by_loop.setdefault(piece.loop, []).append((piece.future, outcome))
+    for loop, told in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, told)
+        except RuntimeError:  # the loop is closed, and nobody waits any longer
+            continue
+
+
+def _resolve(told: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for future, outcome in told:
+        if future.done():
+            continue
+        if outcome.error is None:
+            future.set_result(outcome.value)
+        elif isinstance(outcome.error, StopIteration):  # which a future cannot hold
+            future.set_exception(RuntimeError(f"the work raised {outcome.error!r}"))
+        else:
+            future.set_exception(outcome.error)
+
+
+def warn(text: str) -> None:
+    """Warn from a thread that nobody waits for."""
+    try:
+        warnings.warn(f"signoff store: {text}", RuntimeWarning, stacklevel=2)
+    except RuntimeWarning as warning:  # warnings are errors here, and this thread has to go on
+        threading.excepthook(threading.ExceptHookArgs((RuntimeWarning, warning, None, threading.current_thread())))
