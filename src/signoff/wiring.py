@@ -21,6 +21,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.wording import did_you_mean
 from signoff.ports import ApprovalUI, Store
 from signoff.store.grants import state_folder
+from signoff.store.keys import Keys
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished, Runner
@@ -63,7 +64,7 @@ def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = N
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
     """The broker over the store that a command means, with the people of the policy file."""
     settings = settings_for(policy)
-    return Broker(store_for(option, settings), people=roles_of(settings)), settings
+    return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
 
 
 def store_for(option: str | None, settings: Settings | None = None) -> Store:
@@ -133,7 +134,9 @@ async def run_agent(
     kept = await broker.runs.begin(kept)
     if begun is not None:
         begun(kept.id)
-    return await runner.run(prompt, kept)
+    finished = await runner.run(prompt, kept)
+    await broker.sweeper.sign_if_due()
+    return finished
 
 
 async def resume_agent(run: KeptRun, options: RunOptions) -> Finished:
@@ -157,7 +160,9 @@ async def resume_agent(run: KeptRun, options: RunOptions) -> Finished:
         mode=ApprovalMode(began["mode"]),
     )
     _, runner = _runner(run.agent, options, may_pause=True)
-    return await runner.resume(run.id)
+    finished = await runner.resume(run.id)
+    await runner.gate.broker.sweeper.sign_if_due()
+    return finished
 
 
 def _runner(path: str, options: RunOptions, *, may_pause: bool) -> tuple[Settings, Runner]:

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import signoff
+from signoff.broker import Broker
+from signoff.cli.main import COMMANDS
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun
+from signoff.store.sqlite import SqliteStore
 
-HEAVY = ("pydantic_ai", "pydantic", "sqlglot", "tree_sitter", "starlette", "uvicorn", "psycopg", "textual", "discord")
+HEAVY = (
+    *("pydantic_ai", "pydantic", "sqlglot", "tree_sitter", "starlette", "uvicorn", "psycopg", "textual", "discord"),
+    *("cryptography", "jsonschema"),
+)
+
+ANSWERING = """
+inbox | inbox --json | inbox --mine --as ana | show abc | show abc --json | take abc --as ana | release abc --as ana
+assign abc ana --as ben | people | people --json | delegate ana ben --until 2d --as ana | runs | runs --all --json
+halt --as ana | inbox --limit 5 | unhalt --as ana | approve abc --as ana --remember exact --yes
+deny abd --as ana --json | grants list | grants list --json | grants explain GRANT | grants revoke GRANT --as ana
+cancel run --as ana | outcome died happened --as ana | db check | db upgrade | db backup copy.db | completion zsh
+"""
+SERIES = """
+import json, sys
+from signoff.cli.main import main
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["signoff", *line.split(" ")]
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    print("LOADED", line, "=", code, *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
 
 PROBE = """
 import sys
@@ -66,13 +101,66 @@ def test_a_command_that_runs_no_agent_stays_light(arguments: list[str], tmp_path
         assert not {"rich", "yaml", "asyncio"} & set(modules), "help needs nothing but the command table"
 
 
+def series(lines: list[str], cwd: Path) -> dict[str, tuple[str, set[str]]]:
+    """Several commands in one process: the exit code of each, and what had been loaded by its end."""
+    environment = {**os.environ, "SIGNOFF_STORE": f"sqlite:{cwd}/s.db"}
+    done = subprocess.run(
+        [sys.executable, "-c", SERIES, json.dumps(lines)], capture_output=True, text=True, cwd=cwd, env=environment
+    )
+    told = [line.removeprefix("LOADED ") for line in done.stderr.splitlines() if line.startswith("LOADED ")]
+    pairs = (line.partition(" = ") for line in told)
+    return {line: (rest.split()[0], set(rest.split()[1:])) for line, _, rest in pairs}
+
+
+def test_help_needs_nothing_but_the_command_table(tmp_path: Path) -> None:
+    found = series([f"{name} --help" for name in COMMANDS], tmp_path)
+    assert len(found) == len(COMMANDS)
+    for line, (code, modules) in found.items():
+        assert code == "0", line
+        assert not {"rich", "yaml", "asyncio", "sqlite3", *HEAVY} & modules, line
+
+
+def test_answering_needs_no_agent(tmp_path: Path) -> None:
+    grant = asyncio.run(seeded(tmp_path))
+    (tmp_path / "signoff.yaml").write_text("people: {ana: {roles: [ops]}, ben: {}}\npolicy: [{ask: '*'}]\n")
+    lines = [one.strip().replace("GRANT", grant) for one in ANSWERING.replace("\n", " | ").split(" | ") if one.strip()]
+    found = series(lines, tmp_path)
+    assert list(found) == lines
+    for line, (code, modules) in found.items():
+        assert code == "0", line
+        assert not set(HEAVY) & modules, line
+    assert "rich" not in found["inbox --mine --as ana"][1], "a list is printed plainly; only the card is drawn"
+
+
+async def seeded(folder: Path) -> str:
+    """A store with two questions, a run, a call whose process died, and a grant whose id is returned."""
+    store = SqliteStore(folder / "s.db")
+    broker = Broker(store)
+    ana = Answerer(name="ana")
+    yes = ApprovalDecision(approved=True)
+
+    def asks(name: str) -> ApprovalRequest:
+        call = Call(tool="pay", args={"amount": 1}, call_id=name, run_id="r", schema_hash="h")
+        return ApprovalRequest(id=name, tool_call_id=name, tool_name="pay", args=call.args, call=call)
+
+    await broker.open([asks(name) for name in ("abcd234567", "abde234567", "died234567", "kept234567")])
+    await broker.answer("died234567", yes, by=ana)
+    await broker.claim("died234567")
+    await broker.lose("died234567")
+    await broker.answer("kept234567", replace(yes, remember=Remember.ALWAYS), by=ana)
+    await broker.runs.begin(KeptRun(id="run2345678"))
+    [grant] = await broker.grants.list()
+    store.close()
+    return grant.id
+
+
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
         Answerer ApprovalBlocked ApprovalDecision ApprovalDenied ApprovalError ApprovalMemory ApprovalMode
         ApprovalRequest ApprovalUI Call Effect Policy Signoff SignoffError SuspendedRun Verdict
-        build_approval_requests collect_approvals collect_approvals_sync load_policy resume
-        run_with_approval run_with_approval_sync
+        build_approval_requests collect_approvals collect_approvals_sync idempotency_key load_policy open_store
+        resume resume_run run_with_approval run_with_approval_sync
         """.split()
     )
     for name in signoff.__all__:

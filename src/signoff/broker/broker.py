@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from signoff.broker.checkpoints import Signer
 from signoff.broker.clock import SystemClock
 from signoff.broker.grants import Grants, check_terms
 from signoff.broker.holder import BEAT, seen, this_process
@@ -61,10 +62,11 @@ class Broker:
         people: Mapping[str, frozenset[str]] | None = None,
         masked: Sequence[str] = (),
         remembers: bool = True,
+        signer: Signer | None = None,
     ) -> None:
         """`people` are roles by name; `masked` are values that never reach the record.
 
-        Where answers are remembered elsewhere, `remembers` is False.
+        Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
         self.store = store
         self.clock: Clock = clock or SystemClock()
@@ -77,6 +79,7 @@ class Broker:
         self.notes = Notes(self)
         self.sweeper = Sweeper(self)
         self.people = People(self, people or {})
+        self.signer = signer
         self.remembers = remembers and store.is_durable
         self._beaten: datetime | None = None
         if store.is_durable:

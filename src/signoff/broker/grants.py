@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.broker.ids import new_id
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
+from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.offer import may_be_remembered, offers
@@ -71,7 +72,11 @@ class Grants:
         if not (self._broker.remembers and may_be_remembered(request)) or decision.by.kind is AnswererKind.MODE:
             return ()
         call = request.call.changed(args=request.effective_args)
-        grant = Grant.of(call, decision, summary=request.title, where=places_of(request.call, request.run))
+        summary = request.title
+        if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
+            plain = request.changed_to(summary="", metadata={})
+            summary = safe_summary(plain, secrets=self._broker.journal.secrets)
+        grant = Grant.of(call, decision, summary=summary, where=places_of(request.call, request.run))
         grant = replace(grant, id=new_id())
         tx.add_grant(grant)
         return [self._broker.journal.granted(grant, "granted", now, by=decision.by.name)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from signoff.broker.checkpoints import AGE, checkpoint_if_due
 from signoff.broker.holder import is_alive
 from signoff.core.lifecycle import Event, Expired, Lost, Reminded
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import RequestError
+from signoff.errors import RequestError, SignoffError
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class Sweeper:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._signed = broker.clock.now()
 
     async def sweep(self) -> list[ApprovalRequest]:
         """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
@@ -46,7 +49,23 @@ class Sweeper:
         clock = self._broker.clock
         while True:
             await self.sweep()
+            await self.sign_if_due()
             await clock.sleep_until(clock.now() + EVERY)
+
+    async def sign_if_due(self) -> None:
+        """Sign the end of the record, if it was not for a while and there is a key to sign with."""
+        broker = self._broker
+        self._signed = broker.clock.now()
+        if broker.signer is not None:
+            try:
+                await checkpoint_if_due(broker.store, broker.signer, broker.clock.now())
+            except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
+                warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
+
+    async def sign_now_and_then(self) -> None:
+        """As `sign_if_due`, but looking only every few minutes: for where it must cost nothing."""
+        if self._broker.clock.now() - self._signed >= AGE:
+            await self.sign_if_due()
 
     def feed(self, tx: Transaction, request_id: str, now: datetime) -> ApprovalRequest | None:
         """A due request after its time was fed to it; None where somebody answered in the same instant."""

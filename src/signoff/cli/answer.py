@@ -27,10 +27,11 @@ VIA = "command"
 """How the record says that an answer was given."""
 
 
-def _remembering(command: F) -> F:
+def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
     """`--remember` and what limits it."""
-    for option in (
+    every = (
         click.option("--yes", is_flag=True, help="Remember without asking back."),
+        *limits,
         click.option("--until", metavar="WHEN", help="Remember until then: 2h, 3d, friday, 2031-05-24."),
         click.option(
             "--for", "scope", type=click.Choice(SCOPES), help="Where it is remembered. Default: the whole project."
@@ -38,9 +39,14 @@ def _remembering(command: F) -> F:
         click.option(
             "--remember", metavar="exact|N|ARG", help="Also hold for later calls: as `signoff show` numbers it."
         ),
-    ):
-        command = option(command)
-    return command
+    )
+
+    def decorated(command: F) -> F:
+        for option in every:
+            command = option(command)
+        return command
+
+    return decorated
 
 
 @click.command(no_args_is_help=True)
@@ -48,9 +54,10 @@ def _remembering(command: F) -> F:
 @options.who
 @options.note("For the record and the model.")
 @click.option("--args", "arguments", metavar="JSON|@FILE", help="Run it with these arguments, whole, instead.")
-@_remembering
-@click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for so many calls.")
-@click.option("--budget", metavar="'ARG 200/day'", help="Remember while ARG adds up to no more: 200/day, or 200.")
+@_remembering(
+    click.option("--budget", metavar="'ARG 200/day'", help="Remember while ARG adds up to no more: 200/day, or 200."),
+    click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for so many calls."),
+)
 @options.as_json
 @options.where
 def approve(
@@ -68,7 +75,7 @@ def approve(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Let calls run. Each ID may be the beginning of one; each is answered, a line each.
+    """Let calls run. Each ID may be the beginning of one, and is answered on a line of its own.
 
     \b
     Examples:
@@ -91,7 +98,7 @@ def approve(
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True, shell_complete=ids.pending)
 @options.who
 @options.note("Why; the model is told.")
-@_remembering
+@_remembering()
 @options.as_json
 @options.where
 def deny(

@@ -13,10 +13,10 @@ from functools import partial
 
 import click
 
+from signoff.cli.words import clip, safe
 from signoff.core.account import account_of
 from signoff.core.export import event_line
 from signoff.core.record import Entry, timestamp
-from signoff.core.visible import visible
 from signoff.errors import UnknownRequest, UnknownRun, WrongUse
 from signoff.ports import Store, Transaction
 
@@ -109,14 +109,16 @@ def json_line(entry: Entry) -> str:
 def readable_line(entry: Entry) -> str:
     """Number, time, what happened, who, about what, and to which request or run it belongs."""
     told = account_of(entry)
-    what = visible(told.what)
-    if len(what) > LONGEST:
-        what = what[: LONGEST - 1] + "…"
-    at = f"{entry.at[:10]} {entry.at[11:19]}"
-    about = " · ".join(visible(one) for one in (entry.request, entry.run) if one)
-    who = f"{visible(told.who)}  " if told.who else ""
-    tail = click.style(f"  [{about}]", dim=True) if about else ""
-    return f"{entry.seq:>6}  {visible(at)}  {visible(entry.kind):<12}  {who}{what}{tail}"
+    about = " · ".join(safe(one) for one in (entry.request, entry.run) if one)
+    parts = (
+        f"{entry.seq:>6}",
+        safe(f"{entry.at[:10]} {entry.at[11:19]}"),
+        f"{safe(entry.kind):<12}",
+        safe(told.who),
+        clip(safe(told.what), LONGEST),
+        click.style(f"[{about}]", dim=True) if about else "",
+    )
+    return "  ".join(filter(None, parts)).rstrip()
 
 
 async def _events(store: Store, choice: Choice, after: int) -> AsyncIterator[Entry]:

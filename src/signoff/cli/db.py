@@ -17,7 +17,9 @@ def db() -> None:
 @db.command()
 @options.where
 def upgrade(store: str | None, policy: str | None) -> None:
-    """Bring the store up to date for this version of signoff, all of it or nothing. A file is backed up first.
+    """Bring the store up to date.
+
+    For this version of signoff, all of it or nothing. A file is backed up first, beside it.
 
     \b
     Example:
@@ -37,7 +39,9 @@ def upgrade(store: str | None, policy: str | None) -> None:
 @click.argument("file", type=click.Path(dir_okay=False))
 @options.where
 def backup(file: str, store: str | None, policy: str | None) -> None:
-    """Copy the store to FILE, whole, also while it is used. Nothing is overwritten; the copy is a store of its own.
+    """Copy the store to FILE.
+
+    Whole, also while it is used. Nothing is overwritten; the copy is a store of its own.
 
     \b
     Example:
@@ -54,7 +58,9 @@ def backup(file: str, store: str | None, policy: str | None) -> None:
 @options.as_json
 @options.where
 def check(as_json: bool, store: str | None, policy: str | None) -> None:
-    """Look whether the store is whole, of this version, and readable by nobody else. Exit code 1 if not.
+    """Look whether the store is well.
+
+    Whether it is whole, of this version, and readable by nobody else; ends with exit code 1 if not.
 
     \b
     Example:

@@ -26,7 +26,7 @@ def grants() -> None:
 @options.as_json
 @options.where
 def list_grants(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
-    """What is remembered, oldest first, in the words it was stored with.
+    """List what is remembered, oldest first.
 
     \b
     Example:
@@ -54,7 +54,9 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
 @options.who
 @options.where
 def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Let remembered answers speak no longer; what they covered is asked about again.
+    """Let grants speak no longer.
+
+    What they covered is asked about again.
 
     \b
     Example:
@@ -98,7 +100,9 @@ async def _revoke(broker: Broker, given: str, by: str) -> bool:
 @options.as_json
 @options.where
 def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
-    """One remembered answer: what it says, who gave it, how much of it is used, and why it sleeps if it does.
+    """Tell all about one grant.
+
+    What it says, who gave it, how much of it is used, and why it sleeps if it does.
 
     \b
     Example:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-    from signoff.ports import Transaction
+    from signoff.ports import Store, Transaction
 
 MOST = 200
 """How many are offered: nobody reads more."""
@@ -48,13 +48,15 @@ def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
 
 
 def _runs(tx: Transaction) -> Found:
-    return [(run.id, f"{run.agent} {run.prompt}") for run in tx.runs(going=True, limit=MOST)]
+    from signoff.cli.telling import masked
+
+    return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs(going=True, limit=MOST)]
 
 
 def _grants(tx: Transaction) -> Found:
-    from signoff.core.grant import grant_text
+    from signoff.cli.telling import grant_line
 
-    return [(grant.id, grant_text(grant)) for grant in tx.grants()]
+    return [(grant.id, grant_line(grant)) for grant in tx.grants()]
 
 
 def _complete(
@@ -63,6 +65,10 @@ def _complete(
     with suppress(Exception):
         return _items(ctx, param, incomplete, look)
     return []
+
+
+async def _read(store: Store, look: Callable[[Transaction], Found]) -> Found:
+    return await store.read(look)
 
 
 def _items(
@@ -79,7 +85,7 @@ def _items(
     given = ctx.params
     store = store_meant(given.get("store"), settings_for(given.get("policy")), make=False)
     try:
-        found = asyncio.run(store.read(look))  # pyright: ignore[reportArgumentType]
+        found = asyncio.run(_read(store, look))
     finally:
         store.close()
     typed = given.get(param.name or "") or ()

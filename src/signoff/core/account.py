@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.core.record import Entry
 
+_INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
+"""A text, or an integer beyond doubles as canonical JSON writes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an event says, on one line. Texts are as they are on the record: masked, but not made visible."""
+    """What an event says, on one line. Texts are as they are on the record; whoever shows them makes them visible."""
 
     who: str
     what: str
@@ -20,14 +24,24 @@ class Account:
 
 def account_of(entry: Entry) -> Account:
     """An event in words. It says nothing where it cannot be read."""
-    try:
-        body: object = json.loads(entry.body)
-    except (ValueError, RecursionError):
-        return Account("", entry.body)
+    body = _read(entry.body)
     if not isinstance(body, dict):
         return Account("", entry.body)
     said = cast("dict[str, Any]", body)
     return Account(_text(said.get("by") or said.get("requester")), ": ".join(filter(None, (_head(said), _rest(said)))))
+
+
+def _read(text: str) -> object:
+    for spelled in (str, _plainly):
+        try:
+            return json.loads(spelled(text))
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _plainly(text: str) -> str:
+    return _INTEGER.sub(lambda found: found[1] or found[0], text)
 
 
 _SUBJECTS = ("title", "text", "agent", "process")

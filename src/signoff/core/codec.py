@@ -113,9 +113,9 @@ class _Shape(Generic[T]):
         given = self.given(data)
         try:
             return self._kind(**given)
-        except TypeError:
+        except (TypeError, ValueError) as error:
             self.refuse_unknown(given)
-            raise
+            raise SchemaError(f"a {self._kind.__name__} is kept that cannot be one: {error}") from error
 
     def refuse_unknown(self, given: Data) -> None:
         if unknown := sorted(given.keys() - set(self._names)):

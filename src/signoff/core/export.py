@@ -314,7 +314,7 @@ _FORMULA = frozenset("=+-@|%")
 
 
 def _cell(text: str) -> str:
-    shown = text if text.isascii() and text.isprintable() else visible(text)
+    shown = text if text.isprintable() else visible(text)  # masks were made visible before they were kept
     if shown.lstrip("' \u00a0")[:1] in _FORMULA:
         shown = f"'{shown}"
     return '"' + shown.replace('"', '""') + '"'

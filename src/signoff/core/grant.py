@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from signoff.core.call import Call
+from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, scope_text
+from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, named, scope_text
+
+_EXACT = Context(prec=1_000)
+"""Budgets are not rounded, whatever the program around us set its own numbers to."""
+_SHORT = 12
+"""Digits of a digest that tell things apart in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +75,14 @@ class Grant:
             amount = amount_of(call.args.get(self.budget.arg))
             if amount is None:
                 return f"{self.budget.arg} is not an amount"
-            if self.spent_by(now) + amount > self.budget.limit:
+            if _EXACT.add(self.spent_by(now), amount) > self.budget.limit:
                 return f"{amount} more would go beyond its budget of {self.budget.limit}"
         return ""
 
     def spent_by(self, now: datetime) -> Decimal:
-        """What has been spent of the budget that holds now."""
-        return (
-            Decimal(0) if self.budget is not None and self.budget.daily and self.spent_on != _day(now) else self.spent
-        )
+        """What has been spent of the budget that holds now. A clock that is behind does not fill it up again."""
+        is_over = self.budget is not None and self.budget.daily and self.spent_on < _day(now)
+        return Decimal(0) if is_over else self.spent
 
     @property
     def is_counted(self) -> bool:
@@ -87,8 +92,8 @@ class Grant:
     def used_for(self, call: Call, now: datetime) -> Grant:
         """The grant after one more use."""
         amount = amount_of(call.args.get(self.budget.arg)) if self.budget is not None else None
-        spent = self.spent_by(now) + (amount or Decimal(0))
-        return replace(self, used=self.used + 1, spent=spent, spent_on=_day(now))
+        spent = _EXACT.add(self.spent_by(now), amount or Decimal(0))
+        return replace(self, used=self.used + 1, spent=spent, spent_on=max(self.spent_on, _day(now)))
 
     @classmethod
     def of(
@@ -124,18 +129,35 @@ class Grant:
 
 def grant_text(grant: Grant) -> str:
     """What a grant says, in full: nothing is stored that is not in this text, and the other way round."""
-    what = f"exactly as in: {grant.summary}" if grant.pattern is None else _spelled(grant.pattern)
-    parts = [f"{'always' if grant.approved else 'never'} {grant.tool}, {what}", scope_text(grant.scope, grant.where)]
+    parts = [f"{'always' if grant.approved else 'never'} {named(grant.tool)}, {_what(grant)}"]
+    parts.append(scope_text(grant.scope, grant.where))
     if grant.until is not None:
-        parts.append(f"until {grant.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+        parts.append(f"until {_moment(grant.until)} UTC")
     if grant.max_uses is not None:
         parts.append("once" if grant.max_uses == 1 else f"at most {grant.max_uses} times")
     if grant.budget is not None:
         when = " each day (UTC)" if grant.budget.daily else " in all"
-        parts.append(f"{grant.budget.arg} at most {grant.budget.limit}{when}")
+        parts.append(f"{named(grant.budget.arg)} at most {grant.budget.limit}{when}")
     if grant.toolset is not None:
-        parts.append(f"as the toolset {grant.toolset} has it")
+        parts.append(f"as the toolset {named(grant.toolset)} has it")
+    if grant.schema_hash:
+        parts.append(f"while the tool is as it is ({grant.schema_hash[:_SHORT]})")
     return "; ".join(parts)
+
+
+def _what(grant: Grant) -> str:
+    if grant.pattern is not None:
+        return _spelled(grant.pattern)
+    # The summary may leave something out, or be somebody's words: the digest is of the arguments, all of them.
+    summary = canonical(grant.summary) if ";" in grant.summary else grant.summary
+    return f"exactly as in: {summary} (arguments {grant.memory_key[:_SHORT]})"
+
+
+def _moment(moment: datetime) -> str:
+    """To the minute where it is one: a text does not round."""
+    utc = moment.astimezone(UTC)
+    seconds = f":{utc:%S.%f}".rstrip("0").rstrip(".") if utc.microsecond else f"{utc::%S}" if utc.second else ""
+    return f"{utc:%Y-%m-%d %H:%M}{seconds}"
 
 
 def _spelled(pattern: Sequence[Condition]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,19 @@ from signoff.core.terms import Condition, Fits, amount_of
 
 _FREE = frozenset({"body", "content", "contents", "data", "message", "new_text", "text"})
 """Names of arguments that hold what is written, not where or what for: they may be left open beside a fixed target."""
-_MONEY = frozenset({"amount", "cost", "price", "sum", "total", "value"})
-_RUNS = frozenset({"code", "cmd", "command", "commands", "expression", "query", "script", "shell", "sql", "statement"})
+_MONEY = frozenset("amount budget charge cost credit fee price refund sum total value".split())
+_RUNS = frozenset(
+    "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
+    "shell sql statement statements".split()
+)
 """What is run as a program: a pattern over it would let a whole interpreter through."""
+_RUNNERS = frozenset("bash eval exec execute interpreter lua perl python ruby run shell sql terminal".split())
+"""Tools that run what they are pointed at: any file in a folder would be any program."""
+_PATHS = frozenset("dir directory file filename filepath folder path".split())
+_WHO = frozenset("account code customer id iban key nr number user".split())
+"""What tells one from another: a smaller one is not less of it."""
+_ODD = frozenset("\\:;|&$<>`\"'(){}[]*?!#%=")
+"""What a path written plainly does not hold: it may mean something else to whoever reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +59,19 @@ def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
 
 
 def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
-    if "proc.exec" in call.labels or any(name.casefold() in _RUNS for name in args):
+    runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
+    if runs or "proc.exec" in call.labels:
+        return
+    amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value) is not None]
+    for name in amounts:
+        yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), is_free=False)
+    if amounts or "money" in call.labels:
         return
     for name, value in args.items():
-        if isinstance(value, str) and (folder := _folder(value)):
-            yield _offer(call, args, Condition(arg=name, fits=Fits.UNDER, value=folder), is_free=True)
-        elif _is_money(call, name) and amount_of(value) is not None:
-            yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=value), is_free=False)
+        if isinstance(value, str) and _is_path(call, name) and (folder := _folder(value)):
+            wide = Condition(arg=name, fits=Fits.UNDER, value=folder)
+            if wide.holds(value, call.resolved):
+                yield _offer(call, args, wide, is_free=True)
 
 
 def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, is_free: bool) -> Offer:
@@ -63,22 +80,33 @@ def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, is_free: boo
     def condition(name: str, value: Any) -> Condition:
         if name == wide.arg:
             return wide
-        open_ended = is_free and name.casefold() in _FREE and isinstance(value, str) and "money" not in call.labels
+        open_ended = is_free and name.casefold() in _FREE and isinstance(value, str)
         return Condition(arg=name, fits=Fits.ANY) if open_ended else Condition(arg=name, fits=Fits.IS, value=value)
 
     pattern = tuple(condition(name, value) for name, value in args.items())
     return Offer(name=wide.arg, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
 
 
-def _is_money(call: Call, name: str) -> bool:
-    return "money" in call.labels or name.casefold() in _MONEY
+def _words(name: str) -> frozenset[str]:
+    """The words in a name: `shell_command`, `shellCommand` and `shell-command` hold two."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return frozenset(word.casefold() for word in re.split(r"[\W_]+", parted) if word)
+
+
+def _is_money(name: str) -> bool:
+    words = _words(name)
+    return bool(words & _MONEY) and not words & _WHO
+
+
+def _is_path(call: Call, name: str) -> bool:
+    return bool(_words(name) & _PATHS) or not call.labels.isdisjoint(("fs.read", "fs.write"))
 
 
 def _folder(value: str) -> str:
     """The folder of a path that is written plainly; empty where there is none, or where it is the top of everything."""
     folder, _, name = value.rpartition("/")
     steps = folder.lstrip("/").split("/")
-    if not folder.strip("/") or not name or "://" in value or any(step in ("", ".", "..") for step in steps):
+    if not name or any(step.strip() in ("", ".", "..") for step in (*steps, name)) or value.startswith("//"):
         return ""
     too_broad = value.startswith(("/", "~")) and len(steps) < 3
-    return "" if too_broad or any(mark in value for mark in "\\\n\0") else folder
+    return "" if too_broad or not value.isprintable() or _ODD & set(value) else folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from signoff.core.canonical import canonical
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+_WORDS = frozenset({"any", "false", "null", "true"})
+"""What a name would be taken for something else as."""
 
 
 class Scope(StrEnum):
@@ -48,22 +53,24 @@ class Condition:
             case Fits.UNDER:
                 return isinstance(value, str) and _is_under(value, str(self.value), resolved)
             case Fits.AT_MOST:
-                amount = amount_of(value)
-                return amount is not None and amount <= Decimal(str(self.value))
+                amount, most = amount_of(value), amount_of(self.value)
+                return amount is not None and most is not None and amount <= most
             case Fits.ANY:
                 return True
 
     @property
     def text(self) -> str:
+        """The condition in words; two that say the same text are the same condition."""
+        name = named(self.arg)
         match self.fits:
             case Fits.IS:
-                return f"{self.arg} {canonical(self.value)}"
+                return f"{name} {canonical(self.value)}"
             case Fits.UNDER:
-                return f"{self.arg} any path inside {canonical(self.value)}"
+                return f"{name} any path inside {canonical(self.value)}"
             case Fits.AT_MOST:
-                return f"{self.arg} from 0 to {self.value}"
+                return f"{name} from 0 to {canonical(self.value)}"
             case Fits.ANY:
-                return f"any {self.arg}"
+                return f"any {name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,27 +94,35 @@ class Terms:
     budget: Budget | None = None
 
 
+def named(name: str) -> str:
+    """A name as it stands in a text: in quotes where it could be taken for something else."""
+    return name if _PLAIN.fullmatch(name) and name not in _WORDS else canonical(name)
+
+
 def scope_text(scope: Scope, where: str) -> str:
     match scope:
         case Scope.PROJECT:
             return "anywhere in this project"
         case Scope.RUN:
-            return f"in run {where}"
+            return f"in run {named(where)}"
         case Scope.SESSION:
-            return f"in session {where}" if where else "in this session"
+            return f"in session {named(where)}" if where else "in this session"
         case Scope.WORKER:
-            return f"for worker {where}"
+            return f"for worker {named(where)}"
 
 
 def amount_of(value: object) -> Decimal | None:
     """A number one can spend: finite, not negative; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return Decimal(str(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return Decimal(float.__repr__(value) if isinstance(value, float) else value) if value >= 0 else None
 
 
 def _is_under(value: str, folder: str, resolved: Mapping[str, str]) -> bool:
     steps = value.split("/")
-    plain = not any(step in ("", ".", "..") for step in steps[value.startswith("/") :]) and "\\" not in value
-    inside = value.startswith(folder.rstrip("/") + "/") and "\0" not in value
-    return plain and inside and resolved.get(value, value) == value
+    # Blanks around a step count for nothing with some tools, and neither do characters that cannot be seen.
+    odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or "\\" in value
+    inside = value.startswith(folder.rstrip("/") + "/")
+    return inside and not odd and value.isprintable() and resolved.get(value, value) == value

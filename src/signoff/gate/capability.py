@@ -39,6 +39,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
 from signoff.ports import ApprovalUI, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
+from signoff.store.keys import Keys
 from signoff.store.memory import MemoryStore
 
 Rules = Policy | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
@@ -107,7 +108,9 @@ class Signoff(AbstractCapability[Any]):
             people[name] = people.get(name, frozenset()) | frozenset(roles)
         store = _open(self.store)
         remembers = self.memory is None and store.is_durable
-        broker = Broker(store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers)
+        broker = Broker(
+            store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers, signer=_signer(store)
+        )
         self._gate = Gate(
             policy=policy,
             desk=Desk(broker, self._memory(broker), owner=self.owner, requester=self.requester),
@@ -355,6 +358,10 @@ def _open(store: Store | str | None) -> Store:
 
         return open_store(store)
     return store
+
+
+def _signer(store: Store) -> Keys | None:
+    return Keys() if store.is_durable else None
 
 
 def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:

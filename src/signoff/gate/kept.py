@@ -38,6 +38,8 @@ async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any
     keeper, broker = run.keeper, run.gate.broker
     with broker.watch.listening() if keeper is not None else nullcontext():
         try:
+            if keeper is not None:
+                await broker.watch.look()
             result = await handler()
         except (Halted, RunError):
             # The run is not over: somebody stopped everything, or another process has it.
@@ -49,9 +51,11 @@ async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any
             raise
         finally:
             broker.notes.hand_over()
+            run.teller.close()
         if keeper is not None:
             if not isinstance(result.output, DeferredToolRequests):
                 await keeper.ended(RunState.DONE, str(result.output)[:LONGEST_DETAIL])
+                await broker.sweeper.sign_now_and_then()
             elif not run.gate.suspends:
                 await keeper.put_down()
         return result

@@ -23,7 +23,7 @@ from signoff.core.canonical import digest
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import Happened
-from signoff.core.lifecycle import SILENCE, settled_text
+from signoff.core.lifecycle import OPEN, SILENCE, settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
@@ -170,6 +170,8 @@ class GatedRun:
 
     async def _run_recorded(self, passage: Passage, request: ApprovalRequest) -> Any:
         call, broker = passage.call, self.gate.broker
+        if request.state not in OPEN:
+            self.teller.settled(request)
         match request.state:
             case State.PENDING | State.UNKNOWN:
                 raise self.questions.raise_for(Asked(request, passage))
@@ -314,6 +316,7 @@ class GatedRun:
         settled = await self.questions.answers(on_record)
         for one, request in zip(asked, on_record, strict=True):
             if (answer := settled.get(request.id)) is not None:
+                self.teller.settled(answer)
                 results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
         self.questions.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
         return results if results.approvals else None

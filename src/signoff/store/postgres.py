@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds in all to find a server that is gone, or to wait for other writers."""
+PATIENCE_AT_THE_END = 3.0
+"""The same when the program ends."""
 LOOK = 0.05
 """Seconds between two looks at the record where changes are not announced."""
 LOOK_ANYWAY = 1.0
@@ -81,6 +83,7 @@ class PostgresStore(DurableStore):
         self._pool: ConnectionPool[Connection] | None = None
         self._opening = threading.Lock()
         self._is_checked = False
+        """Whether it was reached once: only then it is waited for."""
         super().__init__()
 
     # reading
@@ -93,16 +96,24 @@ class PostgresStore(DurableStore):
         pauses = self._pauses()
         while True:
             connection: Connection | None = None
+            is_first = not self._is_checked
             try:
-                connection = self._reader()
+                connection = self._address.connect() if is_first else self._reader()
                 return self._looked(connection, work)
             except psycopg.Error as error:
-                if not is_lost(error, connection):
+                if not is_lost(error, connection, is_first=is_first):
                     raise store_error(error, self._address) from error
                 self._pause(pauses, error)
             finally:
                 if connection is not None:
-                    self._pooled().putconn(connection)
+                    self._give_back(connection, to_pool=not is_first)
+
+    def _give_back(self, connection: Connection, *, to_pool: bool) -> None:
+        """The first is not the pool's: a command that looks once needs no pool."""
+        if to_pool:
+            self._pooled().putconn(connection)
+        else:
+            connection.close()
 
     def _looked(self, connection: Connection, work: Callable[[Transaction], T]) -> T:
         self._check(connection)
@@ -117,8 +128,7 @@ class PostgresStore(DurableStore):
         try:
             return self._pooled().getconn(timeout=2)
         except PoolTimeout:
-            connection = self._address.connect()  # which says what is wrong, or takes part from now on
-            connection.close()
+            self._address.connect().close()  # which says what is wrong, if anything is
             return self._pooled().getconn()
 
     def _pooled(self) -> ConnectionPool[Connection]:
@@ -153,7 +163,9 @@ class PostgresStore(DurableStore):
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
         careful = False
         pauses = self._pauses()
+        self._doubt = None
         while True:
+            is_first = not self._is_checked
             try:
                 return self._attempt(works, careful=careful, synced=synced)
             except _NeedsCare:
@@ -161,7 +173,7 @@ class PostgresStore(DurableStore):
                 with suppress(psycopg.Error):  # a lost connection is found again by the next attempt
                     self._undo()
             except psycopg.Error as error:
-                lost = is_lost(error, self._connection)
+                lost = is_lost(error, self._connection, is_first=is_first)
                 self._leave()
                 if not lost:
                     raise store_error(error, self._address) from error
@@ -263,16 +275,17 @@ class PostgresStore(DurableStore):
 
     def _pauses(self) -> Iterator[float]:
         """How long to wait before each new attempt, until patience is at its end."""
-        until = time.monotonic() + self._patience
-        pause = 0.05
-        while (left := until - time.monotonic()) > 0:
+        since, pause = time.monotonic(), 0.05
+        while (left := since + self._patience - time.monotonic()) > 0:
             yield min(pause, left)
             pause = min(pause * 2, 2.0)
 
     def _pause(self, pauses: Iterator[float], error: psycopg.Error) -> None:
         pause = next(pauses, None)
         if pause is None:
-            raise StoreError(f"{store_error(error, self._address)}; it was tried for {self._patience:g} s") from error
+            unsure = "; whether the last change arrived is not known" if self._doubt is not None else ""
+            told = f"{store_error(error, self._address)}; it was tried for {self._patience:g} s{unsure}"
+            raise StoreError(told) from error
         time.sleep(pause)
 
     # watching
@@ -328,6 +341,7 @@ class PostgresStore(DurableStore):
         return left
 
     def close(self) -> None:
+        self._patience = min(self._patience, PATIENCE_AT_THE_END)
         super().close()
         if self._pool is not None:
             self._pool.close()

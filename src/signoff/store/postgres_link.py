@@ -71,14 +71,14 @@ class Address:
 
 def make_ready_to_write(connection: Connection, patience: float) -> None:
     """It neither waits nor is waited for without end, and its commits are durable."""
-    limit = f"{int(patience * 1000)}ms"
+    waits, idles = f"{int(patience * 1000)}ms", f"{int(patience * 500)}ms"
     connection.execute(
         """
         select set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false),
                set_config('synchronous_commit', case setting when 'off' then 'on' else setting end, false)
         from pg_settings where name = 'synchronous_commit'
         """,
-        (limit, limit),
+        (waits, idles),
     )
 
 
@@ -144,20 +144,16 @@ class Reading:
             self._connection.line.ask(_END_READING)
 
 
-def is_lost(error: psycopg.Error, connection: Connection | None) -> bool:
+def is_lost(error: psycopg.Error, connection: Connection | None, *, is_first: bool = False) -> bool:
     """Whether the connection is gone, and another one may do."""
     if connection is None:  # it could not even be made
-        return isinstance(error, psycopg.OperationalError) and not isinstance(error, _HOPELESS)
+        refused = "FATAL" in str(error)  # by a server, which is there then; it has no other way to say so this early
+        return bool(_SOON.search(str(error))) or not (refused or is_first)
     gone = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
     return connection.closed or connection.broken or isinstance(error, gone)
 
 
-_HOPELESS = (
-    errors.InvalidCatalogName,
-    errors.InvalidAuthorizationSpecification,
-    errors.InvalidPassword,
-    errors.InsufficientPrivilege,
-)
+_SOON = re.compile("starting up|shutting down|in recovery mode|too many clients|remaining connection slots")
 
 
 def store_error(error: psycopg.Error, address: Address) -> StoreError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -69,11 +70,13 @@ class Writer:
         committed: Callable[[], None] | None = None,
         leave: Callable[[], None] | None = None,
         soon: float = SOON,
+        again: float = AGAIN,
     ) -> None:
         self._transact = transact
         self._committed = committed
         self._leave = leave
         self._soon = soon
+        self._again = again
         self.commits = 0
         """How many transactions were made durable."""
         self.every = 0.0
@@ -156,7 +159,7 @@ class Writer:
             if self._kept:
                 self._write([])
             if self._kept:
-                warn(f"{len(self._kept)} entries could not be written before the store was closed")
+                warn(f"what was left for later is lost, as the store was closed: {_named(self._kept)}")
         finally:
             if self._leave is not None:
                 self._leave()
@@ -186,7 +189,7 @@ class Writer:
         return pieces
 
     def _patience(self) -> float | None:
-        limits = [AGAIN] if self._kept else []
+        limits = [self._again] if self._kept else []
         if self._idle is not None:
             limits.append(max(0.0, self._idle_at - monotonic()))
         return min(limits) if limits else None
@@ -231,11 +234,13 @@ class Writer:
             return
         self._kept = pieces[:MOST_KEPT]
         lost = len(pieces) - len(self._kept)
-        warn(
-            f"{len(self._kept)} entries could not be written and will be tried again"
-            + (f", {lost} are lost" if lost else "")
-            + f": {error}"
-        )
+        gone = f" ({lost} of them are lost)" if lost else ""
+        warn(f"what was left for later was not written and is kept: {_named(self._kept)}{gone}: {error}")
+
+
+def _named(pieces: Sequence[_Piece]) -> str:
+    counts = Counter(piece.name for piece in pieces)
+    return ", ".join(f"{count} x {name!r}" for name, count in counts.items())
 
 
 def _tell(answers: Sequence[tuple[_Piece, Outcome]]) -> None:

@@ -1,0 +1,552 @@
+"""What a broker may do, on a few pages and without its code: from the laws, for tests to hold the broker against.
+
+Every step either happens, and says which events the record gets for it, or is refused with `No`. A step that is refused
+changes nothing. There is no database, no table of states and no hash here; only who may decide what, and what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from signoff.core.terms import Condition, Fits, Terms
+from signoff.core.verdict import OnTimeout, Requirement
+
+FILE = {
+    "ana": {"ops", "dev"},
+    "ben": {"dev"},
+    "cleo": {"ops"},
+    "dan": set[str](),
+    "eve": {"boss"},
+    "otto": {"ops", "boss"},
+    "rita": {"ops"},
+    "sam": {"security"},
+}
+"""The people on file, with their roles."""
+SILENT_FOR = timedelta(seconds=40)
+"""After that, a process on another machine that says nothing counts as gone."""
+
+Happened = tuple[str, str]
+"""An event: its kind, and the request or run it is about."""
+
+
+class No(Exception):
+    """Refused. `kinds` are the errors that say so; where several reasons hold, any of them does."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__(*kinds)
+        self.kinds = kinds
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """One person's vote: in whose place, and for which arguments."""
+
+    voter: str
+    principal: str
+    args: Mapping[str, Any]
+
+
+@dataclass
+class Question:
+    """A request, as the laws see it."""
+
+    id: str
+    key: str
+    rule: Requirement
+    tool: str
+    args: Mapping[str, Any]
+    schema: str
+    opened: datetime
+    requester: str = ""
+    owner: str = ""
+    run: str = ""
+    session: str = ""
+    worker: str = ""
+    state: str = "pending"
+    deadline: datetime | None = None
+    remind: datetime | None = None
+    escalated: bool = False
+    assigned: str = ""
+    votes: tuple[Ballot, ...] = ()
+    runs_with: Mapping[str, Any] | None = None
+    """The arguments that were approved."""
+    holder: str = ""
+    claims: int = 0
+
+    @property
+    def role(self) -> str | None:
+        return self.rule.escalate_to if self.escalated else self.rule.role
+
+    @property
+    def wants_somebody(self) -> bool:
+        """Whether particular people are asked, so that nothing but a person will do."""
+        return bool(self.role or self.rule.quorum > 1 or self.rule.not_by or self.rule.veto)
+
+
+@dataclass
+class Kept:
+    """A run."""
+
+    id: str
+    state: str = "going"
+    epoch: int = 1
+    holder: str = ""
+
+
+@dataclass
+class Life:
+    """A process."""
+
+    far: bool
+    dead: bool = False
+    seen: datetime | None = None
+    """When it last said that it lives; None: it never had to."""
+
+
+@dataclass
+class Remembered:
+    """A grant."""
+
+    yes: bool
+    tool: str
+    schema: str
+    args: Mapping[str, Any] | None
+    """Exactly these; None where the pattern says which."""
+    terms: Terms
+    where: str
+    used: int = 0
+    spent: dict[str, Fraction] = field(default_factory=dict[str, Fraction])
+    """By day."""
+    revoked: bool = False
+
+    @property
+    def counted(self) -> bool:
+        return self.yes and (self.terms.max_uses is not None or self.terms.budget is not None)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call that somebody is about to make."""
+
+    tool: str
+    args: Mapping[str, Any]
+    schema: str
+    run: str = ""
+    session: str = ""
+    worker: str = ""
+    leads: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Model:
+    """Everything there is."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.questions: dict[str, Question] = {}
+        self.runs: dict[str, Kept] = {}
+        self.lives: dict[str, Life] = {}
+        self.away: list[tuple[str, str, datetime, datetime]] = []
+        """Who is absent, who stands in, from when, until when."""
+        self.grants: list[Remembered] = []
+        self.halted = False
+
+    # --- people ---
+
+    def excluded(self, question: Question, name: str) -> bool:
+        parts = {"requester": question.requester, "owner": question.owner}
+        return any(not parts[one] or parts[one] == name for one in question.rule.not_by)
+
+    def may(self, question: Question, name: str, *, yes: bool) -> bool:
+        """Whether a person's own word counts."""
+        roles = FILE.get(name, set())
+        if question.wants_somebody and name not in FILE:
+            return False
+        vetoes = not yes and question.rule.veto in roles
+        return (not question.role or question.role in roles or vetoes) and not self.excluded(question, name)
+
+    def counts_as(self, question: Question, name: str, kind: str, *, yes: bool) -> str:
+        """Whose word it is; empty where it is nobody's."""
+        if kind != "person":
+            return name if kind == "script" and not question.wants_somebody else ""
+        if self.may(question, name, yes=yes):
+            return name
+        if not self.excluded(question, name):
+            for absent, deputy, since, until in self.away:
+                if deputy == name and since <= self.now < until and self.may(question, absent, yes=yes):
+                    return absent
+        return ""
+
+    def agreed(self, question: Question, args: Mapping[str, Any]) -> int:
+        """How many different people want it to run with these arguments."""
+        return len(
+            {
+                one.principal
+                for one in question.votes
+                if same(one.args, args)
+                and self.may(question, one.principal, yes=True)
+                and (one.voter == one.principal or not self.excluded(question, one.voter))
+            }
+        )
+
+    def delegate(self, absent: str, deputy: str, since: datetime, until: datetime) -> list[Happened]:
+        if absent not in FILE or deputy not in FILE or absent == deputy or until <= since:
+            raise No("WrongUse")
+        self.away.append((absent, deputy, since, until))
+        return [("delegated", "")]
+
+    # --- a question ---
+
+    def ask(self, questions: Sequence[Question]) -> list[Happened]:
+        """Those that are about a call nobody asked about are added; `questions` then holds those that are known."""
+        events: list[Happened] = []
+        for question in questions:
+            known = [one for one in self.questions.values() if one.key == question.key]
+            if not known or known[-1].state == "cancelled":
+                rule = question.rule
+                question.deadline = self.now + rule.timeout if rule.timeout else None
+                question.remind = question.deadline - rule.remind if question.deadline and rule.remind else None
+                self.questions[question.id] = question
+                events.append(("asked", question.id))
+        return events
+
+    def known(self, key: str) -> str:
+        return [one.id for one in self.questions.values() if one.key == key][-1]
+
+    def vote(
+        self,
+        question: Question,
+        name: str,
+        kind: str,
+        *,
+        yes: bool,
+        args: Mapping[str, Any] | None = None,
+        terms: Terms | None = None,
+        spelled: bool = False,
+    ) -> list[Happened]:
+        """`terms`: how far the answer is to be remembered; `spelled`: whether that was said in so many words."""
+        fed, events = self.after_time(question, reminds=False)
+        wanted = args if args is not None else question.args
+        reasons = ["RequestError"] if terms and spelled and not self.may_remember(fed, terms, wanted, yes=yes) else []
+        principal = self.counts_as(fed, name, kind, yes=yes)
+        if fed.state != "pending":
+            raise No("AlreadySettled", *reasons)
+        if not principal or (fed.assigned and fed.assigned not in (name, principal)):
+            reasons.append("NotEntitled")
+        if reasons:
+            raise No(*reasons)
+        vote = Ballot(name, principal, wanted)
+        fed.assigned = ""
+        fed.votes = (*(one for one in fed.votes if one.voter != name), vote)
+        events.append(("voted", fed.id))
+        if not yes:
+            fed.state = "denied"
+        elif kind == "script" or self.agreed(fed, wanted) >= fed.rule.quorum:
+            fed.state, fed.runs_with = "approved", wanted
+        if fed.state != "pending":
+            events.append(("settled", fed.id))
+            if terms and not fed.wants_somebody:
+                self.grants.append(self.remembered(fed, terms, wanted, yes=yes))
+                events.append(("granted", ""))
+        self.questions[question.id] = fed
+        return events
+
+    def after_time(self, question: Question, *, reminds: bool = True) -> tuple[Question, list[Happened]]:
+        """The question as it stands now that so much time has passed; and what that changed, if anything."""
+        fed, rule = copy(question), question.rule
+        if fed.state != "pending":
+            return fed, []
+        if fed.deadline is not None and self.now >= fed.deadline:
+            if rule.on_timeout is OnTimeout.PARK:
+                fed.deadline = fed.remind = None
+                return fed, [("parked", fed.id)]
+            if rule.on_timeout is OnTimeout.ESCALATE and not fed.escalated:
+                assert rule.timeout is not None
+                fed.escalated, fed.assigned, fed.deadline = True, "", self.now + rule.timeout
+                fed.remind = fed.deadline - rule.remind if rule.remind else None
+                return fed, [("escalated", fed.id)]
+            fed.state = "approved" if rule.on_timeout is OnTimeout.ALLOW else "expired"
+            fed.runs_with = fed.args
+            return fed, [("settled", fed.id)]
+        if reminds and fed.remind is not None and self.now >= fed.remind:
+            fed.remind = None
+            return fed, [("reminded", fed.id)]
+        return fed, []
+
+    def assign(self, question: Question, to: str) -> list[Happened]:
+        if question.state != "pending":
+            raise No("AlreadySettled")
+        question.assigned = to
+        return [("assigned", question.id)]
+
+    def withdraw(self, question: Question) -> list[Happened]:
+        if question.state not in ("pending", "approved"):
+            raise No("AlreadySettled")
+        question.state = "cancelled"
+        return [("settled", question.id)]
+
+    def sweep(self, process: str) -> list[Happened]:
+        events: list[Happened] = []
+        for question in list(self.questions.values()):
+            if question.state == "claimed" and question.holder != process and not self.alive(question.holder):
+                question.state = "unknown"
+                events.append(("unknown", question.id))
+            else:
+                self.questions[question.id], changed = self.after_time(question)
+                events += changed
+        return events
+
+    # --- running ---
+
+    def claim(self, question: Question, process: str, fence: tuple[str, int] | None = None) -> list[Happened]:
+        reasons: list[str] = ["Halted"] if self.halted else []
+        if fence is not None:
+            reasons += self.why_lost(*fence)
+        if question.state in ("claimed", "succeeded", "failed", "unknown"):
+            reasons.append("AlreadySpent")
+        elif question.state == "pending":
+            reasons.append("RequestError")
+        elif question.state != "approved":
+            reasons.append("AlreadySettled")
+        if reasons:
+            raise No(*reasons)
+        question.state, question.holder = "claimed", process
+        question.claims += 1
+        self.lives[process].seen = self.now
+        return [("claimed", question.id)]
+
+    def finish(self, question: Question, *, well: bool) -> list[Happened]:
+        if question.state not in ("claimed", "unknown"):
+            return [("late outcome", question.id)]
+        question.state = "succeeded" if well else "failed"
+        return [("ran" if well else "failed", question.id)]
+
+    def lose(self, question: Question) -> list[Happened]:
+        if question.state != "claimed":
+            raise No("RequestError" if question.state == "pending" else "AlreadySettled")
+        question.state = "unknown"
+        return [("unknown", question.id)]
+
+    def ask_again(self, question: Question) -> list[Happened]:
+        if question.state != "claimed":
+            raise No("RequestError" if question.state == "pending" else "AlreadySettled")
+        question.state = "cancelled"
+        return [("settled", question.id)]
+
+    def tell(self, question: Question, name: str, kind: str, *, happened: bool) -> list[Happened]:
+        if question.state != "unknown":
+            raise No("RequestError" if question.state == "pending" else "AlreadySettled")
+        if kind != "person" or not self.counts_as(question, name, kind, yes=True):
+            raise No("NotEntitled")
+        question.state = "succeeded" if happened else "cancelled"
+        return [("told", question.id)]
+
+    def alive(self, process: str) -> bool:
+        life = self.lives[process]
+        if life.far:
+            return life.seen is not None and self.now - life.seen < SILENT_FOR
+        return not life.dead
+
+    # --- runs ---
+
+    def begin(self, run: str, process: str) -> list[Happened]:
+        self.runs[run] = Kept(run, holder=process)
+        self.lives[process].seen = self.now
+        return [("run started", run)]
+
+    def why_lost(self, run: str, epoch: int) -> list[str]:
+        kept = self.runs[run]
+        if kept.state != "going":
+            return ["RunOver"]
+        return ["RunTaken"] if kept.epoch != epoch else []
+
+    def take(self, run: str, process: str) -> list[Happened]:
+        kept = self.runs[run]
+        if kept.state != "going":
+            raise No("RunOver")
+        if kept.holder not in ("", process) and self.alive(kept.holder):
+            raise No("RunTaken")
+        kept.epoch, kept.holder = kept.epoch + 1, process
+        self.lives[process].seen = self.now
+        return [("run resumed", run)]
+
+    def put_down(self, run: str, epoch: int) -> list[Happened]:
+        if why := self.why_lost(run, epoch):
+            raise No(*why)
+        self.runs[run].holder = ""
+        return []
+
+    def save(self, run: str, epoch: int, process: str, *, put_down: bool) -> list[Happened]:
+        if why := self.why_lost(run, epoch):
+            raise No(*why)
+        self.runs[run].holder = "" if put_down else process
+        return []
+
+    def end(self, run: str, epoch: int, state: str) -> list[Happened]:
+        if why := self.why_lost(run, epoch):
+            raise No(*why)
+        return self._close(run, state)
+
+    def cancel_run(self, run: str) -> list[Happened]:
+        if self.runs[run].state != "going":
+            raise No("RunOver")
+        return self._close(run, "cancelled")
+
+    def _close(self, run: str, state: str) -> list[Happened]:
+        kept = self.runs[run]
+        kept.state, kept.holder = state, ""
+        kept.epoch += state == "cancelled"
+        moot = [one for one in self.questions.values() if one.run == run and one.state in ("pending", "approved")]
+        return [event for one in moot for event in self.withdraw(one)] + [("run ended", run)]
+
+    # --- the switch ---
+
+    def halt(self) -> list[Happened]:
+        was, self.halted = self.halted, True
+        return [] if was else [("halted", "")]
+
+    def unhalt(self) -> list[Happened]:
+        was, self.halted = self.halted, False
+        return [("unhalted", "")] if was else []
+
+    # --- what is remembered ---
+
+    def may_remember(self, question: Question, terms: Terms, args: Mapping[str, Any], *, yes: bool) -> bool:
+        if question.wants_somebody:
+            return False
+        wide = [one for one in terms.pattern or () if one.fits is not Fits.IS]
+        if terms.pattern is not None and not _is_narrow(question.tool, terms.pattern, args):
+            return False
+        if not {"run": question.run, "session": question.session, "worker": question.worker, "project": "here"}[
+            terms.scope
+        ]:
+            return False
+        if not yes and (terms.max_uses is not None or terms.budget is not None):
+            return False
+        if terms.max_uses is not None and terms.max_uses < 1:
+            return False
+        budget = terms.budget
+        if budget is not None and (
+            number(args.get(budget.arg)) is None or not budget.limit.is_finite() or budget.limit <= 0
+        ):
+            return False
+        money = [one.arg for one in wide if one.fits is Fits.AT_MOST]
+        ends = terms.until is not None or terms.max_uses is not None or (budget is not None and budget.arg in money)
+        return ends or not money or not yes
+
+    def remembered(self, question: Question, terms: Terms, args: Mapping[str, Any], *, yes: bool) -> Remembered:
+        where = {"run": question.run, "session": question.session, "worker": question.worker, "project": ""}
+        return Remembered(
+            yes=yes,
+            tool=question.tool,
+            schema=question.schema,
+            args=args if terms.pattern is None else None,
+            terms=terms,
+            where=where[terms.scope],
+        )
+
+    def speaks(self, grant: Remembered, call: Made) -> bool:
+        """Whether a grant has something to say about a call, now."""
+        terms = grant.terms
+        if grant.revoked or (grant.tool, grant.schema) != (call.tool, call.schema):
+            return False
+        if terms.until is not None and self.now >= terms.until:
+            return False
+        if terms.scope != "project" and getattr(call, terms.scope) != grant.where:
+            return False
+        if terms.max_uses is not None and grant.used >= terms.max_uses:
+            return False
+        if terms.budget is not None:
+            amount = number(call.args.get(terms.budget.arg))
+            if amount is None or self.spent(grant) + amount > Fraction(terms.budget.limit):
+                return False
+        if grant.args is not None:
+            return same(grant.args, call.args)
+        assert terms.pattern is not None
+        return {one.arg for one in terms.pattern} == set(call.args) and all(
+            fits(one, call.args[one.arg], call.leads) for one in terms.pattern
+        )
+
+    def spent(self, grant: Remembered) -> Fraction:
+        """What is used up of the budget that holds now."""
+        assert grant.terms.budget is not None
+        days = [str(self.now.date())] if grant.terms.budget.daily else list(grant.spent)
+        return sum((grant.spent.get(day, Fraction(0)) for day in days), Fraction(0))
+
+    def use(self, grant: Remembered, call: Made) -> list[Happened]:
+        if not grant.counted:
+            return []
+        grant.used += 1
+        if grant.terms.budget is not None:
+            amount = number(call.args.get(grant.terms.budget.arg))
+            assert amount is not None
+            today = str(self.now.date())
+            grant.spent[today] = grant.spent.get(today, Fraction(0)) + amount
+        return [("grant used", "")]
+
+    def revoke(self, grant: Remembered) -> list[Happened]:
+        was, grant.revoked = grant.revoked, True
+        return [] if was else [("revoked", "")]
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values are the same JSON: 1 is 1.0, and neither is true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return set(one) == set(other) and all(same(one[name], other[name]) for name in one)
+    return one == other
+
+
+def number(value: object) -> Fraction | None:
+    """What can be spent."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return Fraction(Decimal(str(value))) if value >= 0 else None
+
+
+def fits(condition: Condition, value: object, leads: Mapping[str, str]) -> bool:
+    match condition.fits:
+        case Fits.IS:
+            return same(condition.value, value)
+        case Fits.ANY:
+            return True
+        case Fits.AT_MOST:
+            amount, limit = number(value), number(condition.value)
+            return amount is not None and limit is not None and amount <= limit
+        case Fits.UNDER:
+            return (
+                isinstance(value, str) and _stays_in(value, str(condition.value)) and leads.get(value, value) == value
+            )
+
+
+def _stays_in(path: str, folder: str) -> bool:
+    steps, above = path.split("/"), folder.split("/")
+    rest = steps[len(above) :]
+    odd = any(one.strip() in ("", ".", "..") for one in rest) or "\\" in path or not path.isprintable()
+    return steps[: len(above)] == above and bool(rest) and not odd
+
+
+def _is_narrow(tool: str, pattern: Sequence[Condition], args: Mapping[str, Any]) -> bool:
+    """Whether a pattern opens no more than one thing: the folder of a path, or the room below an amount."""
+    if tool not in ("pay", "write") or [one.arg for one in pattern] != list(args):
+        return False
+    by_arg = {one.arg: one for one in pattern}
+    others = [one for one in pattern if one.arg not in ("path", "content", "amount")]
+    if not all(one.fits is Fits.IS and same(one.value, args[one.arg]) for one in others):
+        return False
+    if tool == "pay":
+        amount = by_arg["amount"]
+        return amount.fits is Fits.AT_MOST and number(amount.value) == number(args["amount"]) is not None
+    path = by_arg["path"]
+    folder = str(args["path"]).rpartition("/")[0]
+    plain = all(one not in ("", ".", "..") for one in folder.split("/"))
+    return path.fits is Fits.UNDER and path.value == folder and plain and by_arg["content"].fits is Fits.ANY

@@ -1,0 +1,458 @@
+"""`signoff audit log`, `verify` and `export`, as a person and as a program would use them."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.program import signoff
+from tests.records import NOON, drafts
+
+from signoff.cli import audit as commands
+from signoff.cli.audit import audit
+from signoff.cli.audit_log import moment
+from signoff.cli.main import code_of
+from signoff.core.record import Draft
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun
+from signoff.errors import SignoffError, WrongUse
+from signoff.store.keys import Keys
+from signoff.store.sqlite import SqliteStore
+
+URL = "sqlite:signoff.db"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("SIGNOFF_STORE", URL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*args: str, stdin: bytes = b"") -> Result:
+    """Run a command the way the program does: a known error is a message and an exit code."""
+
+    @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+    @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    def program(args: tuple[str, ...]) -> None:
+        try:
+            sys.exit(audit.main(list(args), standalone_mode=False))
+        except SignoffError as error:
+            click.echo(f"signoff: {error}", err=True)
+            sys.exit(code_of(error))
+
+    return CliRunner().invoke(program, args, input=stdin, catch_exceptions=False)
+
+
+def write(made: Sequence[Draft], file: str = "signoff.db") -> None:
+    with closing(SqliteStore(file)) as store:
+        asyncio.run(store.write("test", lambda tx: tx.append(made)))
+
+
+def tamper(statement: str) -> None:
+    with closing(sqlite3.connect("signoff.db")) as connection, connection:
+        connection.execute(statement)
+
+
+def key() -> str:
+    return Keys().public_key()
+
+
+# --- log ---
+
+
+def event(kind: str = "asked", at: datetime = NOON, request: str = "", run: str = "", **body: Any) -> Draft:
+    return Draft(kind=kind, at=at, request=request, run=run, body=body)
+
+
+@pytest.mark.usefixtures("here")
+def test_log_tells_when_what_who_and_about_what() -> None:
+    write(
+        [
+            event(title="Delete a.txt", reason="it changes files", request="abcdefghjk", run="qrstuvwxyz"),
+            event("voted", by="ana", approved=True, note="fine", request="abcdefghjk"),
+            event("allowed", tool="look", args={"path": "a"}),
+        ]
+    )
+    result = run("log")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "     1  2026-01-01 12:00:00  asked         Delete a.txt: it changes files  [abcdefghjk · qrstuvwxyz]",
+        "     2  2026-01-01 12:00:00  voted         ana  approves: fine  [abcdefghjk]",
+        '     3  2026-01-01 12:00:00  allowed       look {"path": "a"}',
+    ]
+
+
+@pytest.mark.usefixtures("here")
+def test_nothing_in_the_log_moves_the_cursor() -> None:
+    write([event("as\x1b[2Jked", title="a\u202eb\n2026", request="r\r", by="\x1b[31meve", why="x" * 9_999)])
+    for line in (run("log").stdout, run("log", "--json").stdout):
+        assert line.rstrip("\n").isprintable()
+    assert len(run("log").stdout) < 300
+
+
+@pytest.mark.usefixtures("here")
+def test_log_as_json_is_one_object_a_line() -> None:
+    made = drafts(14)
+    write(made)
+    lines = [json.loads(line) for line in run("log", "--json").stdout.splitlines()]
+    assert [line["seq"] for line in lines] == list(range(1, 15))
+    assert lines[0]["body"]["by"] == made[0].body["by"]
+
+
+@pytest.mark.usefixtures("here")
+def test_log_shows_the_last_ones() -> None:
+    write(drafts(120))
+
+    def numbers(*args: str) -> list[int]:
+        return [json.loads(line)["seq"] for line in run("log", "--json", *args).stdout.splitlines()]
+
+    assert numbers() == list(range(71, 121))
+    assert numbers("--limit", "3") == [118, 119, 120]
+    assert numbers("--limit", "1000") == list(range(1, 121))
+    assert run("log", "--limit", "0").exit_code != 0
+
+
+@pytest.mark.usefixtures("here")
+def test_log_since_a_moment() -> None:
+    now = datetime.now(UTC)
+    write([event(at=now - timedelta(hours=hours)) for hours in (900, 72, 30, 5, 3, 1)])
+
+    def numbers(*args: str) -> list[int]:
+        return [json.loads(line)["seq"] for line in run("log", "--json", *args).stdout.splitlines()]
+
+    assert numbers("--since", "2h") == [6]
+    assert numbers("--since", "4d") == [2, 3, 4, 5, 6]
+    assert numbers("--since", "4d", "--limit", "2") == [5, 6]
+    assert numbers("--since", (now - timedelta(hours=4)).isoformat()) == [5, 6]
+    assert numbers("--since", "2000-01-01") == [1, 2, 3, 4, 5, 6]
+    assert numbers("--since", "2100-01-01") == []
+
+
+@pytest.mark.usefixtures("here")
+def test_log_since_is_not_misled_by_clocks_that_disagree() -> None:
+    now = datetime.now(UTC)
+    minutes = [*range(200, 63, -1), 61, 59, 61, 59, 61, *range(58, 0, -1)]
+    write([event(at=now - timedelta(minutes=one)) for one in minutes])
+    shown = run("log", "--json", "--since", "60m").stdout.splitlines()
+    assert len(shown) == sum(one < 60 for one in minutes)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", "5x", "2026-13-01", "-1h"])
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(WrongUse, match=r"is no time\n.*2h"):
+        moment(text)
+
+
+@pytest.mark.usefixtures("here")
+def test_log_of_one_request_or_run_by_the_beginning_of_its_id() -> None:
+    with closing(SqliteStore("signoff.db")) as store:
+        for request in ("abcd", "abce"):
+            asyncio.run(
+                store.write(
+                    "test",
+                    lambda tx, request=request: tx.add_request(
+                        ApprovalRequest(tool_call_id="1", tool_name="pay", id=request)
+                    ),
+                )
+            )
+        asyncio.run(store.write("test", lambda tx: tx.add_run(KeptRun(id="abzz"))))
+    write([event(request="abcd"), event(request="abce", run="abzz"), event(run="abzz")])
+
+    def numbers(*args: str) -> list[int]:
+        return [json.loads(line)["seq"] for line in run("log", "--json", *args).stdout.splitlines()]
+
+    assert numbers("--request", "abcd") == [1]
+    assert numbers("--request", "abce", "--run", "ab") == [2]
+    assert numbers("--run", "abz") == [2, 3]
+    several = run("log", "--request", "ab")
+    assert several.exit_code == 2
+    assert "several ids begin with 'ab': abcd, abce" in several.stderr
+    for arguments, what in ((("--request", "x"), "no request has an id"), (("--run", "abcd"), "no run has an id")):
+        unknown = run("log", *arguments)
+        assert unknown.exit_code == 1
+        assert what in unknown.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_log_of_nothing() -> None:
+    result = run("log")
+    assert (result.exit_code, result.output) == (0, "")
+    assert not Path("signoff.db").exists(), "who only looks leaves no file behind"
+
+
+@pytest.mark.usefixtures("here")
+def test_log_follows() -> None:
+    write([event(title="first")])
+    code = "from signoff.cli.main import main; main()"
+    command = [sys.executable, "-u", "-c", code, "audit", "log", "--follow", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None and following.stderr is not None
+        assert json.loads(following.stdout.readline())["body"] == {"title": "first"}
+        write([event(title="second"), event(title="third")])
+        assert json.loads(following.stdout.readline())["body"] == {"title": "second"}
+        assert json.loads(following.stdout.readline())["body"] == {"title": "third"}
+        following.send_signal(signal.SIGINT)
+        assert following.wait(30) == 0
+        assert following.stderr.read() == ""
+
+
+# --- verify ---
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_store() -> None:
+    write(drafts(40))
+    result = run("verify")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "40 events: nothing is missing, changed or out of order",
+        "not signed yet: events that were cut off at the end would not be missed",
+    ]
+    assert run("export", "-o", "r.jsonl").exit_code == 0
+    write(drafts(2))
+    assert run("verify").stdout.splitlines() == [
+        "42 events: nothing is missing, changed or out of order",
+        f"signed up to event 40 by this machine (key {key()}); 2 events after it not yet",
+    ]
+    assert json.loads(run("verify", "--json").stdout) == {
+        "ok": True,
+        "events": 42,
+        "head": json.loads(run("log", "--json", "--limit", "1").stdout)["hash"],
+        "signed": 40,
+        "by": "own",
+        "key": key(),
+    }
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_store_that_is_broken() -> None:
+    write(drafts(40))
+    tamper("update events set kind = 'ran' where seq = 7")
+    result = run("verify")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "signoff: event 7 was changed: its hash does not fit what it says\n"
+    told = run("verify", "--json")
+    assert told.exit_code == 1
+    assert json.loads(told.stdout) == {
+        "ok": False,
+        "event": 7,
+        "error": "event 7 was changed: its hash does not fit what it says",
+    }
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_nothing() -> None:
+    result = run("verify")
+    assert (result.exit_code, result.output) == (0, "the record is empty\n")
+    assert not Path("signoff.db").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_store_that_is_gone() -> None:
+    write(drafts(40))
+    run("export", "-o", "r.jsonl")
+    Path("signoff.db").rename("elsewhere.db")
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "the record is cut off whole" in result.stderr
+    assert run("verify", "--store", "sqlite:elsewhere.db").exit_code == 0, "it may be anywhere, as long as it is whole"
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_file_anywhere() -> None:
+    write(drafts(40))
+    run("export", "-o", "r.jsonl")
+    result = run("verify", "r.jsonl")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "40 events: nothing is missing, changed or out of order",
+        f"signed to the end by this machine (key {key()})",
+    ]
+    assert run("verify", "-", stdin=Path("r.jsonl").read_bytes()).stdout == result.stdout
+
+
+def test_verify_a_file_on_another_machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(drafts(40))
+    run("export", "-o", "r.jsonl")
+    mine = key()
+    pub = here / "state" / "signoff" / "keys" / "record.pub"
+    monkeypatch.setenv("XDG_STATE_HOME", str(here / "another"))
+    result = run("verify", "r.jsonl")
+    assert result.exit_code == 0
+    assert f"signed to the end by the key {mine}" in result.stdout
+    assert "that key came with the record" in result.stdout, "it says what that is worth"
+    assert not (here / "another").exists(), "checking leaves nothing behind"
+    for given in (mine, mine.upper(), str(pub)):
+        pinned = run("verify", "r.jsonl", "--key", given)
+        assert pinned.exit_code == 0
+        assert f"signed to the end by the key you gave ({mine})" in pinned.stdout
+    assert run("verify", "r.jsonl", "--key", "ab" * 32, "--key", mine).exit_code == 0
+    wrong = run("verify", "r.jsonl", "--key", "ab" * 32)
+    assert wrong.exit_code == 1
+    assert f"signed with another key than you gave: {mine}" in wrong.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_store_with_a_pinned_key() -> None:
+    write(drafts(40))
+    run("export", "-o", "r.jsonl")
+    assert run("verify", "--key", key()).exit_code == 0
+    wrong = run("verify", "--key", "ab" * 32)
+    assert wrong.exit_code == 1
+    assert "nothing in this record is signed with the key you gave" in wrong.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_a_file_that_is_broken() -> None:
+    write(drafts(40))
+    run("export", "-o", "r.jsonl")
+    lines = Path("r.jsonl").read_bytes().splitlines(keepends=True)
+    Path("cut.jsonl").write_bytes(b"".join(lines[:20]))
+    result = run("verify", "cut.jsonl")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "signoff: the record is cut off after event 19: its last line is not there\n"
+    assert json.loads(run("verify", "cut.jsonl", "--json").stdout)["event"] == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "no.jsonl cannot be read: No such file or directory"),
+        (b"", "no.jsonl is empty"),
+        (b"hello\n", "no.jsonl:1: this is not an exported record"),
+        (b'{"format":"signoff record","version":9}\n', "version 9 of the format is newer than this program knows (1)"),
+        (b'"seq","at"\r\n', "a CSV export cannot be verified"),
+    ],
+)
+def test_what_cannot_be_verified(here: Path, content: bytes | None, what: str) -> None:
+    if content is not None:
+        (here / "no.jsonl").write_bytes(content)
+    result = run("verify", "no.jsonl")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert what in result.stderr
+
+
+def test_a_folder_and_endless_lines_are_no_records(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "cannot be read" in run("verify", str(here)).stderr
+    monkeypatch.setattr(commands, "LONGEST_LINE", 1_000)
+    (here / "long").write_bytes(b"x" * 2_000)
+    result = run("verify", "long")
+    assert result.exit_code == 2
+    assert "longer than 1,000 bytes" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_verify_is_told_what_to_check() -> None:
+    both = run("verify", "r.jsonl", "--store", URL)
+    assert both.exit_code == 2
+    assert "name one of them" in both.stderr
+    nonsense = run("verify", "--key", "nonsense")
+    assert nonsense.exit_code == 2
+    assert "neither a public key" in nonsense.stderr
+
+
+# --- export ---
+
+
+@pytest.mark.usefixtures("here")
+def test_export_to_standard_output_or_a_file() -> None:
+    write(drafts(20))
+    printed = run("export")
+    assert printed.exit_code == 0
+    assert printed.stderr == f"20 events, signed with the key {key()}\n"
+    Path("printed.jsonl").write_bytes(printed.stdout_bytes)
+    written = run("export", "-o", "written.jsonl")
+    assert (written.exit_code, written.stdout) == (0, "")
+    for file in ("printed.jsonl", "written.jsonl"):
+        assert run("verify", file).exit_code == 0
+    assert Path("written.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("here")
+def test_export_nothing() -> None:
+    assert run("export", "-o", "r.jsonl").exit_code == 0
+    assert "the record is empty" in run("verify", "r.jsonl").stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_export_writes_nothing_of_what_is_broken() -> None:
+    write(drafts(20))
+    Path("r.jsonl").write_text("the old one")
+    tamper("delete from events where seq = 7")
+    result = run("export", "-o", "r.jsonl")
+    assert result.exit_code == 1
+    assert "event 7 is missing" in result.stderr
+    assert Path("r.jsonl").read_text() == "the old one"
+    assert sorted(name for name in os.listdir() if name.startswith(".")) == []
+
+
+@pytest.mark.usefixtures("here")
+def test_export_says_where_it_cannot_write() -> None:
+    write(drafts(3))
+    result = run("export", "-o", "no/such/folder/r.jsonl")
+    assert result.exit_code == 2
+    assert "no/such/folder/r.jsonl cannot be written: No such file or directory" in result.stderr
+    Path("folder").mkdir()
+    assert run("export", "-o", "folder").exit_code == 2
+
+
+@pytest.mark.usefixtures("here")
+def test_export_as_csv() -> None:
+    write([event("asked", title='=HYPERLINK("http://x")', by="@eve", request="abc"), *drafts(20)])
+    result = run("export", "--format", "csv")
+    assert result.exit_code == 0
+    assert "CSV cannot be verified" in result.stderr
+    rows = list(csv.DictReader(io.StringIO(result.stdout_bytes.decode(), newline="")))
+    assert [row["seq"] for row in rows] == [str(number) for number in range(1, 22)]
+    assert (rows[0]["what"], rows[0]["by"]) == ('\'=HYPERLINK("http://x")', "'@eve")
+    tamper("delete from events where seq = 7")
+    assert run("export", "--format", "csv").exit_code == 0, "what is left can still be looked at"
+
+
+# --- the program ---
+
+
+def test_the_program_finds_its_commands(here: Path) -> None:
+    write(drafts(5))
+    done = signoff("audit", "export", "-o", "r.jsonl", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert signoff("audit", "verify", "r.jsonl", cwd=here).returncode == 0
+    Path("r.jsonl").write_bytes(Path("r.jsonl").read_bytes()[:-1])
+    broken = signoff("audit", "verify", "r.jsonl", cwd=here)
+    assert broken.returncode == 1
+    assert broken.stderr.startswith("signoff: the record is cut off after event 5")
+
+
+@pytest.mark.usefixtures("here")
+def test_progress_is_for_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(drafts(10))
+    code = "from signoff.cli import audit; audit.LONG = 5; from signoff.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "audit", "verify"]
+    watched, end = pty.openpty()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, timeout=60, check=True)
+        os.close(end)
+        shown = os.read(watched, 1_000).decode()
+    finally:
+        os.close(watched)
+    assert "10 events" in shown
+    assert b"10 events: nothing is missing" in done.stdout
+    assert subprocess.run(command, capture_output=True, timeout=60, check=True).stderr == b""

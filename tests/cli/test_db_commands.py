@@ -1,0 +1,71 @@
+"""`signoff db upgrade`, `backup` and `check`."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from tests.cli.desk import Desk, asks
+
+
+def test_a_store_that_is_well(desk: Desk) -> None:
+    desk.open(asks())
+    said = desk.run("db", "check")
+    assert (said.code, said.out) == (0, f"sqlite:{desk.file} is well.\n")
+    assert desk.run("db", "check", "--json").data == {"store": f"sqlite:{desk.file}", "ok": True, "problems": []}
+
+
+def test_what_is_wrong_is_told(desk: Desk) -> None:
+    desk.open(asks())
+    desk.file.chmod(0o644)
+    said = desk.run("db", "check")
+    assert (said.code, said.out) == (1, "")
+    assert "can be read or written by others" in said.err
+    assert desk.run("db", "check", "--json").data["ok"] is False
+    desk.file.write_bytes(b"nonsense" * 1000)
+    assert "is not a database" in desk.run("db", "check").err
+
+
+def test_check_of_a_store_that_is_not_there_makes_none(desk: Desk) -> None:
+    said = desk.run("db", "check")
+    assert said.code == 1
+    assert "there is no store at" in said.err
+    assert not desk.file.exists()
+
+
+def test_a_backup_is_a_store_of_its_own(desk: Desk) -> None:
+    [one] = desk.open(asks())
+    said = desk.run("db", "backup", "copy.db")
+    assert (said.code, said.out) == (0, f"copied sqlite:{desk.file} to {desk.folder / 'copy.db'}\n")
+    assert (desk.folder / "copy.db").stat().st_mode & 0o077 == 0
+    assert one in desk.run("inbox", "--store", "sqlite:copy.db").out
+    again = desk.run("db", "backup", "copy.db")
+    assert again.code == 1
+    assert "overwrites nothing" in again.err
+    assert desk.run("db", "backup", "no/such/folder.db").code == 1
+    assert desk.run("db", "backup", "x.db", "--store", "postgresql://u:secret@h/d").code == 2
+    assert desk.run("db", "backup", "x.db", "--store", "sqlite:nowhere.db").code == 1
+
+
+def test_upgrade(desk: Desk) -> None:
+    desk.open(asks())
+    said = desk.run("db", "upgrade")
+    assert (said.code, said.out) == (0, f"sqlite:{desk.file} was up to date already.\n")
+
+
+def test_a_store_of_a_newer_signoff_is_refused(desk: Desk) -> None:
+    desk.open(asks())
+    with sqlite3.connect(desk.file) as connection:
+        connection.execute("insert into schema_version values (99, 'later', 'then')")
+    connection.close()
+    for command in (["inbox"], ["approve", "x"], ["db", "upgrade"]):
+        said = desk.run(*command)
+        assert said.code == 1
+        assert "was made by a newer signoff" in said.err
+
+
+def test_passwords_are_not_shown(desk: Desk) -> None:
+    for command in ("check", "upgrade"):
+        said = desk.run("db", command, "--store", "postgresql://ops:hunter2@127.0.0.1:1/x?connect_timeout=1")
+        assert said.code == 1
+        assert "hunter2" not in said.out + said.err
+    assert desk.run("db", "check", "--store", "memory:").code == 2

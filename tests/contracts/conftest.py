@@ -1,0 +1,40 @@
+"""Every store, behind one fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.contracts.databases import STORES, Database
+
+from signoff.ports import Store
+from signoff.store.memory import MemoryStore
+
+
+@pytest.fixture(params=STORES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    opened = Database(request.param, _maker(request, tmp_path))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    return database.open()
+
+
+def _maker(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    if request.param == "memory":
+        store = MemoryStore(record=True)
+        return lambda: store
+    if request.param == "sqlite":
+        from signoff.store.sqlite import SqliteStore
+
+        folder = tmp_path / "with spaces, ünïcode & 100% of ?#"
+        folder.mkdir()
+        return lambda: SqliteStore(folder / "signoff.db")
+    url = request.getfixturevalue("postgres_url")
+    from signoff.store.postgres import PostgresStore
+
+    return lambda: PostgresStore(url, listen=request.param == "postgres")

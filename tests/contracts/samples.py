@@ -1,0 +1,286 @@
+"""What the contract tests put into a store: plain things by number, and one of each with a value in every field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from signoff.core.call import Call, Veiled
+from signoff.core.canonical import digest
+from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.grant import Grant
+from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advance
+from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.record import START, Checkpoint, Draft, Entry, is_link
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, Process, RunState, Segment
+from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.ports import Transaction
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}), via="terminal")
+YES = ApprovalDecision(approved=True)
+
+TEXT = "Zürich 東京 🦔 e\u0301 \u202eevil\u202c \u200b 'quoted' \"double\" \\ %s %(x)s ? {s} $1 :name\n\t\r\x00\x1b[31m"
+"""What breaks careless quoting, escaping and encoding, a NUL included."""
+HALF = f"{TEXT} \ud83e"
+"""With half of a surrogate pair, which is in no encoding: models write it."""
+ARGS: dict[str, Any] = {
+    "text": TEXT,
+    "naïve key": [1, -1, 0, 2**53 + 1, 10**300, -(10**40)],
+    "floats": [0.1, 1e-300, 1e300, -0.5],
+    "nested": {"deep": [{"list": [[], {}, None, True, False, ""]}], "": "an empty key"},
+    "secret": Veiled("<secret 0123456789abcdef>"),
+}
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def request(number: int = 1, **fields: Any) -> ApprovalRequest:
+    """A pending request, opened `number` seconds after noon unless said otherwise."""
+    name = fields.pop("name", f"r{number:04}")
+    conversation = fields.pop("conversation", "conversation")
+    call = Call(tool="deploy", args={"n": number}, call_id=name, run_id="run", conversation_id=conversation)
+    given: dict[str, Any] = {
+        "id": name,
+        "tool_call_id": name,
+        "tool_name": "deploy",
+        "args": call.args,
+        "call": call,
+        "title": f"deploy {number}",
+        "opened_at": at(number),
+    }
+    return ApprovalRequest(**{**given, **fields})
+
+
+def approved(one: ApprovalRequest) -> ApprovalRequest:
+    return advance(one, Voted(ANA, YES), at(2_000))
+
+
+def claimed(one: ApprovalRequest, holder: str = "p1") -> ApprovalRequest:
+    return advance(one, Claimed(holder), at(2_001))
+
+
+def lost(one: ApprovalRequest) -> ApprovalRequest:
+    return advance(one, Lost(), at(2_002))
+
+
+def steps(one: ApprovalRequest, *events: Event) -> ApprovalRequest:
+    for event in events:
+        one = advance(one, event, at(2_000))
+    return one
+
+
+RICH_CALL = Call(
+    tool="transfer",
+    args=ARGS,
+    toolset="bänk",
+    worker=("triage", "analyzer"),
+    labels=frozenset({"money", "net.egress"}),
+    deps=object(),
+    resolved={"a/b": "/srv/a/b"},
+    unreadable=("handle: a socket",),
+    call_id="call-1",
+    run_id="run-1",
+    conversation_id="conversation-1",
+    path="a-1/b-2/call-1",
+    schema_hash=digest("schema"),
+)
+REQUIREMENT = Requirement(
+    role="ops",
+    quorum=2,
+    not_by=frozenset({"requester", "owner"}),
+    timeout=timedelta(minutes=15, microseconds=1),
+    on_timeout=OnTimeout.ESCALATE,
+    escalate_to="boss",
+    veto="security",
+    remind=timedelta(minutes=5),
+    message="Two ops people, please 🙏",
+)
+RICH_TERMS = Terms(
+    scope=Scope.WORKER,
+    pattern=(
+        Condition(arg="path", fits=Fits.UNDER, value="a/b"),
+        Condition(arg="amount", fits=Fits.AT_MOST, value=19.99),
+        Condition(arg="flag", fits=Fits.IS, value=False),
+        Condition(arg="list", fits=Fits.IS, value=[1, {"x": None}, TEXT]),
+        Condition(arg="text", fits=Fits.ANY),
+    ),
+    until=datetime(2027, 3, 1, 8, 30, 0, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    max_uses=0,
+    budget=Budget(arg="amount", limit=Decimal("200.10"), daily=True),
+)
+EDITED = ApprovalDecision(
+    approved=True, note=HALF, edited_args={**ARGS, "more": 1}, remember=Remember.ALWAYS, terms=RICH_TERMS
+)
+BEN = Answerer(name="Bén", kind=AnswererKind.PERSON, roles=frozenset({"dev"}), via="web")
+EVE = Answerer(name="eve", roles=frozenset({"ops"}))
+
+
+def rich_request(name: str = "rich") -> ApprovalRequest:
+    """A request with a value in every field but those that come later in its life."""
+    return ApprovalRequest(
+        id=name,
+        tool_call_id="call-1",
+        tool_name="transfer",
+        args=ARGS,
+        metadata={"summary": HALF, "diff": ["-a", "+b"], "n": 10**30},
+        summary="Überweisung 🦔",
+        call=RICH_CALL,
+        verdict=Verdict(
+            effect=Effect.ASK, rules=("policy[3]", "bank[0]"), reason=HALF, requirement=REQUIREMENT, errors=("oops",)
+        ),
+        policy_revision=digest("policy"),
+        schema={"type": "object", "properties": {"text": {"type": "string", "maxLength": 10}}},
+        changed=("the arguments", "the policy"),
+        problem="amount: too large",
+        opened_at=datetime(2026, 1, 1, 12, 0, 0, 1, tzinfo=UTC),
+        deadline=at(900),
+        requester="rita",
+        owner="otto",
+        run="run-row-1",
+        title="transfer 1 € to Zürich",
+        assigned="",
+        remind_at=at(600),
+    )
+
+
+def rich_life() -> list[ApprovalRequest]:
+    """A request through its life, one version after the other, ending claimed, with an outcome."""
+    asked = rich_request()
+    escalated = asked.changed_to(escalated=True, assigned="Bén", version=1)
+    freed = escalated.changed_to(assigned="", deadline=None, remind_at=None, version=2)
+    boss = Answerer(name="boss", roles=frozenset({"boss"}), via="api")
+    chief = Answerer(name="chief", roles=frozenset({"boss", "ops"}))
+    first = advance(freed, Voted(BEN, EDITED, (boss,)), at(10))
+    second = advance(first, Voted(chief, EDITED), at(20.000_001))
+    running = advance(second, Claimed("process-1"), at(21))
+    done = advance(running, Succeeded(digest("result"), HALF), at(22))
+    assert done.decision is not None and done.claim is not None and done.votes[0].stands_for == boss
+    return [asked, escalated, freed, first, second, running, done]
+
+
+RICH_ENDINGS = (
+    ApprovalDecision(approved=False, note="too late", ending=Ending.EXPIRED, at=at(5)),
+    ApprovalDecision(approved=False, ending=Ending.CANCELLED, by=ANA, at=at(5)),
+    ApprovalDecision(approved=True, by=Answerer(name="auto", kind=AnswererKind.MODE), remember=Remember.SESSION),
+)
+
+RICH_GRANT = Grant(
+    id="g-rich",
+    tool="transfer",
+    memory_key="",
+    approved=True,
+    scope=Scope.WORKER,
+    schema_hash=digest("schema"),
+    toolset="bänk",
+    where="triage > analyzer",
+    pattern=RICH_TERMS.pattern,
+    until=RICH_TERMS.until,
+    max_uses=3,
+    budget=Budget(arg="amount", limit=Decimal("1E+2")),
+    by="ana",
+    at=at(0.5),
+    note=HALF,
+    summary="transfer 1 € to Zürich",
+    used=2,
+    spent=Decimal("12.340"),
+    spent_on="2026-01-01",
+    revoked_at=at(60),
+    revoked_by="Bén",
+)
+
+RICH_RUN = KeptRun(
+    id="run-rich",
+    conversation_id="conversation-1",
+    agent="app.agents:triage",
+    prompt=HALF,
+    options={"policy": "signoff.yaml", "cwd": "/srv/bäckup dir", "n": [1, None, {"x": 2**70}]},
+    requester="rita",
+    state=RunState.FAILED,
+    epoch=7,
+    holder="process-1",
+    started_at=at(0.000_001),
+    changed_at=at(99),
+    tip=digest("tip"),
+    rest='{"usage": {"n": 1}, "text": "🦔"}',
+    format=99,
+    detail=HALF,
+)
+CHECKPOINT = Checkpoint(seq=0, hash=START, at="2026-01-01T12:00:00.000000Z", key="ab" * 32, signature="cd" * 64)
+PROCESS = Process(id="process-1", host="höst/1234/5678", pid=2**22, born="123456789", seen_at=at(1.5))
+
+
+def run(number: int, **fields: Any) -> KeptRun:
+    return KeptRun(**{"id": f"run{number:04}", "started_at": at(number), **fields})
+
+
+def grant(number: int, **fields: Any) -> Grant:
+    given: dict[str, Any] = {"tool": "deploy", "memory_key": f"key{number}", "approved": True, "scope": Scope.PROJECT}
+    return Grant(**{"id": f"g{number:04}", **given, **fields})
+
+
+def segment(parent: str, body: bytes) -> Segment:
+    return Segment(id=digest([parent, body.hex()]), parent=parent, count=len(body), body=body)
+
+
+SEGMENTS = [segment("", b"1"), segment("", b"2")]
+SEGMENTS += [segment(SEGMENTS[0].id, b"3"), segment(SEGMENTS[0].id, b"4")]
+SEGMENTS += [segment(SEGMENTS[2].id, b"5")]
+
+
+def draft(number: int = 1, **fields: Any) -> Draft:
+    return Draft(**{"kind": "judged", "at": at(number), "body": {"n": number}, **fields})
+
+
+def delegation(absent: str, deputy: str, since: float, until: float) -> Delegation:
+    return Delegation(absent=absent, deputy=deputy, since=at(since), until=at(until), by="böss")
+
+
+def everything(tx: Transaction) -> dict[str, Any]:
+    """All that can be read, in one go."""
+    requests = [tx.request(one) for one in tx.ids_like("r", limit=1_000)]
+    grants = list(tx.grants(revoked=True))
+    tools = sorted({(one.tool, one.memory_key) for one in grants})
+    runs = list(tx.runs())
+    return {
+        "ids": list(tx.ids_like("", limit=1_000)),
+        "requests": requests,
+        "about": {key: tx.about(key) for key in sorted({one.call.key for one in requests if one and one.call})},
+        "open_requests": list(tx.open_requests()),
+        "inbox": list(tx.inbox(limit=1_000)),
+        "of_run": {run.id: list(tx.requests_of(run=run.id)) for run in runs},
+        "of_conversation": list(tx.requests_of(conversation_id="conversation")),
+        "due": {seconds: list(tx.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},
+        "claimed": sorted(tx.claimed()),
+        "results": {one.id: tx.result(one.id) for one in requests if one},
+        "grants": [list(tx.grants()), grants, [tx.grant(one.id) for one in grants]],
+        "grants_about": {f"{tool} {key}": ids(tx.grants_about(tool, key)) for tool, key in tools},
+        "runs": [runs, list(tx.runs(going=True)), [tx.run(one.id) for one in runs]],
+        "segments": [list(tx.segments(one.id)) for one in SEGMENTS],
+        "processes": [tx.process(f"process-{n}") for n in range(5)],
+        "delegations": {seconds: list(tx.delegations(at(seconds))) for seconds in (0, 5, 10, 20)},
+        "head": tx.head(),
+        "entries": list(tx.entries()),
+        "touched": list(tx.touched(0)),
+        "checkpoints": list(tx.checkpoints()),
+        "settings": {name: tx.setting(name) for name in ("name", "new", "dropped")},
+    }
+
+
+def ids(found: Iterable[Any]) -> list[str]:
+    return sorted(one.id for one in found)
+
+
+def chained(entries: Sequence[Entry]) -> None:
+    """Numbered without gaps, each with the hash of the one before."""
+    before, link = 0, START
+    for entry in entries:
+        assert (entry.seq, entry.prev) == (before + 1, link)
+        assert is_link(entry)
+        before, link = entry.seq, entry.hash

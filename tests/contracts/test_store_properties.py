@@ -1,0 +1,206 @@
+"""Whatever is done to them, in whatever order: a database and a few dicts end up with the same."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests import postgres
+from tests.contracts import samples
+from tests.contracts.samples import at, chained
+
+from signoff.core.decision import ApprovalDecision
+from signoff.core.lifecycle import (
+    Assigned,
+    Cancelled,
+    Claimed,
+    Event,
+    Expired,
+    Failed,
+    Lost,
+    Reminded,
+    Succeeded,
+    Told,
+    Voted,
+    advance,
+)
+from signoff.core.run import RunState
+from signoff.core.terms import Condition, Fits
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.errors import RequestError, WrongUse
+from signoff.ports import Store, Transaction
+from signoff.store.memory import MemoryStore
+from signoff.store.postgres import PostgresStore
+from signoff.store.sqlite import SqliteStore
+
+Change: TypeAlias = Callable[[Transaction], object]
+
+NUMBERS = st.integers(1, 5)
+MOMENTS = st.sampled_from([None, at(5), at(50), at(50.000_001), at(1_000)])
+TEXTS = st.sampled_from(["", "x", "Zürich", samples.TEXT, samples.HALF])
+REQUIREMENTS = st.sampled_from(
+    [
+        Requirement(),
+        Requirement(quorum=2),
+        Requirement(role="ops", on_timeout=OnTimeout.ESCALATE, escalate_to="boss", remind=timedelta(seconds=9)),
+    ]
+)
+EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.sampled_from([Expired(), Reminded(), Lost(), Assigned("ana"), Assigned(""), Claimed("p1"), Claimed("p2")]),
+    st.builds(Cancelled, TEXTS),
+    st.builds(Failed, TEXTS),
+    st.builds(Succeeded, TEXTS, TEXTS),
+    st.builds(Told, st.just(samples.ANA), st.booleans(), TEXTS),
+    st.builds(Voted, st.sampled_from([samples.ANA, samples.BEN, samples.EVE]), st.just(samples.YES)),
+    st.builds(Voted, st.just(samples.EVE), st.builds(ApprovalDecision, approved=st.just(False), note=TEXTS)),
+)
+
+
+@st.composite
+def added(draw: st.DrawFn) -> Change:
+    requirement = draw(REQUIREMENTS)
+    one = samples.request(
+        draw(NUMBERS),
+        name=f"r{draw(NUMBERS)}",
+        deadline=draw(MOMENTS),
+        remind_at=draw(MOMENTS),
+        run=draw(st.sampled_from(["", "run0001"])),
+        title=draw(TEXTS),
+        verdict=Verdict(effect=Effect.ASK, requirement=requirement),
+    )
+    return lambda tx: tx.add_request(one)
+
+
+@st.composite
+def advanced(draw: st.DrawFn) -> Change:
+    name, event, moment = f"r{draw(NUMBERS)}", draw(EVENTS), draw(st.sampled_from([at(1), at(100), at(2_000)]))
+    hurry = draw(st.sampled_from([0, 0, 0, 0, 1, -1]))
+
+    def work(tx: Transaction) -> None:
+        one = tx.request(name)
+        if one is not None:
+            try:
+                moved = advance(one, event, moment)
+            except RequestError:
+                return
+            tx.put_request(moved.changed_to(version=moved.version + hurry))
+
+    return work
+
+
+@st.composite
+def remembered(draw: st.DrawFn) -> Change:
+    pattern = draw(st.sampled_from([None, (), (Condition(arg="n", fits=Fits.ANY),)]))
+    one = samples.grant(
+        draw(NUMBERS),
+        tool=draw(st.sampled_from(["deploy", "other"])),
+        memory_key="" if pattern is not None else draw(st.sampled_from(["key1", "key2"])),
+        pattern=pattern,
+        revoked_at=draw(st.sampled_from([None, None, at(1)])),
+        note=draw(TEXTS),
+    )
+    return lambda tx: tx.put_grant(one) if tx.grant(one.id) else tx.add_grant(one)
+
+
+@st.composite
+def ran(draw: st.DrawFn) -> Change:
+    one = samples.run(
+        draw(NUMBERS), state=draw(st.sampled_from(RunState)), epoch=draw(NUMBERS), tip=draw(TEXTS), rest=draw(TEXTS)
+    )
+    return lambda tx: tx.put_run(one) if tx.run(one.id) else tx.add_run(one)
+
+
+@st.composite
+def noted(draw: st.DrawFn) -> Change:
+    drafts = [
+        samples.draft(number, request=draw(st.sampled_from(["", "r1", "r2"])), body={"text": draw(TEXTS)})
+        for number in range(draw(st.integers(0, 3)))
+    ]
+    return lambda tx: tx.append(drafts)
+
+
+@st.composite
+def others(draw: st.DrawFn) -> Change:
+    number, text = draw(NUMBERS), draw(TEXTS)
+    choices: list[Change] = [
+        lambda tx: tx.keep_result(f"r{number}", text.encode("utf-8", "replace")),
+        lambda tx: tx.add_segment(samples.SEGMENTS[number - 1]),
+        lambda tx: tx.put_process(replace(samples.PROCESS, id=f"process-{number}", born=text)),
+        lambda tx: tx.add_delegation(samples.delegation(text, "b", number, number + 5)),
+        lambda tx: tx.add_checkpoint(replace(samples.CHECKPOINT, seq=number)),
+        lambda tx: tx.set_setting("name", text if number > 1 else None),
+        lambda tx: tx.add_request(samples.rich_request(f"r{number}")),
+    ]
+    return draw(st.sampled_from(choices))
+
+
+CHANGES = st.one_of(added(), added(), advanced(), advanced(), advanced(), remembered(), ran(), noted(), others())
+
+
+@st.composite
+def works(draw: st.DrawFn) -> tuple[bool, Change]:
+    """One transaction: whether anybody waits for it, and what it does, to its end or until it fails."""
+    changes = draw(st.lists(CHANGES, min_size=1, max_size=4))
+    waits, fails = draw(st.booleans()), draw(st.sampled_from([False, False, False, True]))
+
+    def work(tx: Transaction) -> None:
+        for change in changes:
+            change(tx)
+        if fails:
+            raise WrongUse("enough")
+
+    return waits, work
+
+
+async def outcomes(store: Store, groups: Sequence[Sequence[tuple[bool, Change]]]) -> list[object]:
+    """What became of each piece of work, and all that can be read, after each group that came at once."""
+    told: list[object] = []
+    for group in groups:
+        for waits, work in group:
+            if not waits:
+                store.later("work", work)
+        waiting = [store.write("work", work) for waits, work in group if waits]
+        told += [type(outcome) for outcome in await asyncio.gather(*waiting, return_exceptions=True)]
+        told.append(await store.read(samples.everything))
+    return told
+
+
+def agree(store: Store, groups: Sequence[Sequence[tuple[bool, Change]]]) -> None:
+    """A store gives the same answers as a few dicts."""
+    try:
+        kept = asyncio.run(outcomes(store, groups))
+    finally:
+        store.close()
+    expected = asyncio.run(outcomes(MemoryStore(record=True), groups))
+    assert kept == expected
+    for seen in kept:
+        if isinstance(seen, dict):
+            chained(seen["entries"])
+
+
+GROUPS = st.lists(st.lists(works(), min_size=1, max_size=3), max_size=8)
+expected_warnings = pytest.mark.filterwarnings("ignore:signoff store. 'work' was not written:RuntimeWarning")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(groups=GROUPS)
+@expected_warnings
+def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        agree(SqliteStore(Path(folder) / "signoff.db"), groups)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(groups=GROUPS)
+@expected_warnings
+def test_memory_and_postgres_agree(postgres_server: str, groups: list[list[tuple[bool, Change]]]) -> None:
+    with postgres.fresh_schema(postgres_server) as url:
+        agree(PostgresStore(url), groups)

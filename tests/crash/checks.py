@@ -1,0 +1,136 @@
+"""What has to hold after every crash, once everything was driven to its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from signoff.broker import Broker
+from signoff.core.grant import Grant
+from signoff.core.record import START, Entry, is_link
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import KeptRun, RunState
+from signoff.ports import Transaction
+from tests.crash.trips import PAY, USES, Case, effects_of, kept_run_of, key_of
+
+ENDED = re.compile(
+    r"asked (voted )*("
+    r"settled |"  # denied
+    r"settled claimed ran |"
+    r"settled claimed unknown told )"
+)
+"""What the record says of a request that is over, in this order."""
+
+
+async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
+    """Everything that is wrong; nothing, where all is well."""
+    run = await kept_run_of(case, broker)
+    if run is None:
+        return ["the run is lost"]
+
+    def look(tx: Transaction) -> tuple[Sequence[ApprovalRequest], Sequence[Entry], tuple[int, str], Sequence[Grant]]:
+        return tx.requests_of(run=run.id), tx.entries(), tx.head(), [one for one in tx.grants() if one.where == run.id]
+
+    requests, entries, head, grants = await broker.store.read(look)
+    return [
+        *_about_the_run(case, run, entries, output),
+        *_about_promises(case, requests),
+        *_about_requests(case, requests, entries),
+        *_about_effects(case, requests, grants),
+        *_about_the_record(entries, head),
+    ]
+
+
+def _about_the_run(case: Case, run: KeptRun, entries: Sequence[Entry], output: Any) -> Iterator[str]:
+    if run.state is not RunState.DONE or run.holder:
+        yield f"the run is {run.state}: {run.detail}, in the hands of {run.holder!r}"
+    kinds = [entry.kind for entry in entries if entry.run == run.id and entry.kind.startswith("run ")]
+    if kinds.count("run started") != 1 or kinds.count("run ended") != 1 or kinds[-1] != "run ended":
+        yield f"the record tells another story of the run: {kinds}"
+    outputs = [fact["output"] for fact in case.log.facts() if "output" in fact and "Deferred" not in fact["output"]]
+    said = str(output) if output is not None else outputs[-1] if outputs else ""
+    words = ["pay done|confirmed that this call happened"] if said else []  # else it died after its end was recorded
+    words += ["not this one", "never", "look done"] if said and case.trip == "batch" else []
+    words += ["A person changed the arguments"] if said and case.does.edited else []
+    for word in words:
+        if not re.search(word, said):
+            yield f"the model was not told {word!r}: {said}"
+
+
+def _about_promises(case: Case, requests: Sequence[ApprovalRequest]) -> Iterator[str]:
+    """Whatever any process was told to be done is done, whoever died after that."""
+    there = {request.id: request for request in requests}
+    approved = (State.SUCCEEDED, State.CANCELLED)
+    leads_to = {"denied": (State.DENIED,), "approved": approved, "claimed": approved, "succeeded": (State.SUCCEEDED,)}
+    for fact in case.log.facts():
+        for promised in fact.get("requests", ()):
+            request = there.get(promised["id"])
+            if request is None:
+                yield f"request {promised['id']} is lost after {fact['promised']}"
+                continue
+            votes = [[vote.by.name, vote.decision.approved, vote.args_digest] for vote in request.votes]
+            if any(vote not in votes for vote in promised["votes"]):
+                yield f"a vote on {request.tool_name} is lost: {promised['votes']}, not {votes}"
+            if request.state not in leads_to.get(promised["state"], (request.state,)):
+                yield f"{request.tool_name} was {promised['state']} and became {request.state}"
+
+
+def _about_requests(case: Case, requests: Sequence[ApprovalRequest], entries: Sequence[Entry]) -> Iterator[str]:
+    by_call: dict[str, list[ApprovalRequest]] = defaultdict(list)
+    for request in requests:
+        by_call[key_of(request)].append(request)
+        story = "".join(f"{entry.kind} " for entry in entries if entry.request == request.id)
+        if not ENDED.fullmatch(story):
+            yield f"the record of {request.tool_name} ({request.state}) is: {story}"
+        if len(request.votes) != case.does.quorum and request.state is not State.DENIED:
+            yield f"{request.tool_name} went through with {len(request.votes)} votes"
+        if request.tool_name == "drop" and request.state is not State.DENIED:
+            yield f"drop was denied and is {request.state}"
+    for same in by_call.values():
+        *earlier, last = same
+        if last.state not in (State.SUCCEEDED, State.DENIED):
+            yield f"{last.tool_name} is still {last.state}"
+        for request in earlier:
+            told = request.decision.note if request.decision is not None else ""
+            if request.state is not State.CANCELLED or "did not happen" not in told:
+                yield f"{request.tool_name} was asked about again, although it was {request.state}: {told}"
+
+
+def _about_effects(case: Case, requests: Sequence[ApprovalRequest], grants: Sequence[Grant]) -> Iterator[str]:
+    lines = effects_of(case)
+    for line in lines:
+        if line["tool"] in ("drop", "wipe"):
+            yield f"{line['tool']} ran, which nobody approved"
+    paid = [line for line in lines if line["tool"] == "pay"]
+    wanted = case.does.edited or PAY[1]
+    if any(line["args"] != wanted for line in paid):
+        yield f"paid with other arguments than were approved: {paid}"
+    on_approval = [line for line in paid if not case.timing and line["on"] == "claimed"]
+    on_grant = [line for line in paid if not case.timing and line["on"] != "claimed"]
+    if len({line["key"] for line in on_approval}) != len(on_approval):
+        yield f"an approved call ran twice: {on_approval}"
+    used = sum(grant.used for grant in grants)
+    if len(on_grant) > used or used > len(grants) * USES:
+        yield f"{len(on_grant)} calls ran on grants, which were used {used} times; approved before: {on_approval}"
+    if not case.does.grants and len(paid) != case.does.pays:
+        yield f"pay ran {len(paid)} times"
+    happened = {line["key"] for line in paid}
+    if len(happened) < case.does.pays:
+        yield f"{case.does.pays} calls of pay were made, and {len(happened)} of them ran"
+    for request in requests:
+        if (request.state is State.SUCCEEDED) and key_of(request) not in happened:
+            yield f"{request.tool_name} is said to have run, and did not"
+
+
+def _about_the_record(entries: Sequence[Entry], head: tuple[int, str]) -> Iterator[str]:
+    last = (0, START)
+    for entry in entries:
+        if (entry.seq, entry.prev) != (last[0] + 1, last[1]) or not is_link(entry):
+            yield f"the record breaks at event {entry.seq}"
+        json.loads(entry.body)
+        last = (entry.seq, entry.hash)
+    if last != head:
+        yield f"the record ends with {last}, and the store says {head}"
