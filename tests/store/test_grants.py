@@ -11,8 +11,8 @@ import pytest
 
 from signoff import ApprovalMemory
 from signoff.core.call import Call
-from signoff.core.terms import Scope
 from signoff.core.grant import Grant
+from signoff.core.terms import Scope
 from signoff.errors import GrantsError, WrongUse
 
 

@@ -61,7 +61,7 @@ async def test_only_its_owner_can_read_it(path: Path, mask: int) -> None:
     try:
         store = SqliteStore(path)
         await store.write("note", note(1))
-        assert mode(path.parent) == 0o700
+        assert mode(path.parent) == mode(path.parent.parent) == 0o700
         assert {one.name: mode(one) for one in path.parent.iterdir()} == {
             "signoff.db": 0o600,
             "signoff.db-wal": 0o600,

@@ -8,7 +8,6 @@ import re
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,11 @@ from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
 from signoff.store.upkeep import backup, check, upgrade
 
-NEXT = {
-    "sqlite": "alter table runs add column colour text not null default 'green';\n-- a note\ncreate table more (a text);\n",
-    "postgres": "alter table {s}runs add column colour text not null default 'green';\ncreate table {s}more (a text);\n",
-}
+NEXT = """
+alter table {s}runs add column colour text not null default 'green';
+-- a note; with a semicolon
+create table {s}more (a text);
+"""
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """From here on the program knows one step more."""
     folder = tmp_path / "migrations"
     shutil.copytree(schema.FOLDER, folder)
-    for dialect, sql in NEXT.items():
-        (folder / f"0002_colour.{dialect}.sql").write_text(sql, "utf-8")
+    for dialect in ("sqlite", "postgres"):
+        (folder / f"0002_colour.{dialect}.sql").write_text(NEXT, "utf-8")
     monkeypatch.setattr(schema, "FOLDER", folder)
     return folder
 
@@ -85,7 +85,7 @@ def test_an_older_file_is_brought_up_to_date_after_a_backup(path: Path, request:
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
     assert sql(path, "select number, name from schema_version") == [(1, "0001_first"), (2, "0002_colour")]
     [copy] = backups(path)
-    assert re.fullmatch(r"signoff\.db\.bak-0001-\d{8}T\d{6}Z", copy.name)
+    assert re.fullmatch(r"signoff\.db\.bak-0001-\d{8}T\d{6}\.\d{6}Z", copy.name)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert sql(copy, "select max(number) from schema_version") == [(1,)]
     assert sql(copy, "select id from requests") == [("r0001",)]
@@ -122,6 +122,7 @@ def test_a_step_that_fails_changes_nothing(path: Path, newer: Path) -> None:
         SqliteStore(path)
     assert sql(path, "select max(number) from schema_version") == [(1,)]
     assert sql(path, "select count(*) from sqlite_master where name in ('more', 'good')") == [(0,)]
+    assert backups(path) == []
     (newer / "0003_bad.sqlite.sql").unlink()
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
 
@@ -237,9 +238,9 @@ def test_check_makes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def server(postgres_url: str) -> Iterator[str]:
+def server(postgres_url: str) -> str:
     fill(PostgresStore(postgres_url))
-    yield postgres_url
+    return postgres_url
 
 
 def ask(url: str, statement: str) -> list[Any]:

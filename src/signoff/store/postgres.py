@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import threading
 import time
@@ -48,6 +49,10 @@ _UNSYNCED = query("set local synchronous_commit to off")
 _SAVEPOINT = query("savepoint piece")
 _RELEASE = query("release savepoint piece")
 _BACK = query("rollback to savepoint piece")
+
+
+# The pool tells the log what whoever waits is told anyway; without this it would appear on the screen.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class _NeedsCare(Exception):
@@ -126,7 +131,7 @@ class PostgresStore(DurableStore):
 
     def _reader(self) -> Connection:
         try:
-            return self._pooled().getconn(timeout=2)
+            return self._pooled().getconn(timeout=min(2.0, self._patience))
         except PoolTimeout:
             self._address.connect().close()  # which says what is wrong, if anything is
             return self._pooled().getconn()
@@ -338,6 +343,7 @@ class PostgresStore(DurableStore):
     def _abandoned(self) -> object:
         left = (self._connection, self._pool)
         self._connection = self._pool = None
+        self._opening = threading.Lock()
         return left
 
     def close(self) -> None:

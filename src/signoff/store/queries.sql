@@ -71,11 +71,9 @@ order by opened_at, nr
 limit ?
 
 -- name: ids_like
-select id from (
-  select id from {s}requests where id >= ? and id < ?
-  union all
-  select id from {s}runs where id >= ? and id < ?
-) as found
+select id from {s}requests where id >= ? and id < ?
+union
+select id from {s}runs where id >= ? and id < ?
 order by id
 limit ?
 

@@ -97,10 +97,11 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Apply what is missing, all of it or nothing, after a backup. Returns what was done."""
     _to_wal(connection)
     done: list[str] = []
+    backup: Path | None = None
     begin(connection, PATIENCE)
     try:
         version = version_of(connection, path)  # again: another process may have been faster
-        if version:
+        if 0 < version < schema.latest("sqlite"):
             backup = beside(path, version)
             copy(path, backup)
             done.append(f"backup: {backup}")
@@ -113,6 +114,8 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
         connection.execute("commit")
     except BaseException:
         rollback(connection)
+        if backup is not None:  # of what is there still, unchanged
+            backup.unlink(missing_ok=True)
         raise
     return done
 
@@ -163,7 +166,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def beside(path: Path, version: int) -> Path:
     """Where the backup before an upgrade goes: next to the file."""
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     return path.with_name(f"{path.name}.bak-{version:04}-{now}")
 
 
@@ -208,7 +211,8 @@ def told(path: Path) -> Generator[None]:
 def _create(path: Path) -> None:
     """An empty file that only its owner can read. SQLite gives the files beside it the same mode."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in reversed([one for one in path.parents if not one.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not path.is_file():

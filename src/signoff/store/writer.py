@@ -58,6 +58,8 @@ class _Piece:
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
     synced: bool = True
+    is_told: bool = False
+    """Whether somebody was warned that it had to be kept."""
 
 
 class Writer:
@@ -88,6 +90,8 @@ class Writer:
         self._closed = False
         self._untried = 0
         """Pieces nobody waits for that no transaction has had in it yet."""
+        self._unwritten = 0
+        """Those, and the ones that are kept as the store failed."""
         self._kept: list[_Piece] = []
 
     @property
@@ -112,7 +116,7 @@ class Writer:
 
     async def flush(self) -> None:
         """Return once all that came before is durable; raises where it cannot be made so."""
-        if self._untried or self._kept:
+        if self._unwritten:
             await self._wait(_Piece("flush", None, asyncio.get_running_loop()))
 
     async def _wait(self, piece: _Piece) -> Any:
@@ -129,6 +133,7 @@ class Writer:
             self.refuse_if_closed()
             if piece.future is None:
                 self._untried += 1
+                self._unwritten += 1
             self._queue.put(piece)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._main, name="signoff store", daemon=True)
@@ -204,6 +209,7 @@ class Writer:
 
     def _write(self, pieces: list[_Piece]) -> None:
         fresh = sum(piece.future is None and piece.work is not None for piece in pieces)
+        before = fresh + len(self._kept)
         pieces, self._kept = self._kept + pieces, []
         # Whoever gave up waiting before it began wants nothing done.
         works = [piece for piece in pieces if piece.work and not (piece.future and piece.future.cancelled())]
@@ -226,6 +232,7 @@ class Writer:
                 self._committed()
         with self._lock:
             self._untried -= fresh
+            self._unwritten -= before - len(self._kept)
         _tell(answers)
 
     def _keep(self, pieces: list[_Piece], error: BaseException) -> None:
@@ -233,9 +240,12 @@ class Writer:
         if not pieces:
             return
         self._kept = pieces[:MOST_KEPT]
-        lost = len(pieces) - len(self._kept)
-        gone = f" ({lost} of them are lost)" if lost else ""
-        warn(f"what was left for later was not written and is kept: {_named(self._kept)}{gone}: {error}")
+        if lost := pieces[MOST_KEPT:]:
+            warn(f"what was left for later is lost, as too much of it waits: {_named(lost)}: {error}")
+        if fresh := [piece for piece in self._kept if not piece.is_told]:
+            warn(f"what was left for later was not written and is kept: {_named(fresh)}: {error}")
+        for piece in fresh:
+            piece.is_told = True
 
 
 def _named(pieces: Sequence[_Piece]) -> str:
