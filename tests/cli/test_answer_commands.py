@@ -157,7 +157,24 @@ def test_other_arguments_run_instead_and_are_shown(desk: Desk) -> None:
     assert said.code == 0, said.err
     assert said.out.splitlines()[1:] == ["          amount: 20, not 250"]
     assert desk.request(one).effective_args == {"to": "ana", "amount": 20, "currency": "EUR"}, "whole, with defaults"
-    assert "amount    20" in desk.run("show", one).out
+    shown = desk.run("show", one).out
+    assert "amount    20" in shown
+    assert "approved with other arguments by ana" in shown
+    [two] = desk.open(asks(args={"to": "ana", "amount": 250}))
+    assert edited(desk, two, {"to": "ben", "amount": 1}).code == 0
+    assert desk.request(two).effective_args == {"to": "ben", "amount": 1}, "the tool fills in for itself"
+
+
+def test_two_people_have_to_agree_on_the_same_arguments(desk: Desk) -> None:
+    [one] = desk.open(asks(needs=OPS))
+    assert edited(desk, one, {"to": "ana", "amount": 20}, "--as", "ana").code == 0
+    assert "amount: 20, not 250" in desk.run("show", one).out, "the second one sees what the first one changed"
+    assert desk.run("approve", one, "--as", "ben").out.endswith(
+        "; 1 so far, and it needs 2 people with the role 'ops'\n"
+    )
+    assert desk.request(one).state is State.PENDING
+    assert edited(desk, one, {"to": "ana", "amount": 20}, "--as", "ben").code == 0
+    assert desk.request(one).state is State.APPROVED
 
 
 def test_from_a_file_or_standard_input(desk: Desk) -> None:
@@ -273,6 +290,8 @@ def test_a_veiled_secret_cannot_be_edited_around(desk: Desk) -> None:
         f"signoff: {one}: key is a secret; such a call is approved as it is, or denied\n",
     )
     assert desk.run("approve", one).code == 0
+    [plain] = desk.open(asks(args={"to": "a", "amount": 1, "key": f"<secret {'ab' * 8}>"}))
+    assert edited(desk, plain, {"to": "b", "amount": 1, "key": "k"}).code == 1
 
 
 def test_without_a_schema_nothing_can_be_checked(desk: Desk) -> None:
@@ -516,6 +535,25 @@ def test_somebody_is_faster_in_the_same_instant(desk: Desk, monkeypatch: pytest.
     said = desk.run("approve", one)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(f"signoff: {one}: request {one} was denied by ben at ")
+
+
+def test_what_was_answered_before_the_store_failed_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    from signoff.broker import Broker
+    from signoff.errors import StoreError
+
+    [one, two] = desk.open(asks(), asks())
+    answer = Broker.answer
+
+    async def failing(self: Broker, request_id: str, decision: Any, *, by: Any) -> Any:
+        if request_id == two:
+            raise StoreError("the disk is full")
+        return await answer(self, request_id, decision, by=by)
+
+    monkeypatch.setattr(Broker, "answer", failing)
+    said = desk.run("approve", one, two)
+    assert (said.code, said.err) == (1, "signoff: the disk is full\n")
+    assert said.out.startswith(f"approved  {one}  ")
+    assert (desk.request(one).state, desk.request(two).state) == (State.APPROVED, State.PENDING)
 
 
 def test_no_traceback_when_the_terminal_lacks_letters(desk: Desk) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 
 from tests.cli.desk import Desk, asks
+
+from signoff.broker import Broker
+from signoff.store.open import open_store
 
 
 def test_a_store_that_is_well(desk: Desk) -> None:
@@ -69,3 +73,24 @@ def test_passwords_are_not_shown(desk: Desk) -> None:
         assert said.code == 1
         assert "hunter2" not in said.out + said.err
     assert desk.run("db", "check", "--store", "memory:").code == 2
+
+
+def test_everything_on_postgres(desk: Desk, postgres_url: str) -> None:
+    desk.monkeypatch.setenv("SIGNOFF_STORE", postgres_url)
+    assert desk.run("inbox").out == "Nothing waits for a person.\n"
+    store = open_store(postgres_url)
+
+    async def ask() -> str:
+        [opened] = await Broker(store).open([asks()])
+        return opened.id
+
+    one = asyncio.run(ask())
+    store.close()
+    assert one in desk.run("inbox").out
+    assert desk.run("approve", one[:7], "--remember", "exact", "--yes").code == 0
+    assert "settled: approved, by ana" in desk.run("show", one).out
+    assert len(desk.run("grants", "list", "--json").data["grants"]) == 1
+    assert desk.run("deny", one).code == 1
+    assert desk.run("halt").code == 0
+    assert desk.run("db", "check").code == 0
+    assert desk.run("db", "upgrade").out.endswith(" was up to date already.\n")

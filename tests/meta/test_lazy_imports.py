@@ -132,6 +132,15 @@ def test_answering_needs_no_agent(tmp_path: Path) -> None:
     assert "rich" not in found["inbox --mine --as ana"][1], "a list is printed plainly; only the card is drawn"
 
 
+def test_the_inbox_loads_the_least(tmp_path: Path) -> None:
+    asyncio.run(seeded(tmp_path))
+    code = PROBE.replace('name.partition(".")[0]', "name")
+    _, *modules = loaded_by(code, "inbox", "--store", "sqlite:s.db", cwd=tmp_path)
+    assert "signoff.store.sqlite" in modules
+    spared = ("rich", "yaml", "signoff.broker", "signoff.policy", "signoff.channels", "signoff.gate", "signoff.wiring")
+    assert [name for name in modules if name.startswith(spared)] == []
+
+
 async def seeded(folder: Path) -> str:
     """A store with two questions, a run, a call whose process died, and a grant whose id is returned."""
     store = SqliteStore(folder / "s.db")

@@ -209,9 +209,10 @@ def _give(
         if answer.wish is not None and not _confirmed(ready, answer.yes):
             click.echo("Nothing was answered.", err=True)
             return False
-        done = [await _answered(broker, one, by) for one in _once(ready)]
-        for one in done:
-            _tell(one, answer, as_json)
+        done: list[Done] = []
+        for one in _once(ready):
+            done.append(await _answered(broker, one, by))
+            _tell(done[-1], answer, as_json)  # at once: if the store fails at the next, this one was answered
         if not as_json:
             await _hint(broker, done)
         return not any(one.problems for one in done)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 LARGEST = 16_000_000
 _MOST_PROBLEMS = 12
+_VEIL = re.compile(r"<secret [0-9a-f]{16}>")
+"""What stands for a secret that only its agent knows, also where it has become a plain text on its way here."""
 
 
 def given_args(text: str) -> dict[str, Any]:
@@ -64,7 +67,7 @@ def checked(
     request: ApprovalRequest, given: Mapping[str, Any], settings: Settings, run: KeptRun | None = None
 ) -> Mapping[str, Any] | None:
     """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`."""
-    veiled = [name for name, value in request.args.items() if isinstance(value, Veiled)]
+    veiled = [name for name, value in request.args.items() if isinstance(value, Veiled) or _VEIL.fullmatch(str(value))]
     if veiled:
         problem = "is a secret; such a call is approved as it is, or denied"
         raise EditRefused(tuple(f"{visible(name)} {problem}" for name in veiled))
@@ -73,7 +76,7 @@ def checked(
         raise EditRefused(
             (f"what {visible(request.tool_name)} takes is not on record, so nothing else can be checked",)
         )
-    args = {**args, **dict(_defaults(request.schema, args))}
+    args = {**args, **dict(_defaults(request, args))}
     problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request.schema, args)]
     if problems:
         more = [f"and {len(problems) - _MOST_PROBLEMS} more"] if len(problems) > _MOST_PROBLEMS else []
@@ -87,10 +90,11 @@ def checked(
     return args
 
 
-def _defaults(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _defaults(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What the tool would be given for arguments that are left out: what runs is on record whole."""
-    for name, about in _properties(schema).items():
-        if name not in args and isinstance(about, Mapping) and "default" in about:
+    for name, about in _properties(request.schema or {}).items():
+        # Only where the call as it was made had it too: some tools fill in for themselves.
+        if name not in args and name in request.args and isinstance(about, Mapping) and "default" in about:
             yield name, about["default"]
 
 

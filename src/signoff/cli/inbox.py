@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -38,14 +40,9 @@ def inbox(
     """
     import asyncio
 
-    from signoff.cli.opening import store_meant
-    from signoff.wiring import settings_for
-
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
-    settings = settings_for(policy)
-    view = View(settings, limit, _me(name, settings) if mine else None)
-    kept = store_meant(store, settings, make=watch)  # who waits for news needs something to watch
+    view, kept = _opened(store, policy, limit, mine, name, make=watch)  # who waits for news needs a store to watch
     try:
         if watch:
             from signoff.cli.watching import stay
@@ -61,32 +58,48 @@ def inbox(
 class View:
     """Which part of the inbox is looked at."""
 
-    settings: Settings
     limit: int
-    me: Me | None
+    me: Me | None = None
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Everyone's roles, by `person_key`."""
 
     async def page(self, store: Store) -> Page:
         """The inbox as it stands, after whatever time has done to it."""
         from signoff.cli.listing import page_of
         from signoff.cli.words import now
-        from signoff.core.people import person_key
 
-        roles = {person_key(one.name): one.roles for one in self.settings.people.values()}
-        page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, roles))
+        page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
         if page.due:
             from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
 
             if await Broker(store).sweep():
-                page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, roles))
+                page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
         return page
 
 
-def _me(name: str | None, settings: Settings) -> Me:
+def _opened(
+    store: str | None, policy: str | None, limit: int, mine: bool, name: str | None, *, make: bool
+) -> tuple[View, Store]:
+    """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
+    from signoff.cli.opening import named_outright, store_at, store_meant
+
+    if policy is None and not mine and (named := named_outright(store)):
+        return View(limit), store_at(named, os.getcwd(), make=make)
+    from signoff.wiring import settings_for
+
+    settings = settings_for(policy)
+    view = _mine(limit, name, settings) if mine else View(limit)
+    return view, store_meant(store, settings, make=make)
+
+
+def _mine(limit: int, name: str | None, settings: Settings) -> View:
     from signoff.cli.listing import Me
+    from signoff.core.people import person_key
     from signoff.wiring import whoami
 
     person = whoami(name, settings, via="command")
-    return Me(person.name, person.roles)
+    roles = {person_key(one.name): one.roles for one in settings.people.values()}
+    return View(limit, Me(person.name, person.roles), roles)
 
 
 def _show(page: Page, as_json: bool, mine: bool) -> None:

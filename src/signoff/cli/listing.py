@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -54,9 +54,7 @@ class Page:
     """Whether time has come for something, or something runs: sweep, and look again."""
 
 
-def page_of(
-    tx: Transaction, at: datetime, limit: int, me: Me | None = None, roles: dict[str, frozenset[str]] | None = None
-) -> Page:
+def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
     """The oldest of what waits: all of it, or what is for one person. `roles` are everyone's, by `person_key`."""
     due = bool(tx.due(at) or tx.claimed())
     halted = tx.setting(HALTED) or ""
@@ -66,7 +64,7 @@ def page_of(
         mine = set(me.roles)
         for one in tx.delegations(at):
             if person_key(one.deputy) == person_key(me.name):
-                mine |= (roles or {}).get(person_key(one.absent), frozenset())
+                mine |= roles.get(person_key(one.absent), frozenset())
         items = list(_mine(tx, limit + 1, me, mine))
     return Page(items[:limit], len(items) > limit, halted, due)
 

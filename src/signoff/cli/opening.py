@@ -33,15 +33,26 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
 
 def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     """The store; who only looks leaves no file behind."""
-    from signoff.store.open import open_store
     from signoff.wiring import store_url
 
     url, root = store_url(store, settings)
+    return store_at(url, root, make=make)
+
+
+def store_at(url: str, root: str | os.PathLike[str], *, make: bool) -> Store:
+    """The store at an address."""
+    from signoff.store.open import open_store
+
     if make or not is_missing(url, root):
         return open_store(url, root=root)
     from signoff.store.memory import MemoryStore
 
     return MemoryStore()
+
+
+def named_outright(store: str | None) -> str | None:
+    """The address of a store that is named without any file, as `wiring.store_url` looks for it first."""
+    return store or os.environ.get("SIGNOFF_STORE")
 
 
 def is_missing(url: str, root: str | os.PathLike[str]) -> bool:

@@ -121,6 +121,8 @@ def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
         yield "assigned", visible(request.assigned)
     for vote in request.votes:
         yield "vote", _vote_text(vote)
+        if vote.decision.edited_args is not None:
+            yield "", "\n".join(changes(request.args, vote.decision.edited_args))
     if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
         yield "decided", _decision_text(request.decision)
     yield from _claim_facts(request, at)

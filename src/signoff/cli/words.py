@@ -66,7 +66,10 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
     """A moment to come: a span from now, a weekday or a date (where it begins, here), or a date and a time."""
     said = text.strip().lower()
     if span_said := _DURATION.fullmatch(said):
-        moment = at + timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
+        length = timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
+        # Whoever says `2d` means no second of the day: the texts that tell it need none either.
+        moment = (at + length).replace(microsecond=0)
+        moment -= timedelta(seconds=moment.second if length >= timedelta(hours=1) else 0)
     elif (day := said.removeprefix("next ")) in _WEEKDAYS:
         here = at.astimezone()
         days = (_WEEKDAYS.index(day) - here.weekday() - 1) % 7 + 1
