@@ -7,6 +7,7 @@ put back, and written down on the record.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -44,6 +45,7 @@ from signoff.core.lifecycle import (
 )
 from signoff.core.people import Answerer, Delegation
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import Process
 from signoff.errors import AlreadySettled, UnknownRequest
 from signoff.ports import Clock, Store, Transaction
 
@@ -71,7 +73,7 @@ class Broker:
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.journal = Journal(tuple(masked))
-        self.process = this_process(self.clock.now())
+        self._process = this_process(self.clock.now())
         self.watch = Watch(store)
         self.runs = Runs(self)
         self.grants = Grants(self)
@@ -84,6 +86,13 @@ class Broker:
         self._beaten: datetime | None = None
         if store.is_durable:
             store.remind(BEAT.total_seconds(), self.beat)
+
+    @property
+    def process(self) -> Process:
+        """This process. A fork of it is another one, which holds nothing yet."""
+        if self._process.pid != os.getpid():
+            self._process, self._beaten = this_process(self.clock.now()), None
+        return self._process
 
     # --- opening and looking ---
 
@@ -172,8 +181,9 @@ class Broker:
             if request.state is State.PENDING and request.deadline is not None and request.deadline <= now:
                 # What a deadline parks or escalates is still open, to those who are asked from then on.
                 request = self.sweeper.feed(tx, request_id, now) or request
-            self.people.check(request, by)
-            check_terms(request, decision)
+            if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
+                self.people.check(request, by)
+                check_terms(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
             voted = self.put(tx, request, Voted(by, decision, absent), now)
             drafts = [self.journal.voted(voted, now)]

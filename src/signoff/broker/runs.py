@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -86,12 +86,13 @@ class Runs:
         holder = "" if progress.put_down else self._broker.process.id
         tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
 
-    def save_later(self, progress: Progress) -> None:
-        """As `save`, without waiting: for steps in which nobody is asked."""
+    def save_later(self, made: Callable[[], Progress | None]) -> None:
+        """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written."""
         now = self._broker.clock.now()
 
         def work(tx: Transaction) -> None:
-            self.save(tx, progress, now)
+            if (progress := made()) is not None:
+                self.save(tx, progress, now)
 
         self._broker.store.later("save", work)
 
@@ -106,25 +107,35 @@ class Runs:
 
     async def take(self, run_id: str) -> KeptRun:
         """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
+        # Others have to see it, no more: after a power cut no process has anything in hand.
+        return await self._broker.store.write("take", lambda tx: self._take(tx, _going(tx, run_id)), synced=False)
+
+    async def take_up(self, prefix: str) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
+        """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them."""
         broker, now = self._broker, self._broker.clock.now()
 
-        def work(tx: Transaction) -> KeptRun:
-            run = _going(tx, run_id)
-            if run.holder and run.holder != broker.process.id:
-                process = tx.process(run.holder)
-                if is_alive(process, now):
-                    where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
-                    raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
-            if run.format != FORMAT:
-                raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
-            taken = replace(run, epoch=run.epoch + 1, holder=broker.process.id, changed_at=now)
-            tx.put_run(taken)
-            broker.enlist(tx, now)
-            tx.append([broker.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
-            return taken
+        def work(tx: Transaction) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
+            broker.switch.check(tx)
+            taken = self._take(tx, _still_going(_by_prefix(tx, prefix)))
+            requests = tx.requests_of(run=taken.id)
+            return taken, [broker.sweeper.feed(tx, one.id, now) or one for one in requests]
 
-        # Others have to see it, no more: after a power cut no process has anything in hand.
         return await broker.store.write("take", work, synced=False)
+
+    def _take(self, tx: Transaction, run: KeptRun) -> KeptRun:
+        broker, now = self._broker, self._broker.clock.now()
+        if run.holder and run.holder != broker.process.id:
+            process = tx.process(run.holder)
+            if is_alive(process, now):
+                where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
+                raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
+        if run.format != FORMAT:
+            raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
+        taken = replace(run, epoch=run.epoch + 1, holder=broker.process.id, changed_at=now)
+        tx.put_run(taken)
+        broker.enlist(tx, now)
+        tx.append([broker.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
+        return taken
 
     def check(self, tx: Transaction, run_id: str, epoch: int) -> KeptRun:
         """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
@@ -177,17 +188,7 @@ class Runs:
     async def get(self, prefix: str) -> KeptRun:
         """The run whose id begins so; raises `UnknownRun`."""
 
-        def work(tx: Transaction) -> KeptRun:
-            if (run := tx.run(prefix)) is not None:
-                return run
-            found = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
-            if len(found) == 1:
-                return found[0]
-            if found:
-                raise UnknownRun(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
-            raise UnknownRun(f"no run has the id {prefix!r}")
-
-        return await self._broker.store.read(work)
+        return await self._broker.store.read(lambda tx: _by_prefix(tx, prefix))
 
     async def list(self, *, going: bool = False, limit: int | None = None) -> Sequence[RunStatus]:
         """Runs, newest first, each with what it waits for."""
@@ -225,8 +226,22 @@ def _known(tx: Transaction, run_id: str) -> KeptRun:
     return run
 
 
+def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
+    if (run := tx.run(prefix)) is not None:
+        return run
+    found = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownRun(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
+    raise UnknownRun(f"no run has the id {prefix!r}")
+
+
 def _going(tx: Transaction, run_id: str) -> KeptRun:
-    run = _known(tx, run_id)
+    return _still_going(_known(tx, run_id))
+
+
+def _still_going(run: KeptRun) -> KeptRun:
     if run.state is not RunState.GOING:
         how = f": {run.detail}" if run.detail else ""
         raise RunOver(f"run {run.id} is {run.state}{how}")

@@ -78,6 +78,8 @@ class Sweeper:
             lost = broker.put(tx, request, Lost(), now)
             tx.append([broker.journal.step(lost, "unknown", now, why="the process that ran it is gone")])
             return lost
+        if request.state is not State.PENDING:
+            return None
         event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
         try:
             changed = broker.put(tx, request, event, now)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from signoff.ports import Store, Transaction
 
+NOT_URGENT = 0.05
+"""Seconds after which a change is looked at where nobody waits for one."""
 HALTED = "halted"
 """Name of the setting that says who stopped everything, when and why."""
 
@@ -22,9 +24,12 @@ class Watch:
         self._signals: dict[str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}
         self._looking: set[asyncio.AbstractEventLoop] = set()
+        self._idly_looking: set[asyncio.AbstractEventLoop] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop: Callable[[], None] | None = None
         self._seen: int | None = None
+        self._is_behind = True
+        """Whether something changed that nobody has looked at."""
         self.halted = ""
         """What the switch says, as of the last look; empty while it is not pulled."""
 
@@ -44,6 +49,7 @@ class Watch:
                 if not self._loops[loop]:
                     del self._loops[loop]
                     self._looking.discard(loop)
+                    self._idly_looking.discard(loop)
 
     @contextmanager
     def waiting_for(self, request_id: str) -> Generator[asyncio.Event]:
@@ -66,6 +72,11 @@ class Watch:
         if stop is not None:
             stop()
 
+    async def catch_up(self) -> None:
+        """Look, if anything may have changed since the last look."""
+        if self._is_behind:
+            await self.look()
+
     async def look(self) -> None:
         """See what changed since the last look, and wake those who wait for it."""
 
@@ -73,6 +84,7 @@ class Watch:
             touched = tx.touched(self._seen) if self._seen is not None else list(self._signals)
             return list(touched), tx.head()[0], tx.setting(HALTED) or ""
 
+        self._is_behind = False
         touched, self._seen, self.halted = await self._store.read(changes, own=False)
         with self._lock:
             for request_id in touched:
@@ -83,15 +95,22 @@ class Watch:
     def _tick(self) -> None:
         """Called from any thread. One look of one loop serves all; a tick during a look leads to another."""
         with self._lock:
+            self._is_behind = True
             loop = next((one for one in self._loops if not one.is_closed()), None)
             if loop is None or loop in self._looking:
                 return
-            self._looking.add(loop)
-            loop.call_soon_threadsafe(self._start_look, loop)
+            if self._signals:
+                self._looking.add(loop)
+                loop.call_soon_threadsafe(self._start_look, loop)
+            elif loop not in self._idly_looking:
+                # Only the switch may concern anybody here: no need to look after every change.
+                self._idly_looking.add(loop)
+                loop.call_soon_threadsafe(loop.call_later, NOT_URGENT, self._start_look, loop)
 
     def _start_look(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             self._looking.discard(loop)
+            self._idly_looking.discard(loop)
         task = loop.create_task(self.look())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

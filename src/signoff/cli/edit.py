@@ -6,25 +6,20 @@ neither deny them nor want other people to agree.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from signoff.broker.edits import fitting, judge_edit, refuse_veiled
 from signoff.channels.editor import BrokenArgs, read_args
-from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
-from signoff.core.quorum import who
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
-from signoff.core.verdict import ANYONE, Effect
 from signoff.core.visible import visible
-from signoff.errors import CannotCanonicalise, EditRefused, SignoffError, WrongUse
+from signoff.errors import EditRefused, SignoffError, WrongUse
 
 if TYPE_CHECKING:
     from signoff.config import Settings
@@ -32,9 +27,6 @@ if TYPE_CHECKING:
     from signoff.policy.engine import Policy
 
 LARGEST = 16_000_000
-_MOST_PROBLEMS = 12
-_VEIL = re.compile(r"<secret [0-9a-f]{16}>")
-"""What stands for a secret that only its agent knows, also where it has become a plain text on its way here."""
 
 
 def given_args(text: str) -> dict[str, Any]:
@@ -67,95 +59,12 @@ def checked(
     request: ApprovalRequest, given: Mapping[str, Any], settings: Settings, run: KeptRun | None = None
 ) -> Mapping[str, Any] | None:
     """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`."""
-    veiled = [name for name, value in request.args.items() if isinstance(value, Veiled) or _VEIL.fullmatch(str(value))]
-    if veiled:
-        problem = "is a secret; such a call is approved as it is, or denied"
-        raise EditRefused(tuple(f"{visible(name)} {problem}" for name in veiled))
-    args = restore(given, request.args, redact(request.args))
-    if request.schema is None:
-        raise EditRefused(
-            (f"what {visible(request.tool_name)} takes is not on record, so nothing else can be checked",)
-        )
-    args = {**args, **dict(_defaults(request, args))}
-    problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request.schema, args)]
-    if problems:
-        more = [f"and {len(problems) - _MOST_PROBLEMS} more"] if len(problems) > _MOST_PROBLEMS else []
-        raise EditRefused((*problems[:_MOST_PROBLEMS], *more))
-    try:
-        if canonical(args) == canonical(request.args):
-            return None
-    except CannotCanonicalise as error:
-        raise EditRefused((visible(str(error)),)) from error
-    _judge(request, args, _asked_under(request, settings, run))
+    refuse_veiled(request)
+    args = fitting(request, restore(given, request.args, redact(request.args)))
+    if canonical(args) == canonical(request.args):
+        return None
+    judge_edit(request, args, _asked_under(request, settings, run))
     return args
-
-
-def _defaults(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What the tool would be given for arguments that are left out: what runs is on record whole."""
-    for name, about in _properties(request.schema or {}).items():
-        # Only where the call as it was made had it too: some tools fill in for themselves.
-        if name not in args and name in request.args and isinstance(about, Mapping) and "default" in about:
-            yield name, about["default"]
-
-
-def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def _misfits(tool: str, schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
-    """Names that are too many or too few, as the gate sees it when it checks an edit itself."""
-    if not schema.get("additionalProperties", False):
-        for name in sorted(set(args) - set(_properties(schema))):
-            yield f"{visible(name)}: {visible(tool)} takes no such argument"
-    for name in sorted(set(schema.get("required", ())) - set(args)):
-        yield f"{visible(name)}: {visible(tool)} needs this argument"
-
-
-def _invalid(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
-    jsonschema: Any = import_module("jsonschema")  # what it says about its types is not enough for strict checks
-    known: Any = import_module("jsonschema_specifications").REGISTRY
-    validator: Any = jsonschema.Draft202012Validator
-    try:
-        validator.check_schema(schema)
-        # With a registry of its own, a reference in a schema fetches nothing from anywhere.
-        errors = list(validator(schema, registry=known).iter_errors(args))
-    except (jsonschema.SchemaError, RecursionError) as error:
-        raise EditRefused(("the tool's schema is not one that can be checked against",)) from error
-    except Exception as error:  # whatever a broken reference or pattern raises: what cannot be checked is refused
-        raise EditRefused((f"the arguments cannot be checked: {visible(str(error))[:200]}",)) from error
-    for error in errors:
-        if error.absolute_path or error.validator not in ("required", "additionalProperties"):
-            inner = jsonschema.exceptions.best_match([error]) or error
-            yield _problem(inner.absolute_path, str(inner.validator), inner.validator_value)
-
-
-def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:
-    """What is wrong, without the value: it may be a secret."""
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    text = json.dumps(wanted, ensure_ascii=False, default=str)
-    shown = text if len(text) <= 120 else f"{text[:120]}…"
-    what = {
-        "type": f"should be of type {_kinds(wanted)}",
-        "enum": f"should be one of {shown}",
-        "const": f"should be {shown}",
-        "minimum": f"should be at least {shown}",
-        "maximum": f"should be at most {shown}",
-        "exclusiveMinimum": f"should be more than {shown}",
-        "exclusiveMaximum": f"should be less than {shown}",
-        "minLength": f"should be at least {shown} characters long",
-        "maxLength": f"should be at most {shown} characters long",
-        "minItems": f"should have at least {shown} items",
-        "maxItems": f"should have at most {shown} items",
-        "pattern": f"should fit the pattern {shown}",
-        "required": f"lacks one of {shown}",
-        "additionalProperties": "has a name that is not known there",
-    }.get(rule, f"does not fit `{rule}: {shown}`")
-    return visible(f"{where or 'the arguments'}: {what}")
-
-
-def _kinds(wanted: Any) -> str:
-    return " or ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _asked_under(request: ApprovalRequest, settings: Settings, run: KeptRun | None) -> Policy:
@@ -175,33 +84,3 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: KeptRun | No
     raise EditRefused(
         (f"other arguments are judged by the policy the call was asked under, and {here}: name it with --policy",)
     )
-
-
-def _judge(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy) -> None:
-    """Raise `EditRefused` where policy denies the edited call, or wants others to agree to it."""
-    call = _followed(_call(request).changed(args=args), policy)
-    verdict = policy.judge(call)
-    needed = verdict.requirement
-    if verdict.effect is Effect.DENY:
-        raise EditRefused((f"policy denies the edited call: {visible(verdict.reason)}",))
-    asked = (request.requirement, request.verdict.requirement if request.verdict else ANYONE)
-    if verdict.effect is Effect.ASK and needed.is_strict and needed not in asked:
-        raise EditRefused((f"the edited call needs {visible(who(needed))}: {visible(verdict.reason)}",))
-
-
-def _call(request: ApprovalRequest) -> Call:
-    return request.call or Call(tool=request.tool_name, args=request.args)
-
-
-def _followed(call: Call, policy: Policy) -> Call:
-    """The call with where the paths in it lead, for rules that look at paths."""
-    root = policy.root or os.getcwd()
-    leads: dict[str, str] = {}
-    for text in policy.paths_of(call):
-        try:
-            where = os.path.realpath(os.path.join(root, text))
-        except (OSError, ValueError):
-            continue
-        if where != os.path.join(root, text):
-            leads[text] = where
-    return call.changed(resolved=leads)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli import ids
 from signoff.cli.main import FAILED, WAITING
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(no_args_is_help=True)
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=ids.runs)
 @click.option(
     "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
 )

@@ -113,7 +113,7 @@ class Signoff(AbstractCapability[Any]):
         )
         self._gate = Gate(
             policy=policy,
-            desk=Desk(broker, self._memory(broker), owner=self.owner, requester=self.requester),
+            desk=Desk(broker, self._memory(broker), policy, owner=self.owner, requester=self.requester),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()

@@ -18,6 +18,7 @@ from signoff.core.people import Answerer, AnswererKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, WrongUse
 from signoff.gate.memory import Memory
+from signoff.policy.engine import Policy
 from signoff.ports import ApprovalUI
 
 CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -33,6 +34,7 @@ class Desk:
 
     broker: Broker
     memory: Memory
+    policy: Policy
     owner: str = ""
     """Who the agents belong to, for rules with `not_by: owner`."""
     requester: str = ""
@@ -47,15 +49,22 @@ class Desk:
         if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
             raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
         if request.state is State.PENDING and decision.edited_args is not None:
-            check = self.edits.get(request_id)
-            if check is None:
-                raise EditRefused(("the process that asked is gone, so edited arguments cannot be checked",))
-            decision = replace(decision, edited_args=await check(decision.edited_args))
+            decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
         settled = await self.broker.answer(request_id, decision, by=by or decision.by or UNNAMED)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
             self._remember(settled)
         return settled
+
+    async def _checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Edited arguments as they will run: checked by the run that asks if it is here, else by what is on record."""
+        if (check := self.edits.get(request.id)) is not None:
+            return await check(args)
+        from signoff.broker.edits import checked_edit
+
+        if request.policy_revision != self.policy.revision:
+            raise EditRefused(("the policy has changed since the call was asked about, so it has to be asked anew",))
+        return checked_edit(request, args, self.policy)
 
     async def ask(self, requests: Sequence[ApprovalRequest], ui: ApprovalUI, mode: ApprovalMode) -> None:
         """Put open requests to a user interface, until each has its answer or was settled elsewhere."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from hashlib import sha256
 from typing import NamedTuple
 
+from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.errors import WrongUse
 from signoff.gate.keeper import Keeper
@@ -28,7 +29,7 @@ class Frame(NamedTuple):
 
 TOP = Frame()
 _frame: ContextVar[Frame] = ContextVar("signoff_frame", default=TOP)
-_kept: ContextVar[KeptRun | None] = ContextVar("signoff_kept", default=None)
+_kept: ContextVar[tuple[KeptRun, Sequence[ApprovalRequest]] | None] = ContextVar("signoff_kept", default=None)
 _approver: ContextVar[ApprovalUI | None] = ContextVar("signoff_approver", default=None)
 
 
@@ -63,17 +64,17 @@ def asked_approver() -> ApprovalUI | None:
 
 
 @contextmanager
-def keeping(run: KeptRun) -> Generator[None]:
-    """Within, the outermost gated run is this one: begun or taken up by whoever calls."""
-    token = _kept.set(run)
+def keeping(run: KeptRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
+    """Within, the outermost gated run is this one, begun or taken up by whoever calls, with these requests."""
+    token = _kept.set((run, requests))
     try:
         yield
     finally:
         _kept.reset(token)
 
 
-def kept_run() -> KeptRun | None:
-    """The run set by `keeping`, if any."""
+def kept_run() -> tuple[KeptRun, Sequence[ApprovalRequest]] | None:
+    """The run set by `keeping`, if any, and the requests it was taken up with."""
     return _kept.get()
 
 

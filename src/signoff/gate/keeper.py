@@ -6,11 +6,15 @@ or written here is remembered by identity, so it is neither compared nor read ba
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from operator import is_
+from time import monotonic
 from typing import Any, cast
 
 from pydantic_ai import RunContext
@@ -26,6 +30,8 @@ from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
 
 MOST_CHAINS = 64
+SURE_FOR = 1.0
+"""Seconds for which a run that was in hand is taken to be so still, where nothing is to be claimed."""
 
 
 class Histories:
@@ -33,34 +39,47 @@ class Histories:
 
     def __init__(self) -> None:
         self._chains: OrderedDict[str, list[ModelMessage]] = OrderedDict()
+        self._beginning: dict[int, set[str]] = {}
+        """Chains by the identity of their first message, which they keep alive."""
+        self._lock = threading.Lock()
 
     def known(self, messages: Sequence[ModelMessage]) -> tuple[str, int]:
         """The longest chain these messages begin with: its last segment, and how many messages it holds."""
         best = ("", 0)
-        for tip, chain in self._chains.items():
-            size = len(chain)
-            if best[1] < size <= len(messages) and all(map(_is, chain, messages)):
-                best = (tip, size)
-        if best[0]:
-            self._chains.move_to_end(best[0])
+        with self._lock:
+            for tip in self._beginning.get(id(messages[0]), ()) if messages else ():
+                chain = self._chains[tip]
+                if best[1] < len(chain) <= len(messages) and all(map(is_, chain, messages)):
+                    best = (tip, len(chain))
+            if best[0]:
+                self._chains.move_to_end(best[0])
         return best
 
     def remember(self, tip: str, messages: list[ModelMessage]) -> None:
-        self._chains[tip] = messages
-        self._chains.move_to_end(tip)
-        while len(self._chains) > MOST_CHAINS:
-            self._chains.popitem(last=False)
+        if not messages:
+            return
+        with self._lock:
+            self._drop(tip)
+            self._chains[tip] = messages
+            self._beginning.setdefault(id(messages[0]), set()).add(tip)
+            while len(self._chains) > MOST_CHAINS:
+                self._drop(next(iter(self._chains)))
+
+    def _drop(self, tip: str) -> None:
+        if (chain := self._chains.pop(tip, None)) is not None:
+            tips = self._beginning[id(chain[0])]
+            tips.discard(tip)
+            if not tips:
+                del self._beginning[id(chain[0])]
 
     def of(self, tip: str) -> list[ModelMessage] | None:
         """The messages of a chain, where this process has them."""
         return self._chains.get(tip)
 
     def forget(self) -> None:
-        self._chains.clear()
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+        with self._lock:
+            self._chains.clear()
+            self._beginning.clear()
 
 
 @dataclass(slots=True)
@@ -74,6 +93,10 @@ class Keeper:
     """Whether the store knows the run."""
     done: dict[str, ToolReturnPart] = field(default_factory=dict[str, ToolReturnPart])
     """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
+    known: dict[str, ApprovalRequest] = field(default_factory=dict[str, ApprovalRequest])
+    """The run's requests as they were when it was taken up, by call key."""
+    _sure_at: float = 0.0
+    _over: bool = False
 
     async def opened(
         self,
@@ -89,7 +112,7 @@ class Keeper:
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
             opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
-        self.saved = True
+        self.saved, self._sure_at = True, monotonic()
         return opened
 
     async def stepped(self, ctx: RunContext[Any]) -> None:
@@ -98,9 +121,14 @@ class Keeper:
         Raises `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it.
         """
         self.done.clear()
-        if self.saved:
+        if not self.saved:
+            return
+        if monotonic() - self._sure_at > SURE_FOR:
             await self.broker.runs.still(self.run.id, self.run.epoch)
-            self.broker.runs.save_later(self._progress(ctx, None, put_down=False))
+            self._sure_at = monotonic()
+        point = replace(ctx, messages=list(ctx.messages), usage=copy(ctx.usage))
+        # Made by the writer, in its own time, and not at all where the run is over before.
+        self.broker.runs.save_later(lambda: None if self._over else self._progress(point, None, put_down=False))
 
     def returned(self, call_id: str, tool: str, result: Any) -> None:
         """Note what a call returned."""
@@ -113,6 +141,7 @@ class Keeper:
 
     def fence(self, request: ApprovalRequest) -> tuple[str, int]:
         """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
+        self._sure_at = monotonic()  # or else the claim will say so
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
 
     async def put_down(self) -> None:
@@ -121,6 +150,7 @@ class Keeper:
             await self.broker.runs.put_down(self.run.id, self.run.epoch)
 
     async def ended(self, state: RunState, detail: str) -> None:
+        self._over = True
         if self.saved:
             await self.broker.runs.end(self.run.id, self.run.epoch, state, detail)
 

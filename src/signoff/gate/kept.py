@@ -27,10 +27,13 @@ def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
     frame = current_frame()
     if not gate.keeps_record or frame is not TOP:
         return GatedRun(gate, outer=frame.keeper)
-    given = kept_run()
+    if (given := kept_run()) is not None:
+        run, requests = given
+        known = {request.call.key: request for request in requests if request.call is not None}
+        return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, saved=True, known=known))
     prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
-    run = given or KeptRun(id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000])
-    return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, saved=given is not None))
+    run = KeptRun(id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000])
+    return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run))
 
 
 async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
@@ -39,7 +42,7 @@ async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any
     with broker.watch.listening() if keeper is not None else nullcontext():
         try:
             if keeper is not None:
-                await broker.watch.look()
+                await broker.watch.catch_up()
             result = await handler()
         except (Halted, RunError):
             # The run is not over: somebody stopped everything, or another process has it.

@@ -68,6 +68,10 @@ class Questions:
         A resumed call whose history was rewritten, or put into another conversation, may have lost its place. Then a
         request about the same call id and arguments speaks against it: neither a no nor a spent approval is lost.
         """
+        # A request that was settled when the run was taken up: if anything became of it since, its claim will say so.
+        known = self.keeper.known.pop(call.key, None) if self.keeper is not None else None
+        if known is not None and known.state not in (*OPEN, State.CANCELLED):
+            return known
         if (found := await self.gate.broker.about(call.key)) is not None:
             return found
         if self.is_new(ctx):
@@ -91,7 +95,7 @@ class Questions:
             worker=list(request.worker),
             changed=list(request.changed),
         )
-        line = safe_summary(request, secrets=self.gate.secrets)
+        line = request.title or safe_summary(request, secrets=self.gate.secrets)
         return ApprovalRequired(metadata={"summary": line, **asked.said, REQUEST: asked.public})
 
     async def open(

@@ -11,6 +11,7 @@ from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.core.call import Veiled
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
@@ -63,7 +64,7 @@ class Reading:
         if call.schema_hash:
             return passage
         sealed = call.changed(
-            args=json.loads(json.dumps(call.args)),
+            args=_copied(call.args),
             run_id=self.places.of(ctx.messages, call.call_id, ctx.run_id or ""),
             schema_hash=self._schemas.of(passage.tool.tool_def),
         )
@@ -91,3 +92,9 @@ class Reading:
         if verdict.effect is Effect.ASK and needed.is_strict and needed != request.requirement:
             raise EditRefused((f"the edited call needs {who(needed)}: {verdict.reason}",))
         return edited.call.args
+
+
+def _copied(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that nobody else can change; a veil stays one."""
+    copies = json.loads(json.dumps(args))
+    return {name: Veiled(copies[name]) if isinstance(value, Veiled) else copies[name] for name, value in args.items()}

@@ -29,7 +29,7 @@ from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement
-from signoff.errors import AlreadySpent, CannotCanonicalise, EditRefused
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
@@ -204,6 +204,8 @@ class GatedRun:
             claimed = await broker.claim(request.id, run=run, epoch=epoch)
         except AlreadySpent as spent:
             raise self._refused(passage, SIGNOFF, str(spent)) from spent
+        except AlreadySettled:  # it was withdrawn in the same instant
+            return await self._run_recorded(passage, await broker.get(request.id))
         except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
             broker.give_back(request.id)
             raise
@@ -328,7 +330,7 @@ class GatedRun:
 
     def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = _decision(settled)
-        if settled.state is State.APPROVED:
+        if settled.state is State.APPROVED or settled.claim is not None:  # if it ran before, the second pass says so
             edited = decision.edited_args
             return ToolApproved(override_args=dict(edited) if edited is not None else None)
         refused = self._refusal_on_record(passage, settled)

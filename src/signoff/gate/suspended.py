@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,12 +74,23 @@ async def resume(
     gate = signoff or signoff_of(agent)
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
-    conversation, requests = run.conversation, run.requests
+    return await _resume(agent, run.conversation, gate, gate.about, options, calls)
+
+
+async def _resume(
+    agent: Agent[Any, Any],
+    conversation: Conversation,
+    gate: Signoff,
+    about: Callable[[str], Awaitable[ApprovalRequest | None]],
+    options: Mapping[str, Any],
+    calls: Mapping[str, Any] | None = None,
+) -> AgentRunResult[Any]:
+    requests = conversation.deferred_tool_requests or DeferredToolRequests()
     results = DeferredToolResults(calls=dict(calls or {}))
     places = Places()
     for part in (*requests.approvals, *_untold(conversation, requests)):
         run_id = places.of(conversation.messages, part.tool_call_id, "")
-        results.approvals[part.tool_call_id] = _result(await gate.about(f"{run_id}:{part.tool_call_id}"))
+        results.approvals[part.tool_call_id] = _result(await about(f"{run_id}:{part.tool_call_id}"))
     run_options: dict[str, Any] = {"infer_name": False, **options}
     return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)
 
@@ -96,17 +107,20 @@ async def resume_run(
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     broker = gate.broker
-    await broker.sweep()
-    found = await broker.runs.get(run_id)
-    run = await broker.runs.take(found.id)
+    run, requests = await broker.runs.take_up(run_id)
     conversation = await conversation_of(broker, gate.histories, run)
+    known = {request.call.key: request for request in requests if request.call is not None}
+
+    async def about(key: str) -> ApprovalRequest | None:
+        return known.get(key) or await gate.about(key)
+
     run_options: dict[str, Any] = {"infer_name": False, **options}
-    with keeping(run):
+    with keeping(run, requests):
         if conversation is None:
             return await agent.run(run.prompt, **run_options)
         if conversation.deferred_tool_requests is None:
             return await agent.run(conversation=conversation, **run_options)
-        return await resume(agent, SuspendedRun(conversation=conversation), gate, **options)
+        return await _resume(agent, conversation, gate, about, options)
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:

@@ -1,0 +1,45 @@
+"""Texts as they may be shown and kept anywhere: secrets masked, everything hidden spelled out, the masks left as masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from signoff.core.grant import Grant, grant_text
+from signoff.core.redact import Redactor, redact
+from signoff.core.terms import Condition
+from signoff.core.visible import visible
+
+
+def safe_text(text: str, *, secrets: Iterable[str] = ()) -> str:
+    """A text with secrets masked and everything hidden spelled out."""
+    redactor = Redactor(secrets, avoid=text)
+    shown = redactor.text(text)
+    return visible_around([one.placeholder for one in redactor.masked], shown)
+
+
+def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
+    """What a grant says. Its summary was made safe when it was kept; what its pattern holds was not."""
+    if grant.pattern is None:
+        return grant_text(grant)
+    pattern, masks = masked_pattern(grant.pattern, secrets=secrets)
+    return visible_around(masks, grant_text(replace(grant, pattern=pattern)))
+
+
+def masked_pattern(
+    pattern: Sequence[Condition], *, secrets: Iterable[str] = ()
+) -> tuple[tuple[Condition, ...], list[str]]:
+    """The pattern with masks where secrets are, known by their names too, and the masks."""
+    shown = redact({one.arg: one.value for one in pattern}, secrets=secrets)
+    # Names may be masked too, so they are told apart by their place.
+    conditions = zip(pattern, shown.args.items(), strict=True)
+    masked = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
+    return masked, [one.placeholder for one in shown.masked]
+
+
+def visible_around(masks: Iterable[str], text: str) -> str:
+    """A redacted text, made visible; the masks stay masks."""
+    shown = visible(text)
+    for mask in masks:
+        shown = shown.replace(visible(mask), mask)
+    return shown
