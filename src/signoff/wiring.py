@@ -10,20 +10,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from signoff.broker import Broker, new_id
 from signoff.config import Settings, load_policy, load_settings
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, person_key
-from signoff.core.run import KeptRun
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.wording import did_you_mean
 from signoff.ports import ApprovalUI, Store
-from signoff.store.grants import state_folder
-from signoff.store.keys import Keys
+from signoff.store.place import state_folder
 
 if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.core.run import KeptRun
     from signoff.workers.runtime import Finished, Runner
 
 POLICY_FILE = "signoff.yaml"
@@ -63,6 +62,9 @@ def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = N
 
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
     """The broker over the store that a command means, with the people of the policy file."""
+    from signoff.broker import Broker
+    from signoff.store.keys import Keys
+
     settings = settings_for(policy)
     return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
 
@@ -81,7 +83,7 @@ def roles_of(settings: Settings) -> dict[str, frozenset[str]]:
 
 def whoami(name: str | None, settings: Settings, *, via: str) -> Answerer:
     """Who answers: the name given, `SIGNOFF_AS`, or whoever is logged in. Where people are on file, one of them."""
-    who = name or os.environ.get("SIGNOFF_AS") or getpass.getuser()
+    who = name or _user()
     people = {person_key(one): person for one, person in settings.people.items()}
     if not people:
         return Answerer(name=who, via=via)
@@ -115,7 +117,11 @@ async def run_agent(
     path: str, prompt: str, options: RunOptions, *, begun: Callable[[str], None] | None = None
 ) -> Finished:
     """Run the agent at `package.module:agent` under a policy, asking at the terminal; `begun` is told the run's id."""
+    from signoff.broker import new_id
+    from signoff.core.run import KeptRun
+
     settings, runner = _runner(path, options, may_pause=options.may_pause)
+    requester = whoami(options.requester, settings, via="terminal").name if options.requester else _login(settings)
     broker = runner.gate.broker
     if not broker.store.is_durable:
         return await runner.run(prompt)
@@ -123,7 +129,7 @@ async def run_agent(
         id=new_id(),
         agent=path,
         prompt=prompt,
-        requester=options.requester or _login(settings),
+        requester=requester,
         options={
             "folder": os.getcwd(),
             "policy": options.policy or "",
@@ -159,13 +165,13 @@ async def resume_agent(run: KeptRun, options: RunOptions) -> Finished:
         model=options.model or began["model"] or None,
         mode=ApprovalMode(began["mode"]),
     )
-    _, runner = _runner(run.agent, options, may_pause=True)
+    _, runner = _runner(run.agent, options, may_pause=True, resumes=True)
     finished = await runner.resume(run.id)
     await runner.gate.broker.sweeper.sign_if_due()
     return finished
 
 
-def _runner(path: str, options: RunOptions, *, may_pause: bool) -> tuple[Settings, Runner]:
+def _runner(path: str, options: RunOptions, *, may_pause: bool, resumes: bool = False) -> tuple[Settings, Runner]:
     from signoff.channels.terminal import TerminalApprover
     from signoff.gate.capability import Signoff
     from signoff.gate.suspended import signoff_of
@@ -182,7 +188,7 @@ def _runner(path: str, options: RunOptions, *, may_pause: bool) -> tuple[Setting
             f"{path} brings its own Signoff capability, which has its policy and mode.\n"
             "  Leave --policy and --mode out, or take the capability off the agent."
         )
-    if gate is not None and (options.wait is not None or options.store is not None):
+    if gate is not None and not resumes and (options.wait is not None or options.store is not None):
         raise WrongUse(
             f"{path} brings its own Signoff capability, which has its own store and way of waiting.\n"
             "  Leave --store, --suspend and --wait out, and write Signoff(…, store=…, wait=…) there."
@@ -210,9 +216,19 @@ def _runner(path: str, options: RunOptions, *, may_pause: bool) -> tuple[Setting
     return settings, runner
 
 
+def _user() -> str:
+    """Who works here: `SIGNOFF_AS`, or whoever is logged in."""
+    if named := os.environ.get("SIGNOFF_AS"):
+        return named
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:  # a container may run as a number that nobody has a name for
+        raise WrongUse("the system does not know your name: say who you are with --as NAME or SIGNOFF_AS") from error
+
+
 def _login(settings: Settings) -> str:
     """Who the run is for, where nobody says: whoever is logged in, by the name on file."""
-    who = os.environ.get("SIGNOFF_AS") or getpass.getuser()
+    who = _user()
     on_file = {person_key(name): name for name in settings.people}
     return on_file.get(person_key(who), who)
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from signoff.broker.journal import Journal
 from signoff.broker.notes import Notes
 from signoff.broker.people import People
 from signoff.broker.runs import Progress, Runs
+from signoff.broker.stopping import Stopping
 from signoff.broker.sweeper import Sweeper
 from signoff.broker.switch import Switch
 from signoff.broker.watch import Watch
@@ -51,6 +53,8 @@ from signoff.ports import Clock, Store, Transaction
 
 T = TypeVar("T")
 VEIL = "veil"
+PREVIEW = 500
+"""Characters of a result, or an error, that are kept for people."""
 
 
 class Broker:
@@ -80,6 +84,7 @@ class Broker:
         self.switch = Switch(self)
         self.notes = Notes(self)
         self.sweeper = Sweeper(self)
+        self.stopping = Stopping(self)
         self.people = People(self, people or {})
         self.signer = signer
         self.remembers = remembers and store.is_durable
@@ -112,6 +117,7 @@ class Broker:
                 self.runs.save(tx, progress, now)
             opened: list[ApprovalRequest] = []
             for request in fresh:
+                self.runs.refuse_over(tx, request.run)
                 known = tx.about(request.call.key) if request.call is not None else None
                 if known is None or known.state is State.CANCELLED:
                     tx.add_request(request)
@@ -172,8 +178,19 @@ class Broker:
 
     # --- answering ---
 
-    async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Answerer) -> ApprovalRequest:
-        """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised."""
+    async def answer(
+        self, request_id: str, decision: ApprovalDecision, *, by: Answerer, checked: bool = False
+    ) -> ApprovalRequest:
+        """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised.
+
+        Edited arguments have to fit the tool's schema as it was, unless the caller `checked` them already.
+        """
+        if decision.edited_args is not None and not checked:
+            from signoff.broker.edits import fitting, refuse_veiled
+
+            request = await self.get(request_id)
+            refuse_veiled(request)
+            decision = replace(decision, edited_args=fitting(request, decision.edited_args))
         by = self.people.known(by)
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
@@ -225,17 +242,18 @@ class Broker:
 
     # --- running ---
 
-    async def claim(self, request_id: str, *, run: str = "", epoch: int = 0) -> ApprovalRequest:
+    async def claim(self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "") -> ApprovalRequest:
         """Take the right to run, once. Raises `AlreadySpent` for everyone but the first, and `Halted` while halted.
 
-        With a kept run, `RunTaken` or `RunOver` where this process no longer has it in hand.
+        `token` tells this attempt from others of the same process. With a kept run, `RunTaken` or `RunOver` where this
+        process no longer has it in hand.
         """
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             self.switch.check(tx)
             if run:
                 self.runs.check(tx, run, epoch)
-            claimed = self.put(tx, self.found(tx, request_id), Claimed(self.process.id), now)
+            claimed = self.put(tx, self.found(tx, request_id), Claimed(self.process.id, token), now)
             self.enlist(tx, now)
             tx.append([self.journal.step(claimed, "claimed", now, process=self.process.id)])
             return claimed
@@ -252,38 +270,26 @@ class Broker:
         result: bytes | None = None,
     ) -> None:
         """Record how a claimed call ended. Written within a moment; a process that dies before leaves it unknown."""
-        event: Event = (
-            Succeeded(digest, self.journal.text(preview)) if error is None else Failed(self.journal.text(error))
-        )
         now = self.clock.now()
 
         def work(tx: Transaction) -> None:
             request = self.found(tx, request_id)
+            told = self.journal.text(error or preview, longest=PREVIEW, secrets=request.secrets)
+            event: Event = Succeeded(digest, told) if error is None else Failed(told)
             try:
                 ended = self.put(tx, request, event, now)
             except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
-                tx.append([self.journal.step(request, "late outcome", now, error=error or "", note=str(late))])
+                body = {"outcome": told, "note": self.journal.text(str(late))}
+                tx.append([self.journal.about(request, "late outcome", now, body)])
                 return
             if result is not None:
                 tx.keep_result(request_id, result)
             if error is None:
-                tx.append([self.journal.step(ended, "ran", now, digest=digest, preview=preview)])
+                tx.append([self.journal.about(ended, "ran", now, {"digest": digest, "preview": told})])
             else:
-                tx.append([self.journal.step(ended, "failed", now, error=error)])
+                tx.append([self.journal.about(ended, "failed", now, {"error": told})])
 
         self.store.later("outcome", work)
-
-    def give_back(self, request_id: str) -> None:
-        """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
-        now = self.clock.now()
-
-        def work(tx: Transaction) -> None:
-            request = self.found(tx, request_id)
-            if request.state is State.CLAIMED and request.claim and request.claim.holder == self.process.id:
-                given_back = self.put(tx, request, AskedAgain("the run was stopped before the call began"), now)
-                tx.append([self.journal.settled(given_back, now)])
-
-        self.store.later("give back", work)
 
     async def result(self, request_id: str) -> bytes | None:
         """What a call returned, where it was kept."""

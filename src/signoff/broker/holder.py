@@ -32,7 +32,7 @@ def is_alive(process: Process | None, now: datetime) -> bool:
     if process is None:
         return False
     if process.host == _host():
-        return _exists(process.pid) and (not process.born or process.born == _born(process.pid))
+        return _exists(process.pid) and (_born(process.pid) in ("", process.born) or not process.born)
     return now - process.seen_at < LEASE
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from signoff.core.call import Call
-from signoff.core.grant import Grant, grant_text
+from signoff.core.grant import Grant
 from signoff.core.people import Answerer, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import Draft
-from signoff.core.redact import redact, redact_text
+from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
+from signoff.core.safe import safe_grant_text, safe_text
 from signoff.core.verdict import Verdict
-from signoff.core.visible import visible
 
+LONGEST_READ = 100_000
+"""Of a text that is looked through for secrets; the rest of it is not kept."""
 LONGEST = 4_000
 """Of a text in an event. What is longer is cut, and says so; digests are over the whole."""
 
@@ -41,7 +43,7 @@ class Journal:
         text: str = "",
     ) -> Draft:
         """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
-        body = {**self._call(call), **_verdict(verdict)}
+        body = {**self._call(call), **self._verdict(verdict)}
         if by:
             body["by"] = by
         if text:
@@ -54,10 +56,14 @@ class Journal:
             "args_digest": request.args_digest,
             "needs": who(request.requirement),
             "policy": request.policy_revision,
-            **_verdict(request.verdict),
+            **self._verdict(request.verdict, request.secrets),
         }
         if request.call is not None:
-            body |= {**self._call(request.call), "call": request.call.key, "schema": request.call.schema_hash}
+            body |= {
+                **self._call(request.call, request.secrets),
+                "call": request.call.key,
+                "schema": request.call.schema_hash,
+            }
         if request.deadline is not None:
             body["deadline"] = request.deadline.isoformat()
         if request.changed:
@@ -65,7 +71,7 @@ class Journal:
         for name in ("requester", "owner"):
             if value := getattr(request, name):
                 body[name] = value
-        return self._about(request, "asked", at, body)
+        return self.about(request, "asked", at, body)
 
     def voted(self, request: ApprovalRequest, at: datetime) -> Draft:
         vote = request.votes[-1]
@@ -73,10 +79,10 @@ class Journal:
         if vote.stands_for is not None:
             body["stands_for"] = vote.stands_for.name
         if vote.decision.note:
-            body["note"] = self.text(vote.decision.note)
+            body["note"] = self.text(vote.decision.note, secrets=request.secrets)
         if vote.decision.edited_args is not None:
-            body["edited_args"] = self.args(vote.decision.edited_args)
-        return self._about(request, "voted", at, body)
+            body["edited_args"] = self.args(vote.decision.edited_args, secrets=request.secrets)
+        return self.about(request, "voted", at, body)
 
     def settled(self, request: ApprovalRequest, at: datetime) -> Draft:
         decision = request.decision
@@ -86,16 +92,21 @@ class Journal:
             if decision.by is not None:
                 body |= _answerer(decision.by)
             if decision.note:
-                body["note"] = self.text(decision.note)
-        return self._about(request, "settled", at, body)
+                body["note"] = self.text(decision.note, secrets=request.secrets)
+        return self.about(request, "settled", at, body)
 
     def step(self, request: ApprovalRequest, kind: str, at: datetime, **body: Any) -> Draft:
         """Any other step of a request: `assigned`, `reminded`, `escalated`, `claimed`, `ran`, `failed`, `unknown` …"""
-        told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
-        return self._about(request, kind, at, told)
+        told = {
+            name: self.text(value, secrets=request.secrets) if isinstance(value, str) else value
+            for name, value in body.items()
+        }
+        return self.about(request, kind, at, told)
 
     def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> Draft:
-        return Draft(kind=kind, at=at, body={"grant": grant.id, "text": self.text(grant_text(grant)), "by": by})
+        return Draft(
+            kind=kind, at=at, body={"grant": grant.id, "text": safe_grant_text(grant, secrets=self.secrets), "by": by}
+        )
 
     def delegated(self, delegation: Delegation, at: datetime) -> Draft:
         body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": delegation.by}
@@ -108,17 +119,23 @@ class Journal:
     def switched(self, kind: str, at: datetime, *, by: str, why: str) -> Draft:
         return Draft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
 
-    def text(self, text: str) -> str:
-        """A text as it may be kept."""
-        safe = visible(redact_text(text, secrets=self.secrets))
-        return safe if len(safe) <= LONGEST else f"{safe[:LONGEST]}… ({len(safe):,} characters)"
+    def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = ()) -> str:
+        """A text as it may be kept: first masked, then cut. Half a secret would not be recognised."""
+        safe = safe_text(text[:LONGEST_READ], secrets=(*self.secrets, *secrets))
+        return safe if len(safe) <= longest else f"{safe[:longest]}… ({len(text):,} characters)"
 
-    def args(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
         """Arguments as they may be kept."""
-        return _bounded(redact(args, secrets=self.secrets).args)
+        return _bounded(redact(args, secrets=(*self.secrets, *secrets)).args)
 
-    def _call(self, call: Call) -> dict[str, Any]:
-        body: dict[str, Any] = {"tool": call.tool, "args": self.args(call.args)}
+    def _verdict(self, verdict: Verdict | None, secrets: Sequence[str] = ()) -> dict[str, Any]:
+        if verdict is None:
+            return {}
+        reason = self.text(verdict.reason, secrets=secrets)
+        return {"verdict": str(verdict.effect), "rules": list(verdict.rules), "reason": reason}
+
+    def _call(self, call: Call, secrets: Sequence[str] = ()) -> dict[str, Any]:
+        body: dict[str, Any] = {"tool": call.tool, "args": self.args(call.args, secrets=secrets)}
         if call.worker:
             body["worker"] = list(call.worker)
         if call.toolset:
@@ -127,7 +144,8 @@ class Journal:
             body["conversation"] = call.conversation_id
         return body
 
-    def _about(self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any]) -> Draft:
+    def about(self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any]) -> Draft:
+        """A step of a request, told in texts that are safe already."""
         return Draft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 
@@ -138,12 +156,6 @@ def _answerer(by: Answerer) -> dict[str, Any]:
     if by.roles:
         body["roles"] = sorted(by.roles)
     return body
-
-
-def _verdict(verdict: Verdict | None) -> dict[str, Any]:
-    if verdict is None:
-        return {}
-    return {"verdict": str(verdict.effect), "rules": list(verdict.rules), "reason": verdict.reason}
 
 
 def _bounded(value: Any) -> Any:

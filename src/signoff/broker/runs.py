@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,11 +12,14 @@ from signoff.broker.holder import is_alive
 from signoff.core.lifecycle import OPEN, Cancelled, advance
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, Process, RunState, Segment
-from signoff.errors import RunOver, RunTaken, Stale, UnknownRun
+from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
     from signoff.broker.broker import Broker
+
+
+LONGEST_DETAIL = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,28 @@ class Runs:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._in_hand: set[str] = set()
+        """Runs that something in this very process is busy with."""
+
+    @contextmanager
+    def in_hand(self, run_id: str) -> Generator[None]:
+        """Within, nothing else in this process takes the run up: raises `RunTaken` where something has it already."""
+        if run_id in self._in_hand:
+            raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
+        self._in_hand.add(run_id)
+        try:
+            yield
+        finally:
+            self._in_hand.discard(run_id)
+
+    def let_go(self, run_id: str) -> None:
+        """Undo what `take_up` says about this process."""
+        self._in_hand.discard(run_id)
+
+    def refuse_over(self, tx: Transaction, run_id: str) -> None:
+        """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
+        if run_id and (run := tx.run(run_id)) is not None:
+            _still_going(run)
 
     async def begin(self, run: KeptRun) -> KeptRun:
         """Keep a new run, in this process's hand."""
@@ -98,12 +124,19 @@ class Runs:
 
     async def put_down(self, run_id: str, epoch: int) -> None:
         """Let go of a run, for any process to take up."""
+        await self._broker.store.write("put down", lambda tx: self._put_down(tx, run_id, epoch))
+
+    def put_down_later(self, run_id: str, epoch: int) -> None:
+        """As `put_down`, without waiting: for whoever is being stopped. Not ours any longer: nothing."""
 
         def work(tx: Transaction) -> None:
-            run = self.check(tx, run_id, epoch)
-            tx.put_run(replace(run, holder=""))
+            with suppress(RunError):
+                self._put_down(tx, run_id, epoch)
 
-        await self._broker.store.write("put down", work)
+        self._broker.store.later("put down", work)
+
+    def _put_down(self, tx: Transaction, run_id: str, epoch: int) -> None:
+        tx.put_run(replace(self.check(tx, run_id, epoch), holder=""))
 
     async def take(self, run_id: str) -> KeptRun:
         """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
@@ -111,12 +144,19 @@ class Runs:
         return await self._broker.store.write("take", lambda tx: self._take(tx, _going(tx, run_id)), synced=False)
 
     async def take_up(self, prefix: str) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
-        """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them."""
+        """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them.
+
+        Nothing else in this process takes it up until `let_go`.
+        """
         broker, now = self._broker, self._broker.clock.now()
 
         def work(tx: Transaction) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
             broker.switch.check(tx)
-            taken = self._take(tx, _still_going(_by_prefix(tx, prefix)))
+            run = _still_going(_by_prefix(tx, prefix))
+            if run.id in self._in_hand:
+                raise RunTaken(f"run {run.id} is in the hands of this very process, and goes on there")
+            taken = self._take(tx, run)
+            self._in_hand.add(run.id)
             requests = tx.requests_of(run=taken.id)
             return taken, [broker.sweeper.feed(tx, one.id, now) or one for one in requests]
 
@@ -150,13 +190,23 @@ class Runs:
 
     async def end(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
         """Record how a run ended. What it still asked is withdrawn."""
-        broker, now = self._broker, self._broker.clock.now()
+        now = self._broker.clock.now()
+        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, detail, now))
+
+    def end_later(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
+        """As `end`, without waiting: for whoever is being stopped. Not ours any longer, or over: nothing."""
+        now = self._broker.clock.now()
 
         def work(tx: Transaction) -> None:
-            run = self.check(tx, run_id, epoch)
-            self._close(tx, run, state, broker.journal.text(detail), now, why="the run ended")
+            with suppress(RunError):
+                self._end(tx, run_id, epoch, state, detail, now)
 
-        await broker.store.write("end", work)
+        self._broker.store.later("end", work)
+
+    def _end(self, tx: Transaction, run_id: str, epoch: int, state: RunState, detail: str, now: datetime) -> None:
+        run = self.check(tx, run_id, epoch)
+        told = self._broker.journal.text(detail, longest=LONGEST_DETAIL)
+        self._close(tx, run, state, told, now, why="the run ended")
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""

@@ -29,9 +29,11 @@ class Switch:
                 said = json.dumps({"by": by, "why": broker.journal.text(why), "at": now.isoformat()})
                 tx.set_setting(HALTED, said)
                 tx.append([broker.journal.switched("halted", now, by=by, why=why)])
-            return said_by(said)
+            return said
 
-        return await broker.store.write("halt", work)
+        said = await broker.store.write("halt", work)
+        broker.watch.halted = said
+        return said_by(said)
 
     async def unhalt(self, *, by: str, why: str = "") -> bool:
         """Let things run again; whether they did not."""
@@ -44,7 +46,9 @@ class Switch:
                 tx.append([broker.journal.switched("unhalted", now, by=by, why=why)])
             return was
 
-        return await broker.store.write("unhalt", work)
+        was = await broker.store.write("unhalt", work)
+        broker.watch.halted = ""
+        return was
 
     async def state(self) -> str:
         """What the switch says; empty while it is not pulled."""

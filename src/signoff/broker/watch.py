@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from signoff.ports import Store, Transaction
 
 NOT_URGENT = 0.05
 """Seconds after which a change is looked at where nobody waits for one."""
+AGAIN = 1.0
+"""Seconds until another look, after one that failed."""
 HALTED = "halted"
 """Name of the setting that says who stopped everything, when and why."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ear:
+    """One event loop that wants to hear. Each looks for itself: another may be busy with something that blocks it."""
+
+    loop: asyncio.AbstractEventLoop
+    users: int = 0
+    signals: dict[str, list[asyncio.Event]] = field(default_factory=dict[str, list[asyncio.Event]])
+    seen: int | None = None
+    is_called: bool = False
+    is_called_idly: bool = False
+    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
 
 class Watch:
@@ -20,51 +37,49 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._signals: dict[str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}
-        self._looking: set[asyncio.AbstractEventLoop] = set()
-        self._idly_looking: set[asyncio.AbstractEventLoop] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._stop: Callable[[], None] | None = None
-        self._seen: int | None = None
         self._is_behind = True
-        """Whether something changed that nobody has looked at."""
+        """Whether something may have changed that nobody has looked at."""
         self.halted = ""
         """What the switch says, as of the last look; empty while it is not pulled."""
 
     @contextmanager
-    def listening(self) -> Generator[None]:
-        """Within, changes made elsewhere reach this process."""
+    def listening(self) -> Generator[_Ear]:
+        """Within, changes made elsewhere reach this event loop."""
+        if self._pid != os.getpid():  # a fork hears nothing of what its parent listens to
+            self._begin()
         loop = asyncio.get_running_loop()
         with self._lock:
-            self._loops[loop] = self._loops.get(loop, 0) + 1
+            ear = self._ears.setdefault(loop, _Ear(loop))
+            ear.users += 1
             if self._stop is None:
                 self._stop = self._store.watch(self._tick)
         try:
-            yield
+            yield ear
         finally:
             with self._lock:
-                self._loops[loop] -= 1
-                if not self._loops[loop]:
-                    del self._loops[loop]
-                    self._looking.discard(loop)
-                    self._idly_looking.discard(loop)
+                ear.users -= 1
+                if not ear.users:
+                    self._ears.pop(loop, None)
 
     @contextmanager
     def waiting_for(self, request_id: str) -> Generator[asyncio.Event]:
         """A signal that is set when something about the request changed."""
-        entry = asyncio.get_running_loop(), asyncio.Event()
-        with self.listening():
-            with self._lock:
-                self._signals.setdefault(request_id, []).append(entry)
+        signal = asyncio.Event()
+        with self.listening() as ear:
+            ear.signals.setdefault(request_id, []).append(signal)
             try:
-                yield entry[1]
+                yield signal
             finally:
-                with self._lock:
-                    self._signals[request_id].remove(entry)
-                    if not self._signals[request_id]:
-                        del self._signals[request_id]
+                ear.signals[request_id].remove(signal)
+                if not ear.signals[request_id]:
+                    del ear.signals[request_id]
 
     def close(self) -> None:
         with self._lock:
@@ -75,42 +90,46 @@ class Watch:
     async def catch_up(self) -> None:
         """Look, if anything may have changed since the last look."""
         if self._is_behind:
-            await self.look()
+            with self.listening() as ear:
+                await self._look(ear)
 
-    async def look(self) -> None:
+    async def _look(self, ear: _Ear) -> None:
         """See what changed since the last look, and wake those who wait for it."""
 
         def changes(tx: Transaction) -> tuple[list[str], int, str]:
-            touched = tx.touched(self._seen) if self._seen is not None else list(self._signals)
+            touched = tx.touched(ear.seen) if ear.seen is not None else list(ear.signals)
             return list(touched), tx.head()[0], tx.setting(HALTED) or ""
 
         self._is_behind = False
-        touched, self._seen, self.halted = await self._store.read(changes, own=False)
-        with self._lock:
-            for request_id in touched:
-                for loop, signal in self._signals.get(request_id, ()):
-                    if not loop.is_closed():
-                        loop.call_soon_threadsafe(signal.set)
+        touched, ear.seen, self.halted = await self._store.read(changes, own=False)
+        for request_id in touched:
+            for signal in ear.signals.get(request_id, ()):
+                signal.set()
 
     def _tick(self) -> None:
-        """Called from any thread. One look of one loop serves all; a tick during a look leads to another."""
+        """Called from any thread. Where nobody waits, only the switch may concern anybody: that has a moment."""
         with self._lock:
             self._is_behind = True
-            loop = next((one for one in self._loops if not one.is_closed()), None)
-            if loop is None or loop in self._looking:
-                return
-            if self._signals:
-                self._looking.add(loop)
-                loop.call_soon_threadsafe(self._start_look, loop)
-            elif loop not in self._idly_looking:
-                # Only the switch may concern anybody here: no need to look after every change.
-                self._idly_looking.add(loop)
-                loop.call_soon_threadsafe(loop.call_later, NOT_URGENT, self._start_look, loop)
+            for ear in self._ears.values():
+                if ear.loop.is_closed() or ear.is_called:
+                    continue
+                if ear.signals:
+                    ear.is_called = True
+                    ear.loop.call_soon_threadsafe(self._start_look, ear)
+                elif not ear.is_called_idly:
+                    ear.is_called_idly = True
+                    ear.loop.call_soon_threadsafe(ear.loop.call_later, NOT_URGENT, self._start_look, ear)
 
-    def _start_look(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._lock:
-            self._looking.discard(loop)
-            self._idly_looking.discard(loop)
-        task = loop.create_task(self.look())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start_look(self, ear: _Ear) -> None:
+        ear.is_called = ear.is_called_idly = False
+        task = ear.loop.create_task(self._look(ear))
+        ear.tasks.add(task)
+        task.add_done_callback(lambda done: self._looked(ear, done))
+
+    def _looked(self, ear: _Ear, task: asyncio.Task[None]) -> None:
+        ear.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            # Whoever reads or writes is told what is wrong with the store. A waiter can only look again.
+            self._is_behind = True
+            ear.seen = None
+            ear.loop.call_later(AGAIN, self._start_look, ear)

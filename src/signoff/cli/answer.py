@@ -157,7 +157,7 @@ class Answer:
         if self.arguments is not None:
             from signoff.cli.edit import checked, given_args
 
-            run = await broker.runs.get(request.run) if request.run else None
+            run = await broker.store.read(lambda tx: tx.run(request.run)) if request.run else None
             args = checked(request, given_args(self.arguments), settings, run)
             decision = replace(decision, edited_args=args)
         if self.wish is not None:
@@ -353,6 +353,8 @@ async def _hint(broker: Broker, done: Sequence[Done]) -> None:
     """Which runs can go on now, if no process is about to notice by itself."""
     runs = {one.request.run for one in done if one.request is not None and one.request.run and not one.problems}
     for run in sorted(runs):
+        if await broker.store.read(lambda tx, run=run: tx.run(run)) is None:
+            continue  # a run that only the program that began it knows
         status = await broker.runs.status(run)
         if status.word in ("ready", "died") and not status.waiting:
             click.secho(f"Its run can go on: signoff resume {run}", dim=True)

@@ -155,7 +155,7 @@ class _Writer:
     def __post_init__(self) -> None:
         request = self.request
         shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
-        self.redactor = Redactor(self.secrets, avoid=(*shown_texts, request.effective_args))
+        self.redactor = Redactor((*self.secrets, *request.secrets), avoid=(*shown_texts, request.effective_args))
         self._shown = self.redactor.mapping(request.effective_args)
 
     def line(self, text: str, where: str = "") -> str:

@@ -13,6 +13,8 @@ class Claim:
     holder: str
     """Id of the process that took it; when that is gone without an outcome, the outcome is unknown."""
     at: datetime
+    token: str = ""
+    """Which attempt to claim it was: one process may have several going at once."""
     ended_at: datetime | None = None
     error: str = ""
     """What the tool raised, in one line."""

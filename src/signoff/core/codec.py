@@ -210,7 +210,7 @@ _CALL = _Shape(
 )
 _QUESTION = _Shape(
     ApprovalRequest,
-    {"verdict": _part(_VERDICT), "changed": _TUPLE},
+    {"verdict": _part(_VERDICT), "changed": _TUPLE, "secrets": _TUPLE},
     leave=" ".join(CHANGING),
     veils="args",
 )

@@ -70,6 +70,7 @@ class Claimed:
     """The right to run is taken, before the tool runs."""
 
     holder: str = ""
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ def _assign(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
 
 def _claim(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Claimed)
-    return request.changed_to(state=State.CLAIMED, claim=Claim(holder=event.holder, at=now))
+    return request.changed_to(state=State.CLAIMED, claim=Claim(holder=event.holder, at=now, token=event.token))
 
 
 def _succeed(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:

@@ -41,6 +41,11 @@ class Binding:
     args_digest: str
     schema_hash: str = ""
     policy_revision: str = ""
+    toolset: str | None = None
+    root: str = ""
+    """The folder that relative paths start from."""
+    leads: str = ""
+    """Digest of where the paths in it lead, once links are followed."""
 
     def changed_since(self, then: Binding) -> tuple[str, ...]:
         """What differs from the binding that was approved, in words."""
@@ -53,6 +58,12 @@ class Binding:
             changed.append("the tool's definition")
         if self.policy_revision != then.policy_revision:
             changed.append("the policy")
+        if self.toolset != then.toolset:
+            changed.append(f"the toolset (it was {then.toolset or 'another'})")
+        if self.root != then.root:
+            changed.append("the folder its paths start from")
+        elif self.leads and then.leads and self.leads != then.leads:
+            changed.append("where its paths lead")
         return tuple(changed)
 
 
@@ -86,6 +97,10 @@ class ApprovalRequest:
     decision: ApprovalDecision | None = None
     claim: Claim | None = None
     """Who took the right to run, and what became of it."""
+    root: str = ""
+    """The folder that relative paths in it start from."""
+    secrets: tuple[str, ...] = ()
+    """Values among all of this that are masked wherever it is shown, as the program that asks declared them."""
     requester: str = ""
     """Who the run is for."""
     owner: str = ""
@@ -142,4 +157,13 @@ class ApprovalRequest:
             args_digest=self.args_digest,
             schema_hash=self.call.schema_hash if self.call else "",
             policy_revision=self.policy_revision,
+            toolset=self.call.toolset if self.call else None,
+            root=self.root,
+            leads=self._leads,
         )
+
+    @property
+    def _leads(self) -> str:
+        """Unknown for edited arguments: they are read anew when they are about to run."""
+        edited = self.decision is not None and self.decision.edited_args is not None
+        return "" if edited or self.call is None else digest(self.call.resolved)

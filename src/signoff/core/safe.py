@@ -1,4 +1,4 @@
-"""Texts as they may be shown and kept anywhere: secrets masked, everything hidden spelled out, the masks left as masks."""
+"""Texts as they may be shown and kept anywhere: secrets masked, what hides spelled out, the masks left as masks."""
 
 from __future__ import annotations
 

@@ -226,6 +226,8 @@ class Signoff(AbstractCapability[Any]):
         run.gate.broker.switch.check_now()
         if run.keeper is not None:
             await run.keeper.stepped(ctx)
+        elif run.outer is not None:
+            await run.outer.still_ours()
         run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:

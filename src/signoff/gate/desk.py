@@ -50,7 +50,7 @@ class Desk:
             raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
         if request.state is State.PENDING and decision.edited_args is not None:
             decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
-        settled = await self.broker.answer(request_id, decision, by=by or decision.by or UNNAMED)
+        settled = await self.broker.answer(request_id, decision, by=by or decision.by or UNNAMED, checked=True)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
             self._remember(settled)

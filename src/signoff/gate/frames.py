@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
@@ -28,8 +28,10 @@ class Frame(NamedTuple):
 
 
 TOP = Frame()
+Taken: TypeAlias = tuple[KeptRun, Sequence[ApprovalRequest]]
+"""A kept run, and the requests it was taken up with."""
 _frame: ContextVar[Frame] = ContextVar("signoff_frame", default=TOP)
-_kept: ContextVar[tuple[KeptRun, Sequence[ApprovalRequest]] | None] = ContextVar("signoff_kept", default=None)
+_kept: ContextVar[list[Taken] | None] = ContextVar("signoff_kept", default=None)
 _approver: ContextVar[ApprovalUI | None] = ContextVar("signoff_approver", default=None)
 
 
@@ -65,17 +67,18 @@ def asked_approver() -> ApprovalUI | None:
 
 @contextmanager
 def keeping(run: KeptRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
-    """Within, the outermost gated run is this one, begun or taken up by whoever calls, with these requests."""
-    token = _kept.set((run, requests))
+    """Within, the first gated run is this one, begun or taken up by whoever calls, with these requests."""
+    token = _kept.set([(run, requests)])
     try:
         yield
     finally:
         _kept.reset(token)
 
 
-def kept_run() -> tuple[KeptRun, Sequence[ApprovalRequest]] | None:
-    """The run set by `keeping`, if any, and the requests it was taken up with."""
-    return _kept.get()
+def kept_run() -> Taken | None:
+    """The run set by `keeping`, for whoever comes first: other runs beside it are runs of their own."""
+    waiting = _kept.get()
+    return waiting.pop() if waiting else None
 
 
 def idempotency_key() -> str:

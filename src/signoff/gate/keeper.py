@@ -14,7 +14,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import is_
-from time import monotonic
 from typing import Any, cast
 
 from pydantic_ai import RunContext
@@ -30,8 +29,6 @@ from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
 
 MOST_CHAINS = 64
-SURE_FOR = 1.0
-"""Seconds for which a run that was in hand is taken to be so still, where nothing is to be claimed."""
 
 
 class Histories:
@@ -89,13 +86,18 @@ class Keeper:
     broker: Broker
     histories: Histories
     run: KeptRun
+    given: bool = False
+    """Whether somebody took or began the run, and looks after it."""
     saved: bool = False
     """Whether the store knows the run."""
     done: dict[str, ToolReturnPart] = field(default_factory=dict[str, ToolReturnPart])
     """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
     known: dict[str, ApprovalRequest] = field(default_factory=dict[str, ApprovalRequest])
     """The run's requests as they were when it was taken up, by call key."""
-    _sure_at: float = 0.0
+    held: bool = True
+    """Whether this process has it in hand."""
+    _point: RunContext[Any] | None = None
+    """The run as it was when its model was last asked."""
     _over: bool = False
 
     async def opened(
@@ -112,7 +114,15 @@ class Keeper:
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
             opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
-        self.saved, self._sure_at = True, monotonic()
+        self.saved, self.held = True, not put_down
+        return opened
+
+    async def opened_inside(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
+        """Open the requests of a run inside this one, which is saved as it was when its model was last asked."""
+        if self.saved or self._point is None:
+            return await self.broker.open(requests)
+        opened = await self.broker.open(requests, self._progress(self._point, None, put_down=False))
+        self.saved = True
         return opened
 
     async def stepped(self, ctx: RunContext[Any]) -> None:
@@ -121,14 +131,17 @@ class Keeper:
         Raises `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it.
         """
         self.done.clear()
+        self._point = point = replace(ctx, messages=list(ctx.messages), usage=copy(ctx.usage))
         if not self.saved:
             return
-        if monotonic() - self._sure_at > SURE_FOR:
-            await self.broker.runs.still(self.run.id, self.run.epoch)
-            self._sure_at = monotonic()
-        point = replace(ctx, messages=list(ctx.messages), usage=copy(ctx.usage))
+        await self.still_ours()
         # Made by the writer, in its own time, and not at all where the run is over before.
         self.broker.runs.save_later(lambda: None if self._over else self._progress(point, None, put_down=False))
+
+    async def still_ours(self) -> None:
+        """Raise `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it."""
+        if self.saved:
+            await self.broker.runs.still(self.run.id, self.run.epoch)
 
     def returned(self, call_id: str, tool: str, result: Any) -> None:
         """Note what a call returned."""
@@ -141,13 +154,25 @@ class Keeper:
 
     def fence(self, request: ApprovalRequest) -> tuple[str, int]:
         """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
-        self._sure_at = monotonic()  # or else the claim will say so
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
 
     async def put_down(self) -> None:
         """Let go of the run, for any process to take up."""
-        if self.saved:
+        if self.saved and self.held:
             await self.broker.runs.put_down(self.run.id, self.run.epoch)
+            self.held = False
+
+    def dropped(self) -> None:
+        """As `put_down`, by whoever is being stopped."""
+        if self.saved and self.held:
+            self.broker.runs.put_down_later(self.run.id, self.run.epoch)
+            self.held = False
+
+    def stopped(self, state: RunState, detail: str) -> None:
+        """As `ended`, by whoever is being stopped."""
+        self._over = True
+        if self.saved:
+            self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail)
 
     async def ended(self, state: RunState, detail: str) -> None:
         self._over = True

@@ -10,11 +10,12 @@ from typing import Any, cast
 from pydantic_ai.messages import ToolReturn
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 
 LARGEST = 1_000_000
 """Bytes of a result that is kept. A larger one is known by its digest and its beginning."""
-PREVIEW = 500
+LONGEST_SHOWN = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,13 @@ def outcome_of(result: Any) -> Outcome:
         text = to_json(value)
     except (PydanticSerializationError, ValueError):
         return Outcome(preview=f"<{type(value).__qualname__}>")
-    shown = value if isinstance(value, str) else text[: 4 * PREVIEW].decode("utf-8", "replace")
-    preview = shown if len(shown) <= PREVIEW else f"{shown[:PREVIEW]}…"
-    return Outcome(sha256(text).hexdigest(), preview, text if len(text) <= LARGEST else None)
+    shown = value if isinstance(value, str) else text[:LONGEST_SHOWN].decode("utf-8", "replace")
+    return Outcome(sha256(text).hexdigest(), shown[:LONGEST_SHOWN], text if len(text) <= LARGEST else None)
+
+
+def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:
+    """Whether a request is about this very call of a kept run: providers give the same id to different calls."""
+    return request.run == run and request.tool_name == call.tool and request.args_digest == call.args_digest
 
 
 def told_again(request: ApprovalRequest, kept: bytes | None) -> Any:

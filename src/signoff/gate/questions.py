@@ -47,6 +47,8 @@ class Questions:
     """Told of every request this run opens."""
     keeper: Keeper | None
     """Keeps the run in the store, where that outlives the process."""
+    outer: Keeper | None
+    """Keeps the outermost run."""
     check_edit: Callable[[Passage, ApprovalRequest, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     """By call key, whatever was asked in this run, answered or not."""
@@ -106,6 +108,8 @@ class Questions:
         self.gate.broker.notes.hand_over()
         if self.keeper is not None and deferred is not None:
             known = await self.keeper.opened(ctx, fresh, deferred, put_down=self.gate.suspends)
+        elif self.outer is not None:
+            known = await self.outer.opened_inside(fresh)
         else:
             known = await self.gate.broker.open(fresh)
         opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
@@ -128,10 +132,7 @@ class Questions:
         self.waiting.difference_update(settled)
         return settled
 
-    async def withdraw(self, reason: str) -> None:
+    def withdraw(self, reason: str) -> None:
         """The run is over: what it still waited for is moot."""
-        for request_id in self.waiting:
-            request = await self.gate.broker.get(request_id)
-            if request.state is State.PENDING:
-                await self.gate.broker.cancel(request_id, reason)
+        self.gate.broker.stopping.withdraw(sorted(self.waiting), reason)
         self.waiting.clear()

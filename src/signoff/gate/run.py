@@ -19,8 +19,8 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.broker import new_id
 from signoff.core.canonical import digest
-from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import Happened
 from signoff.core.lifecycle import OPEN, SILENCE, settled_text
@@ -29,15 +29,16 @@ from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement
-from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import validated, with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.keeper import Keeper
-from signoff.gate.outcome import Outcome, outcome_of, told_again
+from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
 from signoff.gate.passage import Passage
+from signoff.gate.question import question
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.telling import Teller
@@ -76,6 +77,7 @@ class GatedRun:
             self.gate,
             on_open=lambda passage, request: self.teller.tell(Happened.ASKED, passage, request=request),
             keeper=self.keeper,
+            outer=self.outer,
             check_edit=self.reading.check_edit,
         )
 
@@ -175,7 +177,7 @@ class GatedRun:
         match request.state:
             case State.PENDING | State.UNKNOWN:
                 raise self.questions.raise_for(Asked(request, passage))
-            case State.SUCCEEDED | State.FAILED if self.keeper is not None and request.run == self.run_id:
+            case State.SUCCEEDED | State.FAILED if self.keeper is not None and is_of(request, call, self.run_id):
                 return await self._told_again(passage, request)
             case State.CANCELLED:
                 return await self._ask(passage, changed=(settled_text(request),))
@@ -188,6 +190,9 @@ class GatedRun:
             args_digest=call.args_digest,
             schema_hash=call.schema_hash,
             policy_revision=self.gate.policy.revision,
+            toolset=call.toolset,
+            root=self.gate.reader.root,
+            leads=digest(call.resolved),
         )
         changed = now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
         if changed:
@@ -198,16 +203,17 @@ class GatedRun:
             reason = f"it needs {who(passage.verdict.requirement)} by now, after {settled_text(request)}"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
+        token = new_id()
         try:
             run, epoch = self.outer.fence(request) if self.outer is not None else ("", 0)
             broker.notes.hand_over()
-            claimed = await broker.claim(request.id, run=run, epoch=epoch)
+            claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
         except AlreadySpent as spent:
             raise self._refused(passage, SIGNOFF, str(spent)) from spent
         except AlreadySettled:  # it was withdrawn in the same instant
             return await self._run_recorded(passage, await broker.get(request.id))
         except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
-            broker.give_back(request.id)
+            broker.stopping.give_back(request.id, token)
             raise
         return await self._run_claimed(passage, claimed)
 
@@ -215,6 +221,8 @@ class GatedRun:
         """Whether those who approved are those whom the verdict of this moment wants."""
         if _decision(request).by == SILENCE:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+        if request.escalated and requirement.escalate_to:
+            requirement = replace(requirement, role=requirement.escalate_to)
         agreed = approvals(
             requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
         )
@@ -230,11 +238,14 @@ class GatedRun:
         except ApprovalRequired:
             await broker.ask_again(request.id)
             raise
+        except (Halted, RunError):  # a run inside it was stopped: nobody knows how far it came
+            broker.stopping.lose(request.id)
+            raise
         except Exception as error:
-            broker.finish(request.id, error=f"{type(error).__name__}: {error}"[:500])
+            broker.finish(request.id, error=f"{type(error).__name__}: {error}")
             raise
         except BaseException:  # cancelled half-way: nobody knows how far the tool came
-            await broker.lose(request.id)
+            broker.stopping.lose(request.id)
             raise
         kept = outcome_of(result) if broker.store.is_durable else Outcome()
         broker.finish(request.id, digest=kept.digest, preview=kept.preview, result=kept.kept)
@@ -255,6 +266,7 @@ class GatedRun:
         call = passage.call
         if request is not None and digest(as_json(passage.args, self.gate.reader.key)[0]) != call.args_digest:
             raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
+        self.gate.broker.switch.check_now()
         self.teller.tell(why, passage, request=request)
         if passage.was_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
@@ -289,7 +301,7 @@ class GatedRun:
     async def _ask(
         self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
     ) -> Any:
-        request = await self._request(passage, changed=changed, said=said)
+        request = await question(self.gate, self.outer, passage, changed=changed, said=said)
         asked = Asked(request, passage, said or {})
         # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
         if passage.call.key not in self.questions.asked or self.gate.suspends or said is not None:
@@ -357,25 +369,12 @@ class GatedRun:
         if passage.verdict.effect is Effect.ALLOW:
             passage = replace(passage, verdict=TOOL_ASKS)
         said = requests.metadata.get(part.tool_call_id)
-        asked = Asked(await self._request(passage, said=said), passage, said or {})
+        asked = Asked(await question(self.gate, self.outer, passage, said=said), passage, said or {})
         raised = self.questions.raise_for(asked)
         requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
         return asked
 
     # --- parts ---
-
-    async def _request(
-        self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
-    ) -> ApprovalRequest:
-        """The question to put to people about a call."""
-        gate = self.gate
-        request = await passage.request(gate.policy.revision, changed=changed, said=said)
-        return request.changed_to(
-            requester=(self.outer.run.requester if self.outer is not None else "") or gate.desk.requester,
-            owner=gate.desk.owner,
-            run=self.run_id,
-            title=safe_summary(request, secrets=gate.secrets),
-        )
 
     def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""

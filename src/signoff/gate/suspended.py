@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
@@ -74,53 +74,78 @@ async def resume(
     gate = signoff or signoff_of(agent)
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
-    return await _resume(agent, run.conversation, gate, gate.about, options, calls)
-
-
-async def _resume(
-    agent: Agent[Any, Any],
-    conversation: Conversation,
-    gate: Signoff,
-    about: Callable[[str], Awaitable[ApprovalRequest | None]],
-    options: Mapping[str, Any],
-    calls: Mapping[str, Any] | None = None,
-) -> AgentRunResult[Any]:
-    requests = conversation.deferred_tool_requests or DeferredToolRequests()
-    results = DeferredToolResults(calls=dict(calls or {}))
-    places = Places()
-    for part in (*requests.approvals, *_untold(conversation, requests)):
-        run_id = places.of(conversation.messages, part.tool_call_id, "")
-        results.approvals[part.tool_call_id] = _result(await about(f"{run_id}:{part.tool_call_id}"))
-    run_options: dict[str, Any] = {"infer_name": False, **options}
-    return await agent.run(conversation=conversation, deferred_tool_results=results, **run_options)
+    known = await _on_record(gate, run.conversation)
+    kept = next((request.run for request in known.values() if request.run), "") if gate.broker.store.is_durable else ""
+    if kept:
+        return await resume_run(agent, kept, gate, calls=calls, **options)
+    return await _go_on(agent, run.conversation, known, calls, options)
 
 
 async def resume_run(
-    agent: Agent[Any, Any], run_id: str, signoff: Signoff | None = None, **options: Any
+    agent: Agent[Any, Any],
+    run_id: str,
+    signoff: Signoff | None = None,
+    *,
+    calls: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> AgentRunResult[Any]:
     """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
 
-    Raises `RunTaken` where another process has it in hand, `RunOver` where it has ended. A run that died before it
-    asked anything begins anew with its prompt.
+    Raises `RunTaken` where somebody else has it in hand, `RunOver` where it has ended. A run that died before it asked
+    anything begins anew with its prompt. `calls` and `options` are as for `resume`.
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     broker = gate.broker
     run, requests = await broker.runs.take_up(run_id)
-    conversation = await conversation_of(broker, gate.histories, run)
-    known = {request.call.key: request for request in requests if request.call is not None}
+    try:
+        conversation = await conversation_of(broker, gate.histories, run)
+        with keeping(run, requests):
+            if conversation is None:
+                return await agent.run(run.prompt, **{"infer_name": cast("Any", False), **options})
+            known = {request.call.key: request for request in requests if request.call is not None}
+            return await _go_on(agent, conversation, known, calls, options)
+    except BaseException:
+        broker.runs.put_down_later(run.id, run.epoch)
+        raise
+    finally:
+        broker.runs.let_go(run.id)
 
-    async def about(key: str) -> ApprovalRequest | None:
-        return known.get(key) or await gate.about(key)
 
+async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, ApprovalRequest]:
+    """The requests about the calls that a conversation waits for, by call key."""
+    known: dict[str, ApprovalRequest] = {}
+    for key in _waited_for(conversation).values():
+        if (request := await gate.about(key)) is not None:
+            known[key] = request
+    return known
+
+
+async def _go_on(
+    agent: Agent[Any, Any],
+    conversation: Conversation,
+    known: Mapping[str, ApprovalRequest],
+    calls: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> AgentRunResult[Any]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
-    with keeping(run, requests):
-        if conversation is None:
-            return await agent.run(run.prompt, **run_options)
-        if conversation.deferred_tool_requests is None:
-            return await agent.run(conversation=conversation, **run_options)
-        return await _resume(agent, conversation, gate, about, options)
+    if conversation.deferred_tool_requests is not None:
+        results = DeferredToolResults(calls=dict(calls or {}))
+        for call_id, key in _waited_for(conversation).items():
+            results.approvals[call_id] = _result(known.get(key))
+        run_options["deferred_tool_results"] = results
+    return await agent.run(conversation=conversation, **run_options)
+
+
+def _waited_for(conversation: Conversation) -> dict[str, str]:
+    """The calls whose result is not in the history, except external ones: call key by call id."""
+    requests = conversation.deferred_tool_requests or DeferredToolRequests()
+    places = Places()
+    return {
+        part.tool_call_id: f"{places.of(conversation.messages, part.tool_call_id, '')}:{part.tool_call_id}"
+        for part in (*requests.approvals, *_untold(conversation, requests))
+    }
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:

@@ -28,6 +28,7 @@ class DurableStore(ABC):
     is_durable = True
 
     def __init__(self) -> None:
+        self._hooks: list[Callable[[], None]] = []
         self._begin()
         _stores.add(self)
 
@@ -93,7 +94,12 @@ class DurableStore(ABC):
         writer.close()
 
     def remind(self, every: float, hook: Callable[[], None]) -> None:
-        self.every, self.idle = every, hook
+        self._hooks.append(hook)
+        self.every, self.idle = every, self._remind
+
+    def _remind(self) -> None:
+        for hook in self._hooks:
+            hook()
 
     @property
     def commits(self) -> int:

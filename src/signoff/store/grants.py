@@ -13,7 +13,6 @@ import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
@@ -22,19 +21,9 @@ from signoff.core.call import Call
 from signoff.core.grant import Grant
 from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
+from signoff.store.place import state_folder
 
 VERSION = 1
-
-
-def state_folder(project: str | os.PathLike[str]) -> Path | None:
-    """Where a project's state is kept: outside of it, where its agents have no business. None: nowhere."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
-    if not os.path.isabs(state) or state.startswith("/.local"):
-        return None
-    name = sha256(os.path.realpath(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Path(state) / "signoff" / name
 
 
 def default_file() -> Path | None:

@@ -91,6 +91,13 @@ class PostgresStore(DurableStore):
         """Whether it was reached once: only then it is waited for."""
         super().__init__()
 
+    @property
+    def place(self) -> str:
+        """Where it is, without saying how to get in."""
+        given = self._address.parameters
+        parts = (given.get("host"), given.get("port"), given.get("dbname"), self._address.schema_name)
+        return "postgresql:" + "/".join(str(part or "") for part in parts)
+
     # reading
 
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:

@@ -25,6 +25,8 @@ class Finished:
     waiting: tuple[ApprovalRequest, ...] = ()
     run: str = ""
     """Id of the run, where it is kept."""
+    store: str = ""
+    """Where that is, if not where one would look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,4 +70,5 @@ class Runner:
         else:
             requests = await self.gate.requests_of(result.conversation_id)
             waiting = tuple(one for one in requests if one.decision is None)
-        return Finished(output=None, waiting=waiting, run=run)
+        own = self.gate.store if isinstance(self.gate.store, str) else ""
+        return Finished(output=None, waiting=waiting, run=run, store=own)
