@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from signoff.core.lifecycle import OPEN
 from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
 from signoff.core.quorum import who, why_not_entitled
 from signoff.core.request import ApprovalRequest
@@ -58,7 +57,7 @@ class People:
     def check(self, request: ApprovalRequest, by: Answerer) -> None:
         """Raise `NotEntitled` where particular people are asked, and nobody on file is called so."""
         made_up = bool(self._people) and by.kind is AnswererKind.PERSON and by.key not in self._people
-        if made_up and request.requirement.is_strict and request.state in OPEN:
+        if made_up and request.requirement.is_strict:
             raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
 
     def stands_in_for(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import asyncio
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -62,23 +63,25 @@ class Runs:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._in_hand: set[str] = set()
-        """Runs that something in this very process is busy with."""
+        self._in_hand: dict[str, object] = {}
+        """Runs that something in this very process is busy with, each with what tells it from others."""
 
     @contextmanager
     def in_hand(self, run_id: str) -> Generator[None]:
         """Within, nothing else in this process takes the run up: raises `RunTaken` where something has it already."""
-        if run_id in self._in_hand:
-            raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
-        self._in_hand.add(run_id)
+        self._hold(run_id, object())
         try:
             yield
         finally:
-            self._in_hand.discard(run_id)
+            self.let_go(run_id)
+
+    def _hold(self, run_id: str, attempt: object) -> None:
+        if self._in_hand.setdefault(run_id, attempt) is not attempt:
+            raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
 
     def let_go(self, run_id: str) -> None:
         """Undo what `take_up` says about this process."""
-        self._in_hand.discard(run_id)
+        self._in_hand.pop(run_id, None)
 
     def refuse_over(self, tx: Transaction, run_id: str) -> None:
         """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
@@ -117,8 +120,9 @@ class Runs:
         now = self._broker.clock.now()
 
         def work(tx: Transaction) -> None:
-            if (progress := made()) is not None:
-                self.save(tx, progress, now)
+            with suppress(RunError):  # in other hands by now, or over: whoever goes on finds out with the next step
+                if (progress := made()) is not None:
+                    self.save(tx, progress, now)
 
         self._broker.store.later("save", work)
 
@@ -149,18 +153,39 @@ class Runs:
         Nothing else in this process takes it up until `let_go`.
         """
         broker, now = self._broker, self._broker.clock.now()
+        attempt: dict[str, int] = {}
 
         def work(tx: Transaction) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
             broker.switch.check(tx)
             run = _still_going(_by_prefix(tx, prefix))
-            if run.id in self._in_hand:
-                raise RunTaken(f"run {run.id} is in the hands of this very process, and goes on there")
+            self._hold(run.id, attempt)
+            attempt[run.id] = run.epoch + 1
             taken = self._take(tx, run)
-            self._in_hand.add(run.id)
             requests = tx.requests_of(run=taken.id)
             return taken, [broker.sweeper.feed(tx, one.id, now) or one for one in requests]
 
-        return await broker.store.write("take", work, synced=False)
+        try:
+            return await broker.store.write("take", work, synced=False)
+        except asyncio.CancelledError:  # nobody goes on with it here, and it may yet be written
+            self._give_up_later(attempt)
+            raise
+        except BaseException:
+            for run_id in attempt:
+                self.let_go(run_id)
+            raise
+
+    def _give_up_later(self, attempt: Mapping[str, int]) -> None:
+        """Undo an attempt to take a run up, if it comes to anything: the epoch it takes it up with, by its id."""
+        broker = self._broker
+
+        def work(tx: Transaction) -> None:
+            for run_id, epoch in attempt.items():
+                self.let_go(run_id)
+                run = tx.run(run_id)
+                if run is not None and (run.holder, run.epoch) == (broker.process.id, epoch):
+                    tx.put_run(replace(run, holder=""))
+
+        broker.store.later("put down", work)
 
     def _take(self, tx: Transaction, run: KeptRun) -> KeptRun:
         broker, now = self._broker, self._broker.clock.now()

@@ -149,15 +149,17 @@ def _go_on(run: str) -> str:
 def say_finished(finished: Finished, as_json: bool) -> int:
     """Print how a run ended; the exit code that says so."""
     if finished.waiting:
-        say_waiting(finished.run, finished.waiting, as_json)
+        say_waiting(finished.run, finished.waiting, as_json, store=finished.store)
         return WAITING
     output = {"output": finished.output, **({"run": finished.run} if finished.run else {})}
     click.echo(json.dumps(output, ensure_ascii=False, default=str) if as_json else finished.output)
     return 0
 
 
-def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool) -> None:
+def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "") -> None:
     """Print what a run waits for, and how to go on."""
+    from shlex import quote
+
     from signoff.core.card import safe_summary
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
@@ -168,7 +170,7 @@ def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool) -> 
     for row in rows:
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
     if run:
-        click.echo(
-            f"Answer with: signoff approve {rows[0]['request']}   (or deny; `signoff show` tells more)", err=True
-        )
-        click.echo(f"Then go on:  signoff resume {run}", err=True)
+        where = f" --store {quote(store)}" if store else ""
+        first = rows[0]["request"]
+        click.echo(f"Answer with: signoff approve {first}{where}   (or deny; `signoff show` tells more)", err=True)
+        click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

@@ -71,8 +71,8 @@ def _failed(run: GatedRun, error: BaseException) -> None:
     """What is written here is not waited for: whoever is being stopped must not wait."""
     keeper = run.keeper
     stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-    if keeper is not None and stopped and keeper.run.agent:
-        keeper.dropped()  # whoever stopped it can resume it by its id
+    if keeper is not None and stopped and keeper.saved:
+        keeper.dropped()  # nothing of it is lost: whoever likes takes it up by its id
         return
     run.questions.withdraw("the run ended")
     if keeper is not None:
