@@ -14,27 +14,32 @@ from typing import Any
 from pydantic_ai import Agent
 
 from benchmarks.agents import Empty, agent, run_whole, tools
-from benchmarks.measure import Effort, Figure, Sampler, async_sampler, pooled, take_pairs
-from benchmarks.peer import LangChain
+from benchmarks.bench import Bench
+from benchmarks.measure import Effort, Figure, Sampler, async_sampler, pooled, take_pairs, timed
 from benchmarks.policies import ONE_RULE, Rules, realistic
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.script import FOLDER, Tally
 from signoff import ApprovalDecision, ApprovalMemory, ApprovalMode, ApprovalRequest, Policy, Signoff
 from signoff.core.decision import Remember
 from signoff.core.event import CallEvent
+from signoff.store.sqlite import SqliteStore
 
 LIMIT = 60.0
 BARE = "PydanticAI, bare agent"
 PEER_BARE = "LangChain, bare agent"
 PEERS = {PEER_BARE: "bare", "LangChain, HumanInTheLoopMiddleware, `when` is False": "hitl"}
 OURS = "signoff, "
+RECORDED = "the same until all is on the record and durable"
 
 
+@dataclass(frozen=True)
 class AlwaysYes:
-    """Approves for the rest of the session."""
+    """Approves once, for later too."""
+
+    remember: Remember = Remember.SESSION
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        return ApprovalDecision(approved=True, remember=Remember.SESSION)
+        return ApprovalDecision(approved=True, remember=self.remember)
 
 
 @dataclass
@@ -47,11 +52,12 @@ class Listener:
         self.heard += 1
 
 
-def measure(effort: Effort, peer: LangChain) -> Report:
+def measure(effort: Effort, bench: Bench) -> Report:
+    peer = bench.peer
     calls = effort.calls
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
-        samplers = dict(_ours(runner, stack.enter_context(_folder()), calls))
+        samplers = dict(_ours(runner, stack, calls))
         if peer.there:
             samplers |= {name: partial(peer.sample, variant, calls) for name, variant in PEERS.items()}
         base_of = {name: PEER_BARE if name in PEERS else BARE for name in samplers if name not in (BARE, PEER_BARE)}
@@ -78,7 +84,8 @@ def measure(effort: Effort, peer: LangChain) -> Report:
     )
 
 
-def _ours(runner: asyncio.Runner, root: Path, calls: int) -> Iterator[tuple[str, Sampler]]:
+def _ours(runner: asyncio.Runner, stack: ExitStack, calls: int) -> Iterator[tuple[str, Sampler]]:
+    root = stack.enter_context(_folder())
     tally = Tally()
     plain = tools(tally)
     agents: Mapping[str, Agent[Any, Any]] = {
@@ -94,10 +101,38 @@ def _ours(runner: asyncio.Runner, root: Path, calls: int) -> Iterator[tuple[str,
     }
     for name, one in agents.items():
         yield name, async_sampler(runner, partial(run_whole, one, tally, calls))
+    store = SqliteStore(root / "signoff.db")
+    stack.callback(store.close)
+    recorded = agent(calls, plain, Signoff(_policy(ONE_RULE, root), store=store))
+    recalled = agent(
+        calls, plain, Signoff(_policy(realistic("ask"), root), store=store, approver=AlwaysYes(Remember.ALWAYS))
+    )
+    for name, one in {
+        f"{OURS}1 rule allows, SQLite store": recorded,
+        f"{OURS}20 rules, asked once and remembered, SQLite store": recalled,
+    }.items():
+        yield name, lambda one=one: runner.run(_before_the_record(one, store, tally, calls))
+    yield f"{RECORDED}, 1 rule allows", async_sampler(runner, partial(_with_the_record, recorded, store, tally, calls))
+
+
+async def _before_the_record(one: Agent[Any, Any], store: SqliteStore, tally: Tally, calls: int) -> float:
+    """The record is written when nobody waits for it; before the next sample, so that this pays for itself alone."""
+    seconds = await timed(partial(run_whole, one, tally, calls))
+    await store.flush()
+    return seconds
+
+
+async def _with_the_record(one: Agent[Any, Any], store: SqliteStore, tally: Tally, calls: int) -> None:
+    await run_whole(one, tally, calls)
+    await store.flush()
 
 
 def _gate(rules: Rules, root: Path, **options: Any) -> Signoff:
-    return Signoff(Policy.from_rules(rules, root=str(root)), memory=ApprovalMemory(None), **options)
+    return Signoff(_policy(rules, root), memory=ApprovalMemory(None), **options)
+
+
+def _policy(rules: Rules, root: Path) -> Policy:
+    return Policy.from_rules(rules, root=str(root))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 
+from benchmarks.bench import Bench
 from benchmarks.measure import Effort, Figure, Pairs, Sampler, async_sampler, pooled, take_pairs
 from benchmarks.peer import LangChain
 from benchmarks.report import Report, Row, Table, Target
@@ -23,7 +24,8 @@ Key = tuple[str, int]
 """A variant, and the number of calls in the batch."""
 
 
-def measure(effort: Effort, peer: LangChain) -> Report:
+def measure(effort: Effort, bench: Bench) -> Report:
+    peer = bench.peer
     batches = (1, effort.calls, 4 * effort.calls)
     with asyncio.Runner() as runner:
         samplers = {(name, calls): one for calls in batches for name, one in _samplers(runner, calls, peer)}

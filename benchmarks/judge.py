@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from benchmarks.bench import Bench
 from benchmarks.measure import Effort, Figure, Sampler, sync_sampler, take_turns
-from benchmarks.peer import LangChain
 from benchmarks.policies import Rules, by_glob, by_name, call_of
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.script import TOOL, arguments
 from signoff import ApprovalMemory, Call, Policy
-from signoff.core.decision import Remember
 from signoff.core.grant import Grant
+from signoff.core.terms import Scope
 
 LIMIT = 15.0
 SIZES = (10, 100, 1000)
@@ -30,7 +30,7 @@ KINDS: Mapping[str, Callable[[int], Rules]] = {"exact names": by_name, "globs": 
 PROGRAM = Path(sys.executable).with_name("signoff")
 
 
-def measure(effort: Effort, peer: LangChain) -> Report:
+def measure(effort: Effort, bench: Bench) -> Report:
     warm = take_turns(dict(_warm()), effort)
     cold = take_turns(dict(_cold()), effort)
     memory = take_turns(dict(_memory(effort.grants)), effort)
@@ -136,7 +136,7 @@ def _memory(grants: int) -> Iterator[tuple[str, Sampler]]:
     for number in range(grants):
         call = Call(tool=TOOL, args=arguments(number))
         memory.remember(
-            Grant(tool=TOOL, memory_key=call.memory_key, approved=True, scope=Remember.SESSION, summary="a file")
+            Grant(tool=TOOL, memory_key=call.memory_key, approved=True, scope=Scope.SESSION, summary="a file")
         )
         plain[_plain_key(call)] = True
     yield "ApprovalMemory.lookup", partial(_look_up, lambda call: memory.lookup(call) is not None, grants)

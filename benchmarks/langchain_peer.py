@@ -5,9 +5,7 @@ Its first line says which version it is; without LangChain it ends at once.
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -17,7 +15,8 @@ from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.measure import async_sampler
+from benchmarks.measure import timed
+from benchmarks.player import serve
 from benchmarks.script import DONE, PROMPT, TOOL, Tally, arguments
 
 try:
@@ -106,20 +105,16 @@ def work_of(variant: str, calls: int) -> Callable[[], Awaitable[None]]:
             raise ValueError(f"no such variant: {variant}")
 
 
-def main() -> None:
-    print(version("langchain"), flush=True)
-    works: dict[tuple[str, int], Callable[[], Awaitable[None]]] = {}
+WORKS: dict[tuple[str, int], Callable[[], Awaitable[None]]] = {}
+
+
+async def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    key = asked["variant"], asked["calls"]
+    if key not in WORKS:
+        WORKS[key] = work_of(*key)
     gc.collect()
-    gc.freeze()
-    with asyncio.Runner() as runner:
-        for line in sys.stdin:
-            asked = json.loads(line)
-            key = asked["variant"], asked["calls"]
-            if key not in works:
-                works[key] = work_of(*key)
-            gc.collect()
-            print(async_sampler(runner, works[key])(), flush=True)
+    return {"seconds": await timed(WORKS[key])}
 
 
 if __name__ == "__main__":
-    main()
+    serve(version("langchain"), answer)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("pydantic-ai-slim", "pydantic", "click")
+PACKAGES = ("pydantic-ai-slim", "pydantic", "click", "psycopg")
 
 
 def machine() -> dict[str, str]:
@@ -16,6 +17,7 @@ def machine() -> dict[str, str]:
         "Machine": f"{cores}, {_processor()}, {platform.system()} {platform.machine()}",
         "Load before the run": ", ".join(f"{load:.2f}" for load in os.getloadavg()),
         "Python": platform.python_version(),
+        "SQLite": sqlite3.sqlite_version,
     }
     return facts | {name: _version(name) for name in PACKAGES}
 

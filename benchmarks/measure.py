@@ -29,7 +29,23 @@ class Effort:
     lines: int = 100_000
     """Lines in the file that the command judges."""
     grants: int = 100_000
-    """Remembered decisions."""
+    """Remembered decisions in memory."""
+    trips: int = 4
+    """Durable trips in one sample, where they come one after the other."""
+    at_once: int = 16
+    """Durable trips in one sample, where they come all at once."""
+    histories: tuple[int, ...] = (10, 100, 1_000)
+    """Messages that a run begins with."""
+    runs: int = 20
+    """Suspended runs whose size is taken."""
+    settled: tuple[int, ...] = (1_000, 100_000, 1_000_000)
+    """Requests in the store that were answered long ago."""
+    pending: int = 10_000
+    """Requests in the store that wait."""
+    answers: int = 200
+    """Requests that are answered in one sample."""
+    kept_grants: int = 1_000_000
+    """Remembered decisions in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +93,14 @@ def sync_sampler(work: Callable[[], object]) -> Sampler:
     return sample
 
 
-def async_sampler(runner: asyncio.Runner, work: Callable[[], Awaitable[object]]) -> Sampler:
-    async def timed() -> float:
-        start = time.perf_counter()
-        await work()
-        return time.perf_counter() - start
+async def timed(work: Callable[[], Awaitable[object]]) -> float:
+    start = time.perf_counter()
+    await work()
+    return time.perf_counter() - start
 
-    return lambda: runner.run(timed())
+
+def async_sampler(runner: asyncio.Runner, work: Callable[[], Awaitable[object]]) -> Sampler:
+    return lambda: runner.run(timed(work))
 
 
 def take_turns(samplers: Mapping[Name, Sampler], effort: Effort) -> dict[Name, list[float]]:

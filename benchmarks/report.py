@@ -29,18 +29,20 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number that should stay at or below a limit."""
+    """A number that should stay at or below a limit, or `least` at or above it."""
 
     text: str
     value: float
     limit: float
+    least: bool = False
 
     @property
     def holds(self) -> bool:
-        return self.value <= self.limit
+        return self.value >= self.limit if self.least else self.value <= self.limit
 
     def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'MISSED'}: {self.text}: {number(self.value)}, at most {number(self.limit)}"
+        bound = f"at {'least' if self.least else 'most'} {number(self.limit)}"
+        return f"{'holds' if self.holds else 'MISSED'}: {self.text}: {number(self.value)}, {bound}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import allow, ask, judge, startup
+from benchmarks import allow, ask, durable, history, inbox, judge, lookup, settle, startup
+from benchmarks.bench import Bench
 from benchmarks.machine import machine
 from benchmarks.measure import Effort
-from benchmarks.peer import LangChain
 from benchmarks.report import Report, as_markdown, as_text
 
-BENCHMARKS: dict[str, Callable[[Effort, LangChain], Report]] = {
+BENCHMARKS: dict[str, Callable[[Effort, Bench], Report]] = {
     "allow": allow.measure,
     "ask": ask.measure,
+    "durable": durable.measure,
+    "history": history.measure,
+    "settle": settle.measure,
+    "lookup": lookup.measure,
+    "inbox": inbox.measure,
     "judge": judge.measure,
     "startup": startup.measure,
 }
@@ -32,13 +37,13 @@ def main() -> int:
     facts = machine()
     effort = replace(Effort(), **({"rounds": options.rounds} if options.rounds else {}))
     reports: list[Report] = []
-    with LangChain(options.peers) as peer:
-        facts["langchain"] = peer.version or "not installed"
+    with Bench(options.peers) as bench:
         for name in options.names or BENCHMARKS:
             print(f"measuring {name} …", file=sys.stderr, flush=True)
-            reports.append(BENCHMARKS[name](effort, peer))
+            reports.append(BENCHMARKS[name](effort, bench))
             if not options.markdown:
                 print(as_text(reports[-1]), end="\n\n", flush=True)
+        facts |= bench.versions
     markdown = _markdown(facts, reports)
     if options.markdown:
         print(markdown, end="")
@@ -59,7 +64,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--markdown", action="store_true", help="print the results as Markdown")
     parser.add_argument("--readme", action="store_true", help="put the results into benchmarks/README.md")
     parser.add_argument("--check", action="store_true", help="end with exit code 1 if a target is missed")
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="the Python that has LangChain")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="the Python that has LangGraph")
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BENCHMARKS]:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")

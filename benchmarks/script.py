@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 PROMPT = "Please write the files."
@@ -10,11 +11,18 @@ TOOL = "write_file"
 FOLDER = "notes"
 
 _BODY = "x" * 64
+_LETTERS = "etaoinshrdlucmfwypvbgk"
+_WORDS = ["".join(Random(number).choices(_LETTERS, k=2 + number % 8)) for number in range(2_000)]
 
 
 def arguments(number: int) -> dict[str, Any]:
     """The arguments of one call, about 100 bytes of JSON, different for each."""
     return {"path": f"{FOLDER}/file_{number}.txt", "body": _BODY}
+
+
+def said(number: int) -> str:
+    """What was said earlier: 200 characters, different for each number, of words that come again as words do."""
+    return " ".join(Random(number).choices(_WORDS, k=60))[:200]
 
 
 class Tally:

@@ -156,6 +156,8 @@ class Model:
         """Who is absent, who stands in, from when, until when."""
         self.grants: list[Remembered] = []
         self.halted = False
+        self.busy: set[tuple[str, str]] = set()
+        """Processes that are busy with a run."""
 
     # --- people ---
 
@@ -203,18 +205,18 @@ class Model:
 
     # --- a question ---
 
-    def ask(self, questions: Sequence[Question]) -> list[Happened]:
-        """Those that are about a call nobody asked about are added; `questions` then holds those that are known."""
-        events: list[Happened] = []
-        for question in questions:
-            known = [one for one in self.questions.values() if one.key == question.key]
-            if not known or known[-1].state == "cancelled":
-                rule = question.rule
-                question.deadline = self.now + rule.timeout if rule.timeout else None
-                question.remind = question.deadline - rule.remind if question.deadline and rule.remind else None
-                self.questions[question.id] = question
-                events.append(("asked", question.id))
-        return events
+    def ask(self, question: Question) -> list[Happened]:
+        """It is added, unless there is one about the same call that was not withdrawn."""
+        if question.run and self.runs[question.run].state != "going":
+            raise No("RunOver")
+        known = [one for one in self.questions.values() if one.key == question.key]
+        if known and known[-1].state != "cancelled":
+            return []
+        rule = question.rule
+        question.deadline = self.now + rule.timeout if rule.timeout else None
+        question.remind = question.deadline - rule.remind if question.deadline and rule.remind else None
+        self.questions[question.id] = question
+        return [("asked", question.id)]
 
     def known(self, key: str) -> str:
         return [one.id for one in self.questions.values() if one.key == key][-1]
@@ -233,10 +235,12 @@ class Model:
         """`terms`: how far the answer is to be remembered; `spelled`: whether that was said in so many words."""
         fed, events = self.after_time(question, reminds=False)
         wanted = args if args is not None else question.args
+        if isinstance(wanted.get("amount"), str):
+            raise No("EditRefused")
         reasons = ["RequestError"] if terms and spelled and not self.may_remember(fed, terms, wanted, yes=yes) else []
         principal = self.counts_as(fed, name, kind, yes=yes)
         if fed.state != "pending":
-            raise No("AlreadySettled", *reasons)
+            raise No("AlreadySettled")
         if not principal or (fed.assigned and fed.assigned not in (name, principal)):
             reasons.append("NotEntitled")
         if reasons:
@@ -291,9 +295,9 @@ class Model:
         question.state = "cancelled"
         return [("settled", question.id)]
 
-    def sweep(self, process: str) -> list[Happened]:
+    def sweep(self, process: str, questions: Sequence[Question] | None = None) -> list[Happened]:
         events: list[Happened] = []
-        for question in list(self.questions.values()):
+        for question in list(self.questions.values()) if questions is None else questions:
             if question.state == "claimed" and question.holder != process and not self.alive(question.holder):
                 question.state = "unknown"
                 events.append(("unknown", question.id))
@@ -339,6 +343,11 @@ class Model:
         question.state = "cancelled"
         return [("settled", question.id)]
 
+    def give_back(self, question: Question, process: str) -> list[Happened]:
+        if question.state != "claimed" or question.holder != process:
+            return []
+        return self.ask_again(question)
+
     def tell(self, question: Question, name: str, kind: str, *, happened: bool) -> list[Happened]:
         if question.state != "unknown":
             raise No("RequestError" if question.state == "pending" else "AlreadySettled")
@@ -375,6 +384,16 @@ class Model:
         kept.epoch, kept.holder = kept.epoch + 1, process
         self.lives[process].seen = self.now
         return [("run resumed", run)]
+
+    def take_up(self, run: str, process: str) -> list[Happened]:
+        """As `take`, and time is fed to what the run asked. Not while halted, nor twice by the same process."""
+        if self.halted:
+            raise No("Halted")
+        if (process, run) in self.busy and self.runs[run].state == "going":
+            raise No("RunTaken")
+        events = self.take(run, process)
+        self.busy.add((process, run))
+        return events + self.sweep(process, [one for one in self.questions.values() if one.run == run])
 
     def put_down(self, run: str, epoch: int) -> list[Happened]:
         if why := self.why_lost(run, epoch):

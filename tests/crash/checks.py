@@ -8,13 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tests.crash.stage import kept_run_of
+from tests.crash.trips import USES, Case, effects_of, key_of
+
 from signoff.broker import Broker
 from signoff.core.grant import Grant
 from signoff.core.record import START, Entry, is_link
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, RunState
 from signoff.ports import Transaction
-from tests.crash.trips import PAY, USES, Case, effects_of, kept_run_of, key_of
 
 ENDED = re.compile(
     r"asked (voted )*("
@@ -37,10 +39,10 @@ async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
     requests, entries, head, grants = await broker.store.read(look)
     return [
         *_about_the_run(case, run, entries, output),
-        *_about_promises(case, requests),
+        *broken_promises(case, run, requests),
         *_about_requests(case, requests, entries),
         *_about_effects(case, requests, grants),
-        *_about_the_record(entries, head),
+        *about_the_record(entries, head),
     ]
 
 
@@ -60,22 +62,35 @@ def _about_the_run(case: Case, run: KeptRun, entries: Sequence[Entry], output: A
             yield f"the model was not told {word!r}: {said}"
 
 
-def _about_promises(case: Case, requests: Sequence[ApprovalRequest]) -> Iterator[str]:
-    """Whatever any process was told to be done is done, whoever died after that."""
+_APPROVED = (State.APPROVED, State.CLAIMED, State.UNKNOWN, State.SUCCEEDED, State.FAILED, State.CANCELLED)
+_CAN_BECOME = {
+    "denied": (State.DENIED,),
+    "approved": _APPROVED,
+    "claimed": _APPROVED[1:],
+    "succeeded": (State.SUCCEEDED,),
+}
+
+
+def broken_promises(case: Case, run: KeptRun | None, requests: Sequence[ApprovalRequest]) -> list[str]:
+    """Whatever any process was told to be done is done, whoever died after that; or what is not."""
     there = {request.id: request for request in requests}
-    approved = (State.SUCCEEDED, State.CANCELLED)
-    leads_to = {"denied": (State.DENIED,), "approved": approved, "claimed": approved, "succeeded": (State.SUCCEEDED,)}
+    runs = {request.run for request in requests}
+    problems: list[str] = []
     for fact in case.log.facts():
+        if fact.get("promised") == "end" and (run is None or run.state is RunState.GOING):
+            problems.append("the run had ended, and goes on")
         for promised in fact.get("requests", ()):
             request = there.get(promised["id"])
             if request is None:
-                yield f"request {promised['id']} is lost after {fact['promised']}"
+                if fact["promised"] == "ask" or promised["run"] in runs:  # others' are swept up on the way
+                    problems.append(f"request {promised['id']} is lost after {fact['promised']}")
                 continue
             votes = [[vote.by.name, vote.decision.approved, vote.args_digest] for vote in request.votes]
             if any(vote not in votes for vote in promised["votes"]):
-                yield f"a vote on {request.tool_name} is lost: {promised['votes']}, not {votes}"
-            if request.state not in leads_to.get(promised["state"], (request.state,)):
-                yield f"{request.tool_name} was {promised['state']} and became {request.state}"
+                problems.append(f"a vote on {request.tool_name} is lost: {promised['votes']}, not {votes}")
+            if request.state not in _CAN_BECOME.get(promised["state"], (request.state,)):
+                problems.append(f"{request.tool_name} was {promised['state']} and is {request.state}")
+    return problems
 
 
 def _about_requests(case: Case, requests: Sequence[ApprovalRequest], entries: Sequence[Entry]) -> Iterator[str]:
@@ -105,8 +120,7 @@ def _about_effects(case: Case, requests: Sequence[ApprovalRequest], grants: Sequ
         if line["tool"] in ("drop", "wipe"):
             yield f"{line['tool']} ran, which nobody approved"
     paid = [line for line in lines if line["tool"] == "pay"]
-    wanted = case.does.edited or PAY[1]
-    if any(line["args"] != wanted for line in paid):
+    if any(line["args"] not in case.does.paid for line in paid):
         yield f"paid with other arguments than were approved: {paid}"
     on_approval = [line for line in paid if not case.timing and line["on"] == "claimed"]
     on_grant = [line for line in paid if not case.timing and line["on"] != "claimed"]
@@ -115,17 +129,19 @@ def _about_effects(case: Case, requests: Sequence[ApprovalRequest], grants: Sequ
     used = sum(grant.used for grant in grants)
     if len(on_grant) > used or used > len(grants) * USES:
         yield f"{len(on_grant)} calls ran on grants, which were used {used} times; approved before: {on_approval}"
-    if not case.does.grants and len(paid) != case.does.pays:
-        yield f"pay ran {len(paid)} times"
+    wanted = sorted(json.dumps(args) for args in case.does.paid)
+    if not case.does.grants and sorted(json.dumps(line["args"]) for line in paid) != wanted:
+        yield f"what was paid is {paid}"
     happened = {line["key"] for line in paid}
-    if len(happened) < case.does.pays:
-        yield f"{case.does.pays} calls of pay were made, and {len(happened)} of them ran"
+    if len(happened) < len(wanted):
+        yield f"{len(wanted)} calls of pay were made, and {len(happened)} of them ran"
     for request in requests:
         if (request.state is State.SUCCEEDED) and key_of(request) not in happened:
             yield f"{request.tool_name} is said to have run, and did not"
 
 
-def _about_the_record(entries: Sequence[Entry], head: tuple[int, str]) -> Iterator[str]:
+def about_the_record(entries: Sequence[Entry], head: tuple[int, str]) -> Iterator[str]:
+    """The chain, link by link, from the first event to the last."""
     last = (0, START)
     for entry in entries:
         if (entry.seq, entry.prev) != (last[0] + 1, last[1]) or not is_link(entry):

@@ -7,15 +7,18 @@ import os
 import signal
 from typing import Any
 
+from tests.crash.checks import broken_promises, problems_of
+from tests.crash.faults import Faults, FaultyStore
+from tests.crash.fork import Child
+from tests.crash.stage import Stage, begin, kept_run_of, play, take_up
+from tests.crash.trips import Act, Case, effects_of, key_of
+from tests.crash.wire import Wire
+
 from signoff.broker import Broker
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.store.open import open_store
-from tests.crash.checks import problems_of
-from tests.crash.faults import Faults
-from tests.crash.fork import Child
-from tests.crash.trips import Case, Stage, begin, effects_of, kept_run_of, key_of, play, take_up
 
 MOST_ROUNDS = 12
 """Of answering and resuming; by then a run has to be over."""
@@ -23,13 +26,19 @@ OPERATOR = Answerer(name="olga", via="test")
 
 
 def conduct(**case: Any) -> dict[str, Any]:
-    """Play a case from its first process to the verdict. For a process that may fork: it has no threads."""
+    """Play a case from its first process to the verdict."""
     the = Case(**case)
     waiting: Child | None = None
     statements: dict[str, int] = {}
+    wires: dict[str, Wire] = {}
     for act in the.does.acts:
-        shown = Shown()
-        child = Child(play, the, act, shown.tell)
+        if the.timing and the.url.startswith("postgres") and the.act in ("", act.name):
+            wires[act.name] = Wire(the.url, the.log, act.name, the.statement, sent=the.sent)
+        if the.act not in ("", act.name) and not waits_here(the, act):
+            play(the, act)  # nobody dies, so it may as well be done here
+            continue
+        shown = Shown()  # last, so that nobody else has its ends
+        child = Child(play, the, act, shown.tell, url=wires[act.name].url if act.name in wires else "")
         if shown.is_told():
             waiting = child  # in place, while the next process answers
             continue
@@ -41,18 +50,33 @@ def conduct(**case: Any) -> dict[str, Any]:
         if the.act == "answer":  # whoever answered died; the run still waits, so somebody else answers
             found = Child(answer_anew, the).wait()
         statements["run"] = waiting.wait() or 0
-    driven = finish(the)  # nothing is forked from here on
+    commits: dict[str, int] = {}
+    for name, wire in wires.items():
+        statements[name], commits[name] = wire.seen
+        wire.close()
+    wanted = [(the.act, the.point)] if the.point else []
+    if the.again:
+        wanted.append(("restart", the.again))
+        Child(finish, the, the.again).wait()
+    driven = finish(the)
     facts = the.log.facts()
     killed = [(fact["process"], fact["killed"]) for fact in facts if "killed" in fact]
-    if the.point and killed != [(the.act, the.point)]:
-        driven["problems"].append(f"it was to be killed at {the.act}, {the.point}; it was at {killed}")
+    if wanted and killed != wanted:
+        driven["problems"].append(f"it was to be killed at {wanted}, and was at {killed}")
     return {
         **driven,
         "found": found or driven["found"],
         "killed": killed[0][1] if killed else "",
         "statements": statements,
+        "commits": commits,
         "points": [(fact["process"], fact["point"]) for fact in facts if "point" in fact],
     }
+
+
+def waits_here(case: Case, act: Act) -> bool:
+    """Whether the process of this act waits in place while others go on."""
+    trip = case.does
+    return act.does == "run" and trip.waits and not trip.at_terminal and trip.at_most is None
 
 
 class Shown:
@@ -87,15 +111,17 @@ def answer_anew(case: Case) -> str:
     return asyncio.run(work())
 
 
-def finish(case: Case) -> dict[str, Any]:
+def finish(case: Case, die_at: str = "") -> dict[str, Any]:
     """The restart: sweep, say what is known of unknown outcomes, answer, resume, until the run is over."""
-    return asyncio.run(_finish(case))
+    return asyncio.run(_finish(case, Faults(case.log, "restart", die_at)))
 
 
-async def _finish(case: Case) -> dict[str, Any]:
+async def _finish(case: Case, faults: Faults) -> dict[str, Any]:
     # At a terminal one resumes where one can be asked; elsewhere one answers, and resumes what was answered.
-    stage = Stage(case, open_store(case.url), Faults(case.log, "restart"), suspends=not case.does.at_terminal)
+    store = FaultyStore(open_store(case.url), faults, lazy=not case.timing)
+    stage = Stage(case, store, faults, wait="inline" if case.does.at_terminal else "suspend")
     broker = stage.broker
+    lost = broken_promises(case, await kept_run_of(case, broker), await requests_of(case, broker))
     await broker.sweep()
     found = await look(case, broker)
     output: Any = None
@@ -108,7 +134,7 @@ async def _finish(case: Case) -> dict[str, Any]:
         if run is not None and run.state is not RunState.GOING:
             break
         output = await (begin(stage) if run is None else take_up(stage))
-    problems = await problems_of(case, broker, output)
+    problems = [*lost, *await problems_of(case, broker, output)]
     broker.store.close()
     ran = {tool: sum(line["tool"] == tool for line in effects_of(case)) for tool in ("look", "pay", "drop", "wipe")}
     return {"found": found, "ran": ran, "problems": problems}
@@ -146,4 +172,3 @@ def _told(case: Case, request: ApprovalRequest) -> str:
         happened = any(line["key"] == key_of(request) for line in effects_of(case))
         return f"{request.tool_name} unknown, and it {'happened' if happened else 'did not happen'}"
     return f"{request.tool_name} {request.state}"
-

@@ -1,7 +1,8 @@
 """Where a process dies: every point it passes has a name, and at one of them it kills itself with SIGKILL.
 
 Nothing in signoff knows of this. The store is one that delegates; the judge, the observer, the approver, the model and
-the tools are the test's own; SQL statements are counted where Python hands them to SQLite, or on the wire to PostgreSQL.
+the tools are the test's own; SQL statements are counted where Python hands them to SQLite, or on their way to
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -161,6 +162,7 @@ def _told(value: object) -> list[dict[str, Any]]:
     return [
         {
             "id": one.id,
+            "run": one.run,
             "state": str(one.state),
             "votes": [[vote.by.name, vote.decision.approved, vote.args_digest] for vote in one.votes],
         }
@@ -169,16 +171,17 @@ def _told(value: object) -> list[dict[str, Any]]:
     ]
 
 
-def count_statements(faults: Faults, die_at: int) -> Callable[[], int]:
+def count_statements(faults: Faults, die_at: int, *, reads: bool) -> Callable[[], int]:
     """From here on, die before the SQL statement of that number; returns how many there were so far.
 
-    What looks for the changes of others, again and again, is not counted.
+    Before one that only reads, the database is as it was after the one before: those count only where it is said. What
+    looks for the changes of others, again and again, is never counted.
     """
     connect, count, lock = sqlite3.connect, 0, threading.Lock()
 
     def executed(statement: str) -> None:
         nonlocal count
-        if "data_version" in statement:
+        if "data_version" in statement or not (reads or is_change(statement)):
             return
         with lock:
             count += 1
@@ -192,3 +195,13 @@ def count_statements(faults: Faults, die_at: int) -> Callable[[], int]:
 
     sqlite3.connect = traced
     return lambda: count
+
+
+def is_change(statement: str) -> bool:
+    """Whether a statement is part of a change, its beginning and its end among them."""
+    words = statement.lower().split()
+    if words[:1] == ["begin"]:
+        return "immediate" in words or "committed" in words  # how writers begin, here and there
+    if words[:1] == ["select"]:
+        return words[-2:] == ["for", "update"]
+    return words[:1] not in ([], ["pragma"], ["rollback"], ["--"], ["listen"], ["set"], ["show"])

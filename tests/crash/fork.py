@@ -1,7 +1,7 @@
-"""Processes that begin in no time: a server that has everything imported forks one for every case.
+"""Processes that begin in no time: a server that has everything imported forks them.
 
-Importing PydanticAI takes a second, a fork of a process that has done so some milliseconds. The server holds neither
-threads nor connections, so whatever it forks is as fresh as a process that was just started.
+Importing PydanticAI takes a second, a fork of a process that has done so some milliseconds. Whoever forks holds neither
+threads nor connections, so what it forks is as fresh as a process that was just started.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class Child:
         """How it ended, as `subprocess` tells it: minus the signal that killed it."""
         sys.stdout.flush()
         sys.stderr.flush()
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread():
+                thread.join(PATIENCE)  # left over from an event loop that has ended
+        assert threading.active_count() == 1, f"{threading.enumerate()}: a process with threads is not forked safely"
         self.pid = os.fork()
         if not self.pid:
             self._main(function, args, options)
@@ -82,27 +86,32 @@ class Child:
             self._answer.unlink()
 
 
-def together(count: int, function: Callable[..., Any], *args: Any) -> list[Any]:
-    """Call `function(number, ready, *args)` in that many processes. `ready()` returns in all of them at once."""
+def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> list[Any]:
+    """Call `function(number, ready)` in that many processes. `ready()` returns in all of them at once, every time."""
     arrived, arrive = os.pipe()
-    start, go = os.pipe()
+    starts = [os.pipe() for _ in range(rounds)]
 
     def one(number: int) -> Any:
-        os.close(go)
+        waiting = iter(starts)
+        for _, go in starts:
+            os.close(go)
 
         def ready() -> None:
+            start, _ = next(waiting)
             os.write(arrive, b".")
             os.read(start, 1)  # until the last of them is there, and the other end is closed
 
-        return function(number, ready, *args)
+        return function(number, ready)
 
     children = [Child(one, number) for number in range(count)]
     os.close(arrive)
-    os.close(start)
-    left = count
-    while left and (there := os.read(arrived, left)):
-        left -= len(there)
-    os.close(go)
+    for _, go in starts:
+        left = count
+        while left and (there := os.read(arrived, left)):
+            left -= len(there)
+        os.close(go)
+    for start, _ in starts:
+        os.close(start)
     os.close(arrived)
     return [child.wait() for child in children]
 
@@ -121,7 +130,7 @@ class ForkServer:
         )
 
     def map(self, function: str, cases: Sequence[dict[str, Any]], *, at_once: int = AT_ONCE) -> list[Any]:
-        """Call `module:function` with each of the cases, each in a process of its own, some at a time."""
+        """Call `module:function` with each of the cases, that many side by side, each in a process that may fork."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps({"function": function, "cases": cases, "at_once": at_once}) + "\n")
         self._process.stdin.flush()
@@ -146,7 +155,6 @@ class ForkServer:
 def serve() -> None:
     """Answer one line of cases with one line of results, until there are no more."""
     _warm_up()
-    assert threading.active_count() == 1, "a process with threads cannot be forked safely"
     gc.collect()
     gc.freeze()  # so that no fork looks through all there is, and has to copy it for that
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -164,24 +172,24 @@ def serve() -> None:
 
 
 def _all(function: Callable[..., Any], cases: Sequence[dict[str, Any]], at_once: int) -> list[Any]:
-    waiting = list(enumerate(cases))
-    going: dict[int, tuple[int, Child]] = {}
+    workers = [Child(_some, function, cases[number::at_once]) for number in range(min(at_once, len(cases)))]
     values: list[Any] = [None] * len(cases)
-    while waiting or going:
-        while waiting and len(going) < at_once:
-            number, case = waiting.pop(0)
-            child = Child(function, **case)
-            going[child.pid] = (number, child)
-        pid, status = os.wait()
-        number, child = going.pop(pid)
-        child.ended(status)
-        values[number] = child.answer()
+    for number, worker in enumerate(workers):
+        values[number::at_once] = worker.wait()
+    return values
+
+
+def _some(function: Callable[..., Any], cases: Sequence[dict[str, Any]]) -> list[Any]:
+    values: list[Any] = []
+    for case in cases:
+        signal.alarm(PATIENCE)
+        values.append(function(**case))
     return values
 
 
 def _warm_up() -> None:
     """One whole trip, so that everything that is loaded on first use is there before the first fork."""
-    from tests.crash.trips import warm_up
+    from tests.crash.stage import warm_up
 
     warm_up()
 

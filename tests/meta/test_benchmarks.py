@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from benchmarks import bench as benches
+from benchmarks import syncs
+from benchmarks.bench import Bench
 from benchmarks.measure import Effort, Figure, Pairs, take_pairs, take_turns
-from benchmarks.peer import LangChain
 from benchmarks.report import Report, Target, as_markdown, as_text
 from benchmarks.run import BEGIN, BENCHMARKS, END, README
 
-TINY = Effort(rounds=1, warm_up=0, calls=2, lines=20, grants=20)
+TINY = Effort(
+    rounds=1,
+    warm_up=0,
+    calls=2,
+    lines=20,
+    grants=20,
+    trips=1,
+    at_once=2,
+    histories=(2, 4),
+    runs=2,
+    settled=(2, 60),
+    pending=60,
+    answers=5,
+    kept_grants=20,
+)
 
 
 @pytest.fixture(scope="module")
-def peer() -> Iterator[LangChain]:
-    with LangChain() as started:
-        yield started
+def bench() -> Iterator[Bench]:
+    with Bench() as made:
+        yield made
+
+
+@pytest.fixture
+def absent() -> Iterator[Bench]:
+    """On a Python that has no peers."""
+    silent = shutil.which("true")
+    assert silent is not None
+    with Bench(silent) as made:
+        yield made
 
 
 def figures(report: Report) -> list[float]:
@@ -28,8 +57,8 @@ def figures(report: Report) -> list[float]:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_yields_numbers(name: str, peer: LangChain) -> None:
-    report = BENCHMARKS[name](TINY, peer)
+def test_a_benchmark_yields_numbers(name: str, bench: Bench) -> None:
+    report = BENCHMARKS[name](TINY, bench)
     assert report.name == name
     assert report.targets
     assert all(map(math.isfinite, [*figures(report), *(target.value for target in report.targets)]))
@@ -39,13 +68,50 @@ def test_a_benchmark_yields_numbers(name: str, peer: LangChain) -> None:
     assert json.loads(json.dumps(report.as_json()))["name"] == name
 
 
-def test_a_missing_peer_is_told_and_not_measured() -> None:
-    silent = shutil.which("true")
-    assert silent is not None
-    with LangChain(silent) as absent:
-        report = BENCHMARKS["allow"](TINY, absent)
-    assert "LangChain is left out" in as_text(report)
-    assert not [row for table in report.tables for row in table.rows if "LangChain" in row.name]
+@pytest.mark.parametrize(("name", "who"), [("allow", "LangChain"), ("history", "LangGraph")])
+def test_a_missing_peer_is_told_and_not_measured(name: str, who: str, absent: Bench) -> None:
+    report = BENCHMARKS[name](TINY, absent)
+    assert f"{who} is left out" in as_text(report)
+    assert not [row for table in report.tables for row in table.rows if who in row.name]
+
+
+def test_without_a_compiler_syncs_are_not_counted_and_the_report_says_so(
+    absent: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncs.shutil, "which", lambda _: None)
+    monkeypatch.setattr(benches, "Server", _no_server)
+    report = BENCHMARKS["durable"](TINY, absent)
+    told = as_text(report)
+    assert "no C compiler" in told
+    assert "no server today" in told
+    *measured, disk = report.tables
+    assert [table.title for table in measured] == ["SQLite on the disk, one at a time", "SQLite on the disk, 2 at once"]
+    assert all(row.cells[-1] is None for table in measured for row in table.rows)
+    assert disk.title == "the disk"
+    assert report.targets
+
+
+def _no_server(*_: object) -> None:
+    raise benches.NoServer("no server today")
+
+
+def test_syncs_are_counted_and_slowed(tmp_path: Path) -> None:
+    try:
+        library = syncs.build(tmp_path)
+    except syncs.CannotBuild as why:
+        pytest.skip(str(why))
+    counted = syncs.Syncs(library, tmp_path / "page")
+    assert counted.reach()
+    counted.take(microseconds=20_000)
+    before = counted.count
+    program = (
+        "import os, tempfile, time; file = tempfile.TemporaryFile(); start = time.perf_counter(); "
+        "os.fsync(file.fileno()); os.fdatasync(file.fileno()); print(time.perf_counter() - start)"
+    )
+    environment = os.environ | counted.environment
+    took = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
+    assert counted.count == before + 2
+    assert float(took.stdout) > 0.04
 
 
 def test_every_variant_takes_its_turn_in_every_round() -> None:
@@ -74,6 +140,8 @@ def test_figures_compare_a_sample_with_its_own_base() -> None:
 
 
 def test_a_target_says_whether_it_holds() -> None:
+    assert str(Target("times", 2.0, 2.0, least=True)) == "holds: times: 2.00, at least 2.00"
+    assert str(Target("times", 1.9, 2.0, least=True)).startswith("MISSED")
     assert str(Target("µs", 60.0, 60.0)).startswith("holds")
     assert str(Target("µs", 60.1, 60.0)).startswith("MISSED")
 

@@ -256,7 +256,7 @@ class Broker:
                 self.runs.check(tx, run, epoch)
             claimed = self.put(tx, self.found(tx, request_id), Claimed(self.process.id, token), now)
             self.enlist(tx, now)
-            tx.append([self.journal.step(claimed, "claimed", now, process=self.process.id)])
+            tx.append([self.journal.about(claimed, "claimed", now, {"process": self.process.id})])
             return claimed
 
         return await self._write("claim", work)

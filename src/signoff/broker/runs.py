@@ -91,10 +91,15 @@ class Runs:
     async def begin(self, run: KeptRun) -> KeptRun:
         """Keep a new run, in this process's hand."""
         now = self._broker.clock.now()
-        return await self._broker.store.write("begin", lambda tx: self._begin(tx, run, now))
 
-    def _begin(self, tx: Transaction, run: KeptRun, now: datetime) -> KeptRun:
-        begun = replace(run, started_at=now, changed_at=now, holder=self._broker.process.id)
+        def work(tx: Transaction) -> KeptRun:
+            self._broker.switch.check(tx)
+            return self._begin(tx, run, now, self._broker.process.id)
+
+        return await self._broker.store.write("begin", work)
+
+    def _begin(self, tx: Transaction, run: KeptRun, now: datetime, holder: str) -> KeptRun:
+        begun = replace(run, started_at=now, changed_at=now, holder=holder)
         tx.add_run(begun)
         self._broker.enlist(tx, now)
         tx.append([self._broker.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
@@ -103,17 +108,16 @@ class Runs:
     def save(self, tx: Transaction, progress: Progress, now: datetime) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
         run = progress.run
-        stored = tx.run(run.id)
-        if stored is None:
-            stored = self._begin(tx, run, now)
+        holder = "" if progress.put_down else self._broker.process.id
+        if (stored := tx.run(run.id)) is None:
+            self._begin(tx, run, now, holder)
         else:
-            self.check(tx, run.id, run.epoch)
+            _still_ours(stored, run.epoch)
+            tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
         for segment in progress.segments:
             if segment.parent and not tx.has_segment(segment.parent):
                 raise Stale(f"messages of run {run.id} are missing")
             tx.add_segment(segment)
-        holder = "" if progress.put_down else self._broker.process.id
-        tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
 
     def save_later(self, made: Callable[[], Progress | None]) -> None:
         """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written."""
@@ -204,10 +208,7 @@ class Runs:
 
     def check(self, tx: Transaction, run_id: str, epoch: int) -> KeptRun:
         """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
-        run = _going(tx, run_id)
-        if run.epoch != epoch:
-            raise RunTaken(f"run {run.id} was taken up by another process at {run.changed_at:%Y-%m-%d %H:%M:%S}")
-        return run
+        return _still_ours(_known(tx, run_id), epoch)
 
     async def still(self, run_id: str, epoch: int) -> None:
         """Raise `RunTaken` or `RunOver` where the run is no longer in this process's hands."""
@@ -314,6 +315,13 @@ def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
 
 def _going(tx: Transaction, run_id: str) -> KeptRun:
     return _still_going(_known(tx, run_id))
+
+
+def _still_ours(run: KeptRun, epoch: int) -> KeptRun:
+    _still_going(run)
+    if run.epoch != epoch:
+        raise RunTaken(f"run {run.id} was taken up by another process at {run.changed_at:%Y-%m-%d %H:%M:%S}")
+    return run
 
 
 def _still_going(run: KeptRun) -> KeptRun:

@@ -326,7 +326,7 @@ def _lines(request: ApprovalRequest, approved: bool, decision: ApprovalDecision 
         waits = f"; {agreed(request)} so far, and it needs {visible(who(request.requirement))}"
     yield f"{word}  {safe(request.id)}  {safe(request.title)}{waits}"
     if decision is not None and decision.edited_args is not None:
-        for line in changes(request.args, decision.edited_args):
+        for line in changes(request, decision.edited_args):
             yield f"          {line}"
 
 

@@ -60,7 +60,7 @@ def checked(
 ) -> Mapping[str, Any] | None:
     """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`."""
     refuse_veiled(request)
-    args = fitting(request, restore(given, request.args, redact(request.args)))
+    args = fitting(request, restore(given, request.args, redact(request.args, secrets=request.secrets)))
     if canonical(args) == canonical(request.args):
         return None
     judge_edit(request, args, _asked_under(request, settings, run))

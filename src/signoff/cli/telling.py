@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli.listing import OUTCOMES
 from signoff.cli.words import ago, ahead, iso, local, now, safe
-from signoff.core.grant import grant_text
 from signoff.core.lifecycle import OPEN, settled_text
 from signoff.core.offer import offers
 from signoff.core.quorum import approvals, who
-from signoff.core.redact import Redactor, redact
+from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import masked_pattern, safe_grant_text, safe_text, visible_around
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from signoff.core.offer import Offer
     from signoff.core.people import Answerer
     from signoff.core.record import Entry
-    from signoff.core.terms import Condition
     from signoff.core.vote import Vote
 
 _STATES = {
@@ -47,45 +46,23 @@ def standing(request: ApprovalRequest) -> str:
     return _STATES[request.state]
 
 
-def masked(text: str) -> str:
+def masked(text: str, secrets: Sequence[str] = ()) -> str:
     """A text that somebody typed, safe to show: secrets masked, what hides made visible."""
-    redactor = Redactor(avoid=text)
-    shown = redactor.text(text)
-    return _visible_around([one.placeholder for one in redactor.masked], shown)
+    return safe_text(text, secrets=secrets)
 
 
 def grant_line(grant: Grant) -> str:
-    """What a grant says, safe to show. Its summary was made safe when it was kept; what its pattern holds was not."""
-    if grant.pattern is None:
-        return safe(grant_text(grant))
-    pattern, masks = _masked_pattern(grant.pattern)
-    return _visible_around(masks, grant_text(replace(grant, pattern=pattern)))
+    """What a grant says, safe to show."""
+    return safe(safe_grant_text(grant))
 
 
 def offer_line(request: ApprovalRequest, offer: Offer) -> str:
     """What an offer says, safe to show."""
     if offer.pattern is None:
         return visible(offer.text)
-    pattern, masks = _masked_pattern(offer.pattern)
+    pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
     told = ", ".join(one.text for one in pattern)
-    return _visible_around(masks, f"{request.tool_name} with {told}")
-
-
-def _masked_pattern(pattern: Sequence[Condition]) -> tuple[tuple[Condition, ...], list[str]]:
-    """The pattern with masks where secrets are, known by their names too, and the masks."""
-    shown = redact({one.arg: one.value for one in pattern})
-    # Names may be masked too, so they are told apart by their place.
-    conditions = zip(pattern, shown.args.items(), strict=True)
-    masked_ones = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
-    return masked_ones, [one.placeholder for one in shown.masked]
-
-
-def _visible_around(masks: Sequence[str], text: str) -> str:
-    """A redacted text, made visible; the masks stay masks."""
-    shown = visible(text)
-    for mask in masks:
-        shown = shown.replace(visible(mask), mask)
-    return shown
+    return visible_around(masks, f"{request.tool_name} with {told}")
 
 
 def late_text(request: ApprovalRequest) -> str:
@@ -93,7 +70,7 @@ def late_text(request: ApprovalRequest) -> str:
     decision = request.decision
     if decision is not None and decision.at is not None:
         request = request.changed_to(decision=replace(decision, at=decision.at.astimezone()))
-    return masked(settled_text(request))
+    return masked(settled_text(request), request.secrets)
 
 
 def agreed(request: ApprovalRequest) -> int:
@@ -120,27 +97,27 @@ def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     if request.assigned:
         yield "assigned", visible(request.assigned)
     for vote in request.votes:
-        yield "vote", _vote_text(vote)
+        yield "vote", _vote_text(vote, request.secrets)
         if vote.decision.edited_args is not None:
-            yield "", "\n".join(changes(request.args, vote.decision.edited_args))
+            yield "", "\n".join(changes(request, vote.decision.edited_args))
     if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
-        yield "decided", _decision_text(request.decision)
+        yield "decided", _decision_text(request.decision, request.secrets)
     yield from _claim_facts(request, at)
 
 
-def _vote_text(vote: Vote) -> str:
-    text = _decision_text(vote.decision)
+def _vote_text(vote: Vote, secrets: Sequence[str]) -> str:
+    text = _decision_text(vote.decision, secrets)
     return f"{text}, in the place of {visible(vote.stands_for.name)}" if vote.stands_for is not None else text
 
 
-def _decision_text(decision: ApprovalDecision) -> str:
+def _decision_text(decision: ApprovalDecision, secrets: Sequence[str]) -> str:
     how = "approved" if decision.approved else str(decision.ending)
     if decision.edited_args is not None:
         how += " with other arguments"
     by = f" by {visible(str(decision.by))}" if decision.by is not None else ""
     via = f" ({visible(decision.by.via)})" if decision.by is not None and decision.by.via else ""
     when = f" at {local(decision.at)}" if decision.at is not None else ""
-    note = f": {masked(decision.note)}" if decision.note else ""
+    note = f": {masked(decision.note, secrets)}" if decision.note else ""
     return f"{how}{by}{via}{when}{note}"
 
 
@@ -155,7 +132,8 @@ def _claim_facts(request: ApprovalRequest, at: datetime) -> Iterator[tuple[str, 
     if claim.error:
         yield "error", safe(claim.error)
     if claim.preview:
-        yield "note" if claim.told_by else "result", masked(claim.preview) if claim.told_by else safe(claim.preview)
+        told = masked(claim.preview, request.secrets) if claim.told_by else safe(claim.preview)
+        yield "note" if claim.told_by else "result", told
 
 
 def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
@@ -224,7 +202,7 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "title": request.title,
         "tool": request.tool_name,
         "worker": list(request.worker),
-        "args": redact(request.effective_args).args if card is not None else None,
+        "args": redact(request.effective_args, secrets=request.secrets).args if card is not None else None,
         "args_digest": card.digest if card is not None else None,
         "schema": request.schema,
         "card": asdict(card) if card is not None else None,
@@ -240,15 +218,15 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "escalated": request.escalated,
         "opened_at": iso(request.opened_at),
         "deadline": iso(request.deadline),
-        "votes": [_vote_data(vote) for vote in request.votes],
-        "decision": _decision_data(request.decision) if request.decision is not None else None,
+        "votes": [_vote_data(vote, request.secrets) for vote in request.votes],
+        "decision": _decision_data(request.decision, request.secrets) if request.decision is not None else None,
         "claim": {
             "process": claim.holder,
             "at": iso(claim.at),
             "ended_at": iso(claim.ended_at),
             "error": claim.error or None,
             "result_digest": claim.digest or None,
-            "preview": masked(claim.preview) if claim.told_by else claim.preview or None,
+            "preview": masked(claim.preview, request.secrets) if claim.told_by else claim.preview or None,
             "told_by": claim.told_by or None,
         }
         if claim is not None
@@ -268,17 +246,18 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
     }
 
 
-def _vote_data(vote: Vote) -> dict[str, Any]:
+def _vote_data(vote: Vote, secrets: Sequence[str]) -> dict[str, Any]:
     stands_for = vote.stands_for.name if vote.stands_for is not None else None
-    return {**_decision_data(vote.decision), "args_digest": vote.args_digest, "stands_for": stands_for}
+    return {**_decision_data(vote.decision, secrets), "args_digest": vote.args_digest, "stands_for": stands_for}
 
 
-def _decision_data(decision: ApprovalDecision) -> dict[str, Any]:
+def _decision_data(decision: ApprovalDecision, secrets: Sequence[str]) -> dict[str, Any]:
+    edited = decision.edited_args
     return {
         "approved": decision.approved,
         "ending": str(decision.ending),
-        "note": masked(decision.note) or None,
-        "edited_args": redact(decision.edited_args).args if decision.edited_args is not None else None,
+        "note": masked(decision.note, secrets) or None,
+        "edited_args": redact(edited, secrets=secrets).args if edited is not None else None,
         "remember": str(decision.remember),
         "by": _answerer(decision.by),
         "at": iso(decision.at),
@@ -289,9 +268,9 @@ def _answerer(by: Answerer | None) -> dict[str, Any] | None:
     return {"name": by.name, "kind": str(by.kind), "roles": sorted(by.roles), "via": by.via} if by is not None else None
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def changes(request: ApprovalRequest, edited: Mapping[str, Any]) -> Iterator[str]:
     """What a person changed in the arguments, a line each."""
-    old, new = redact(before).args, redact(after).args
+    old, new = (redact(args, secrets=request.secrets).args for args in (request.args, edited))
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
             yield f"{visible(name)}: left out"

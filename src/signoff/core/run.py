@@ -59,7 +59,7 @@ class Segment:
     count: int
     """How many messages the body holds."""
     body: bytes
-    """The messages as the gate writes them, compressed."""
+    """The messages as the gate writes them: `j` and JSON, or `z` and JSON that is compressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

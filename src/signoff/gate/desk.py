@@ -44,7 +44,12 @@ class Desk:
 
     async def take(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | None = None) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
-        request = await self.broker.get(request_id)
+        return await self._take(await self.broker.get(request_id), decision, by)
+
+    async def _take(
+        self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer | None = None
+    ) -> ApprovalRequest:
+        request_id = request.id
         self.memory.check(decision)
         if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
             raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
@@ -76,13 +81,21 @@ class Desk:
                 raise WrongUse(f"choose_all was given {len(requests)} requests and answered {len(decisions)}")
             again = [await self._offer(one, answer) for one, answer in zip(requests, decisions, strict=True)]
             requests = [request for request in again if request is not None]
-        for request in requests:
-            await self._ask_until_accepted(request, ui, mode)
+        for number, request in enumerate(requests):
+            await self._ask_until_accepted(request, ui, mode, is_first=number == 0 and not request.problem)
 
-    async def _ask_until_accepted(self, request: ApprovalRequest, ui: ApprovalUI, mode: ApprovalMode) -> None:
+    async def _ask_until_accepted(
+        self, request: ApprovalRequest, ui: ApprovalUI, mode: ApprovalMode, *, is_first: bool
+    ) -> None:
+        """Ask until there is an answer. The first of a batch was looked up just before: nothing can be new about it."""
         current: ApprovalRequest | None = request
-        while current is not None and (await self.broker.get(current.id)).state is State.PENDING:
-            if await self._answer_from_memory(current):
+        while current is not None:
+            if not is_first or current is not request:
+                if (await self.broker.get(current.id)).state is not State.PENDING:
+                    return
+                if await self._answer_from_memory(current):
+                    return
+            elif request.state is not State.PENDING:
                 return
             current = await self._offer(current, await called(ui.choose, _copy(current), mode=mode))
 
@@ -91,7 +104,7 @@ class Desk:
         if decision.ending is Ending.CANCELLED:
             return None  # the user interface was told that the question is moot; that is no answer
         try:
-            await self.take(request.id, decision)
+            await self._take(request, decision)
         except AlreadySettled:
             return None
         except (EditRefused, NotEntitled) as problem:

@@ -29,6 +29,8 @@ from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
 
 MOST_CHAINS = 64
+SMALL = 1_000
+"""Bytes up to which a segment is not worth compressing."""
 
 
 class Histories:
@@ -46,7 +48,7 @@ class Histories:
         with self._lock:
             for tip in self._beginning.get(id(messages[0]), ()) if messages else ():
                 chain = self._chains[tip]
-                if best[1] < len(chain) <= len(messages) and all(map(is_, chain, messages)):
+                if best[1] < len(chain) <= len(messages) and _begins_with(messages, chain):
                     best = (tip, len(chain))
             if best[0]:
                 self._chains.move_to_end(best[0])
@@ -77,6 +79,12 @@ class Histories:
         with self._lock:
             self._chains.clear()
             self._beginning.clear()
+
+
+def _begins_with(messages: Sequence[ModelMessage], chain: Sequence[ModelMessage]) -> bool:
+    """By identity. Only the last may be a copy: PydanticAI makes one of the response that a run is resumed with."""
+    last = len(chain) - 1
+    return all(map(is_, chain[:last], messages)) and (chain[last] is messages[last] or chain[last] == messages[last])
 
 
 @dataclass(slots=True)
@@ -137,6 +145,11 @@ class Keeper:
         await self.still_ours()
         # Made by the writer, in its own time, and not at all where the run is over before.
         self.broker.runs.save_later(lambda: None if self._over else self._progress(point, None, put_down=False))
+
+    def note(self, answer: ApprovalRequest) -> None:
+        """An answer that need not be looked up when its call is about to run: the claim will say what is new."""
+        if answer.call is not None:
+            self.known[answer.call.key] = answer
 
     async def still_ours(self) -> None:
         """Raise `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it."""
@@ -219,12 +232,12 @@ async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) ->
     if not run.rest:
         return None
     rest = ConversationTypeAdapter.validate_json(run.rest)
-    messages = histories.of(run.tip) or [
-        message
-        for segment in await broker.runs.messages(run)
-        for message in ModelMessagesTypeAdapter.validate_json(zlib.decompress(segment.body))
-    ]
-    histories.remember(run.tip, messages)
+    messages = histories.of(run.tip)
+    if messages is None:
+        messages = list[ModelMessage]()
+        for segment in await broker.runs.messages(run):
+            messages.extend(ModelMessagesTypeAdapter.validate_json(_text_of(segment)))
+            histories.remember(segment.id, list(messages))
     return replace(rest, messages=[*messages, *rest.messages])
 
 
@@ -234,8 +247,12 @@ def _segment(parent: str, messages: list[ModelMessage]) -> Segment:
         id=sha256(parent.encode() + b"\n" + text).hexdigest()[:32],
         parent=parent,
         count=len(messages),
-        body=zlib.compress(text, 1),
+        body=b"z" + zlib.compress(text, 1) if len(text) > SMALL else b"j" + text,
     )
+
+
+def _text_of(segment: Segment) -> bytes:
+    return zlib.decompress(segment.body[1:]) if segment.body[:1] == b"z" else segment.body[1:]
 
 
 def _has_json(part: ToolReturnPart) -> bool:

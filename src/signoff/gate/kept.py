@@ -41,7 +41,8 @@ async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any
         return await _told(run, handler)
     mine = nullcontext() if keeper.given else broker.runs.in_hand(keeper.run.id)
     with mine, broker.watch.listening():
-        await broker.watch.catch_up()
+        if not keeper.given:  # whoever began or took it up has looked
+            await broker.watch.catch_up()
         result = await _told(run, handler)
         if isinstance(result.output, DeferredToolRequests):
             await keeper.put_down()

@@ -37,5 +37,6 @@ def _secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, 
     """Which of the declared secrets occur in a request: whoever shows it elsewhere does not know them."""
     if not secrets:
         return ()
-    texts = json.dumps([request.args, request.metadata, request.summary], ensure_ascii=False, default=str)
+    why = request.verdict.reason if request.verdict is not None else ""
+    texts = json.dumps([request.args, request.metadata, request.summary, why], ensure_ascii=False, default=str)
     return tuple(one for one in secrets if one and (one in texts or json.dumps(one)[1:-1] in texts))

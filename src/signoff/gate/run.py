@@ -331,6 +331,8 @@ class GatedRun:
         for one, request in zip(asked, on_record, strict=True):
             if (answer := settled.get(request.id)) is not None:
                 self.teller.settled(answer)
+                if self.keeper is not None:
+                    self.keeper.note(answer)
                 results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
         self.questions.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
         return results if results.approvals else None
@@ -373,8 +375,6 @@ class GatedRun:
         raised = self.questions.raise_for(asked)
         requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
         return asked
-
-    # --- parts ---
 
     def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""

@@ -37,13 +37,19 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
         for request in requests:
             _withdraw(ui, request.id, "nobody waits for the answer here any longer")
         await asyncio.gather(*everything, return_exceptions=True)
-    settled = [await broker.get(request.id) for request in requests]
+    settled = [_answer_of(waits[request.id]) or await broker.get(request.id) for request in requests]
     return {request.id: request for request in settled if request.state not in OPEN}
 
 
-async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> None:
+async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> ApprovalRequest:
     """Wait until a request is settled, and tell the user interface, which may still be asking about it."""
-    _withdraw(ui, request_id, settled_text(await broker.wait(request_id)))
+    settled = await broker.wait(request_id)
+    _withdraw(ui, request_id, settled_text(settled))
+    return settled
+
+
+def _answer_of(wait: asyncio.Future[ApprovalRequest]) -> ApprovalRequest | None:
+    return wait.result() if wait.done() and not wait.cancelled() and wait.exception() is None else None
 
 
 def _withdraw(ui: ApprovalUI, request_id: str, why: str) -> None:

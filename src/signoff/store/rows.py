@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-from signoff.core.codec import dump_question, load_claim, load_decision, load_question, load_votes
+from signoff.core.codec import CHANGING, dump_question, load_claim, load_decision, load_question, load_votes
 from signoff.core.inbox import Item
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Segment
@@ -96,7 +98,21 @@ def request_of(row: Row) -> ApprovalRequest:
         "decision": load_decision(decision) if decision is not None else None,
         "claim": load_claim(claim) if claim is not None else None,
     }
-    return load_question(question, changing)
+    if len(question) > LARGEST_REMEMBERED:
+        return load_question(question, changing)
+    return _asked(question).changed_to(**changing)
+
+
+LARGEST_REMEMBERED = 16_000
+
+
+@lru_cache(maxsize=512)
+def _asked(question: str) -> ApprovalRequest:
+    """A request as it was asked. A question never changes, and every step of a request reads it again."""
+    return load_question(question, _UNCHANGED)
+
+
+_UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}
 
 
 def item_of(row: Row) -> Item:

@@ -1,0 +1,36 @@
+"""Fixtures for the crash and race harnesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.crash.fork import ForkServer
+from tests.crash.table import Place
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Forks the processes of the harnesses."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
+    """A store that nobody has used yet."""
+    return f"sqlite:{tmp_path / 'signoff.db'}" if database == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, fork_server: ForkServer, database: str, tmp_path: Path) -> Place:
+    """Where cases are played."""
+    postgres = request.getfixturevalue("postgres_url") if database == "postgres" else ""
+    return Place(fork_server, tmp_path, postgres)

@@ -1,0 +1,242 @@
+"""What one process does of a trip: an agent whose every step is a point where the process may die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pydantic_ai import Agent, DeferredToolRequests, Tool
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo
+from tests.crash.faults import Faults, FaultyStore, count_statements
+from tests.crash.trips import RUN, Act, Case, key_of
+
+from signoff import Signoff
+from signoff.broker import Broker, new_id
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallEvent
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import KeptRun
+from signoff.gate.frames import idempotency_key, keeping
+from signoff.gate.suspended import resume_run
+from signoff.ports import Store
+from signoff.store.open import open_store
+from signoff.testing import ScriptedModel
+
+
+class Stage:
+    """The agent of a trip behind a gate, in one process."""
+
+    def __init__(self, case: Case, store: Store, faults: Faults, *, wait: Any = None) -> None:
+        """`wait` is the gate's, where it is not to be the trip's own."""
+        self.case, self.faults = case, faults
+        self.enter()
+        trip = case.does
+        self.shown: Callable[[], None] = lambda: None
+        """Called when a question waits for somebody in another process."""
+        self.gate = Signoff(
+            list(trip.rules),
+            store=store,
+            wait=wait or trip.at_most or ("inline" if trip.waits else "suspend"),
+            approver=self,
+            judge=self._judged,
+            observe=self._observed,
+        )
+        self.agent = Agent(
+            _Model(list(trip.turns), faults),
+            name="cashier",
+            output_type=[str, DeferredToolRequests],
+            tools=AT_ONCE if case.timing else IN_ORDER,
+            capabilities=[self.gate],
+        )
+
+    def enter(self) -> None:
+        """From here on, tools that are called are this stage's."""
+        _on_stage.set(self)
+
+    @property
+    def broker(self) -> Broker:
+        return self.gate.broker
+
+    def _judged(self, call: Any, ctx: Any) -> None:
+        self.faults.at(f"judged {call.tool}")
+
+    def _observed(self, event: CallEvent) -> None:
+        self.faults.at(f"told: {event.call.tool} {event.what}")
+
+    async def choose(self, request: ApprovalRequest, *, mode: Any) -> ApprovalDecision:
+        self.faults.at(f"shown {request.tool_name}")
+        if not self.case.does.at_terminal:
+            if self.case.does.at_most is None:
+                self.shown()
+            await asyncio.Event().wait()
+        decision = self.case.decide(request)
+        self.faults.at(f"answered {request.tool_name}")
+        return ApprovalDecision(
+            approved=decision.approved,
+            note=decision.note,
+            edited_args=decision.edited_args,
+            remember=decision.remember,
+            terms=decision.terms,
+            by=Answerer(name="ana", via="terminal"),
+        )
+
+    async def done(self, tool: str, **args: Any) -> str:
+        """Do what a tool does: its side effect is a line in a file, with the key of the call."""
+        self.faults.at(f"{tool} started")
+        key = idempotency_key()
+        line = {"key": key, "tool": tool, "args": args, "on": await self._on_record(tool, key)}
+        handle = os.open(self.case.effects, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        os.write(handle, f"{json.dumps(line)}\n".encode())
+        os.fsync(handle)
+        os.close(handle)
+        self.faults.at(f"{tool} done")
+        return f"{tool} done"
+
+    async def _on_record(self, tool: str, key: str) -> str:
+        """What another process would find about this call at this very moment: nothing acts before it is durable."""
+        if self.case.timing or tool == "look":
+            return ""  # whoever counts statements is not to make more of them; and nobody is asked about a look
+        async with opened(self.case.url) as store:
+            run = await kept_run_of(self.case, Broker(store))
+            requests = await store.read(lambda tx: tx.requests_of(run=run.id)) if run is not None else ()
+            return next((str(one.state) for one in reversed(requests) if key_of(one) == key), "")
+
+
+_on_stage: ContextVar[Stage] = ContextVar("stage")
+"""Whose tools they are."""
+
+
+async def look() -> str:
+    """Look at the balance."""
+    return await _on_stage.get().done("look")
+
+
+async def pay(amount: int, to: str) -> str:
+    """Pay money."""
+    return await _on_stage.get().done("pay", amount=amount, to=to)
+
+
+async def drop(what: str) -> str:
+    """Throw something away."""
+    return await _on_stage.get().done("drop", what=what)
+
+
+async def wipe() -> str:
+    """Throw everything away."""
+    return await _on_stage.get().done("wipe")
+
+
+AT_ONCE = [Tool(tool) for tool in (look, pay, drop, wipe)]
+IN_ORDER = [Tool(tool, sequential=True) for tool in (look, pay, drop, wipe)]
+"""Made once, before anything forks: that takes longer than a trip."""
+
+
+class _Model(ScriptedModel):
+    def __init__(self, turns: list[dict[str, Any]], faults: Faults) -> None:
+        super().__init__(turns)
+        self._faults = faults
+
+    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self._faults.at(f"model, turn {1 + sum(isinstance(one, ModelResponse) for one in messages)}")
+        return super()._answer(messages, info)
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = open_store(url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+async def kept_run_of(case: Case, broker: Broker) -> KeptRun | None:
+    """The case's run, where it is kept."""
+    runs = await broker.store.read(lambda tx: tx.runs())
+    found = [run for run in runs if run.prompt == case.id]
+    assert len(found) <= 1, f"{len(found)} runs are kept of one"
+    return found[0] if found else None
+
+
+async def begin(stage: Stage, *, begun: bool | None = None) -> Any:
+    """Start the agent: as `signoff run` does it, or as a program with an agent of its own."""
+    case = stage.case
+    if not (case.does.begun if begun is None else begun):
+        return (await stage.agent.run(case.id)).output
+    run = await stage.broker.runs.begin(KeptRun(id=new_id(), agent="tests:agent", prompt=case.id))
+    with keeping(run):
+        return (await stage.agent.run(case.id)).output
+
+
+async def take_up(stage: Stage) -> Any:
+    run = await kept_run_of(stage.case, stage.broker)
+    assert run is not None
+    return (await resume_run(stage.agent, run.id, stage.gate)).output
+
+
+async def answer(case: Case, broker: Broker, act: Act) -> None:
+    """Answer what the act is about, and nothing else."""
+    run = await kept_run_of(case, broker)
+    assert run is not None
+    for request in await broker.store.read(lambda tx: tx.requests_of(run=run.id)):
+        if request.state is State.PENDING and request.tool_name in act.tools:
+            await broker.answer(request.id, case.decide(request), by=Answerer(name=act.person, via="test"))
+
+
+def play(case: Case, act: Act, shown: Callable[[], None] = lambda: None, *, url: str = "") -> int:
+    """What one process does, until it is done or dies; how many SQL statements that took, in SQLite.
+
+    `url` is where it reaches its store, if somebody stands in between.
+    """
+    dies = case.act == act.name
+    faults = Faults(case.log, act.name, case.point if dies else "")
+    counted = lambda: 0  # noqa: E731
+    if case.timing and case.url.startswith("sqlite:") and (dies or not case.act):
+        counted = count_statements(faults, case.statement if dies else 0, reads=case.reads)
+    asyncio.run(_play(case, act, faults, shown, url or case.url))
+    return counted()
+
+
+async def _play(case: Case, act: Act, faults: Faults, shown: Callable[[], None], url: str) -> None:
+    store = FaultyStore(open_store(url), faults, lazy=not case.timing)
+    if act.does == "answer":
+        await answer(case, Broker(store), act)
+    else:
+        stage = Stage(case, store, faults)
+        stage.shown = shown
+        doing: Callable[[Stage], Awaitable[Any]] = begin if act.does == "run" else take_up
+        case.log.add(output=str(await doing(stage)), process=act.name)
+    faults.at("over")
+    store.close()
+
+
+def warm_up() -> None:
+    """One trip, for whoever is about to fork."""
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(id="warm", trip="at the terminal", url=f"sqlite:{folder}/warm.db", folder=folder)
+        play(case, RUN)
+        try:
+            import psycopg  # noqa: F401
+            import psycopg_pool  # noqa: F401
+
+            import signoff.store.postgres  # noqa: F401
+        except ImportError:
+            pass
+
+
+def prepare(url: str) -> None:
+    """Make a store that is ready to be used, as the first process to use it leaves it."""
+
+    async def work() -> None:
+        async with opened(url) as store:
+            await Broker(store).veil_key()
+
+    asyncio.run(work())

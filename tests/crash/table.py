@@ -1,0 +1,165 @@
+"""The table of fault points: made by playing every case, kept in docs/reliability.md.
+
+    python -m tests.crash.table --write
+
+makes it anew. The tests compare each row with what they see.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.crash.fork import AT_ONCE, ROOT, ForkServer
+from tests.crash.trips import TRIPS
+
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!-- end of fault points -->"
+COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
+DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+OK = "holds"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fault point, and what came of it."""
+
+    trip: str
+    process: str
+    point: str
+    database: str
+    found: str
+    ran: str
+    verdict: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return self.process, self.point, self.database, "yes", self.found, self.ran, self.verdict
+
+
+class Place:
+    """Where the cases of a test are kept: a fresh file for each, or one schema for all of them."""
+
+    def __init__(self, server: ForkServer, folder: Path, postgres: str = "") -> None:
+        self._server, self._folder, self._postgres = server, folder, postgres
+        self._count = 0
+        self._ready = folder / "ready.db"
+        server.call("tests.crash.stage:prepare", url=postgres or f"sqlite:{self._ready}")
+
+    def case(self, **case: Any) -> dict[str, Any]:
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        if not self._postgres:
+            shutil.copy(self._ready, folder / "signoff.db")
+        return {
+            "id": f"{self._folder} {self._count}",
+            "url": self._postgres or f"sqlite:{folder / 'signoff.db'}",
+            "folder": str(folder),
+            **case,
+        }
+
+    def play(self, cases: Sequence[dict[str, Any]], *, alone: bool = False) -> list[dict[str, Any]]:
+        """Play cases, some at a time. In one schema they sweep up after each other, unless each is `alone`."""
+        at_once = 1 if alone and self._postgres else AT_ONCE
+        return self._server.map("tests.crash.drive:conduct", [self.case(**case) for case in cases], at_once=at_once)
+
+    def points(self, trip: str, *, every: bool) -> list[tuple[str, str]]:
+        """The points that a trip passes when nobody dies, by process."""
+        [played] = self.play([{"trip": trip}])
+        assert played["problems"] == []
+        passed = dict.fromkeys((process, point) for process, point in played["points"] if process != "restart")
+        return [one for one in passed if every or re.search(TRIPS[trip].every_day, one[1])]
+
+    def rows(self, trip: str, database: str, points: Sequence[tuple[str, str]]) -> list[Row]:
+        """Kill a process at each of the points; what came of it."""
+        played = self.play([{"trip": trip, "act": process, "point": point} for process, point in points])
+        return [
+            Row(trip, process, point, DATABASES[database], one["found"], _ran(one["ran"]), _verdict(one))
+            for (process, point), one in zip(points, played, strict=True)
+        ]
+
+
+def _ran(ran: dict[str, int]) -> str:
+    return ", ".join(f"{tool} {count}×" for tool, count in ran.items() if count) or "nothing"
+
+
+def _verdict(played: dict[str, Any]) -> str:
+    return "; ".join(played["problems"]) or OK
+
+
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Rows that differ in nothing but their database become one."""
+    same: dict[Row, list[str]] = {}
+    for row in rows:
+        same.setdefault(replace(row, database=""), []).append(row.database)
+    return [replace(row, database=", ".join(databases)) for row, databases in same.items()]
+
+
+def text_of(rows: Sequence[Row]) -> str:
+    """The rows of one trip, as Markdown."""
+    lines = [COLUMNS, tuple("---" for _ in COLUMNS), *(row.cells for row in rows)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def written() -> list[Row]:
+    """The rows that stand in the documentation."""
+    text = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+    rows: list[Row] = []
+    trip = ""
+    for line in text.splitlines():
+        if line.startswith("### "):
+            trip = next(name for name in TRIPS if line.casefold().startswith(f"### {name}:"))
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == len(COLUMNS) and cells[0] not in ("---", COLUMNS[0]):
+            process, point, databases, _, found, ran, verdict = cells
+            rows += [Row(trip, process, point, one, found, ran, verdict) for one in databases.split(", ")]
+    return rows
+
+
+def write(server: ForkServer, places: dict[str, Callable[[], Place]]) -> None:
+    """Play everything, and put it into the documentation."""
+    parts: list[str] = []
+    for trip in TRIPS.values():
+        rows: list[Row] = []
+        for database, place in places.items():
+            at = place()
+            rows += at.rows(trip.name, database, at.points(trip.name, every=False))
+        parts.append(f"### {trip.name.capitalize()}: {trip.title}\n\n{text_of(merged(rows))}\n")
+        print(parts[-1])
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{''.join(parts)}{END}{rest.partition(END)[2]}", "utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    if list(arguments) != ["--write"]:
+        sys.exit(f"usage: {__doc__}")
+    from tests import postgres
+
+    with ExitStack() as stack:
+        server = ForkServer()
+        stack.callback(server.close)
+        url = stack.enter_context(postgres.server("faultpoints"))
+        schema = stack.enter_context(postgres.fresh_schema(url))
+        folders = _folders(stack)
+        places = {
+            "sqlite": lambda: Place(server, next(folders)),
+            "postgres": lambda: Place(server, next(folders), schema),
+        }
+        write(server, places)
+
+
+def _folders(stack: ExitStack) -> Iterator[Path]:
+    while True:
+        yield Path(stack.enter_context(tempfile.TemporaryDirectory()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,66 @@
+"""Crash harness: a process is killed with SIGKILL at every step from "judged" to "outcome recorded" and the run's end.
+
+Each case: the processes of a trip, one of which dies exactly there; then a restart drives everything to its end as an
+operator would. No request and no decision may be lost, no approved call may run twice, none that nobody approved may
+run, the run has to end with an output, and the record has to verify. `tests/crash/checks.py` says it in full.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.crash.table import OK, Place, Row, text_of, written
+from tests.crash.trips import TRIPS
+
+PATIENCE = 3
+
+
+@pytest.mark.parametrize("trip", TRIPS)
+def test_crash_at_every_point(trip: str, database: str, place: Place) -> None:
+    rows = place.rows(trip, database, place.points(trip, every=False))
+    print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(rows)}")
+    assert [row for row in rows if row.verdict != OK] == []
+    committed = [row for row in written() if row.trip == trip and row.database == rows[0].database]
+    # What a process leaves behind is the same each time, unless the machine stood still for longer than it waits.
+    for _ in range(PATIENCE):
+        if rows == committed:
+            break
+        rows = [row if row in committed else _again(place, row, database) for row in rows]
+    assert rows == committed, "the table in docs/reliability.md is out of date: python -m tests.crash.table --write"
+
+
+def _again(place: Place, row: Row, database: str) -> Row:
+    [again] = place.rows(row.trip, database, [(row.process, row.point)])
+    assert again.verdict == OK
+    return again
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trip", TRIPS)
+def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> None:
+    rows = place.rows(trip, database, place.points(trip, every=True))
+    assert [row for row in rows if row.verdict != OK] == []
+
+
+@pytest.mark.parametrize("first", ["claim: committed", "pay done"])
+def test_crash_of_the_restart_as_well(first: str, place: Place) -> None:
+    _crash_again(place, first, "(in the transaction|committed)$")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", ["ask: committed", "claim: committed", "pay done", "outcome: committed"])
+@pytest.mark.parametrize("trip", ["in place", "at the terminal", "grant"])
+def test_crash_of_the_restart_as_well_everywhere(first: str, trip: str, place: Place) -> None:
+    _crash_again(place, first, "", trip)
+
+
+def _crash_again(place: Place, first: str, points: str, trip: str = "at the terminal") -> None:
+    case = {"trip": trip, "act": "run", "point": first}
+    [once] = place.play([case])
+    assert once["problems"] == []
+    passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")
+    cases = [{**case, "again": point} for point in passed if re.search(points, point)]
+    played = place.play(cases, alone=True)
+    assert [problem for one in played for problem in one["problems"]] == []
+    assert len(cases) > 3

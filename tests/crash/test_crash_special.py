@@ -1,0 +1,103 @@
+"""Crash harness: what needs a stage of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.crash.fork import ForkServer
+
+
+def test_crash_while_a_store_is_made(fork_server: ForkServer, database: str, url: str, tmp_path: Path) -> None:
+    def case(number: int) -> dict[str, object]:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else f"{url}_{number}"
+        return {"url": here, "folder": str(folder), "statement": number}
+
+    whole = fork_server.call("tests.crash.specials:first_start", **case(0))
+    assert not whole["killed"]
+    stride = 1 if database == "sqlite" else 7
+    ended = fork_server.map(
+        "tests.crash.specials:first_start", [case(number) for number in range(1, whole["statements"] + 1, stride)]
+    )
+    assert all(one["killed"] for one in ended)
+
+
+@pytest.mark.parametrize(("point", "happened"), [("pay done", True), ("pay started", False)])
+def test_crash_whose_outcome_is_told_while_the_resumed_run_waits(
+    fork_server: ForkServer, url: str, tmp_path: Path, point: str, happened: bool
+) -> None:
+    ended = fork_server.call(
+        "tests.crash.specials:told_while_waiting", url=url, folder=str(tmp_path), point=point, happened=happened
+    )
+    assert ("olga confirmed that this call happened" if happened else "pay done") in ended["output"]
+    assert ended["ran"]["pay"] == 1
+    assert ended["problems"] == []
+
+
+def test_crash_that_was_none_a_process_cut_off_does_not_run_what_another_took_up(
+    fork_server: ForkServer, url: str, tmp_path: Path
+) -> None:
+    ended = fork_server.call("tests.crash.specials:split_brain", url=url, folder=str(tmp_path))
+    assert ended["cut off"].startswith("RunTaken: ")
+    assert ended["ran"]["pay"] == 1
+    assert ended["problems"] == []
+
+
+def test_crash_on_another_machine_is_found_out_when_signs_of_life_fail(
+    fork_server: ForkServer, url: str, tmp_path: Path
+) -> None:
+    early, late = fork_server.call("tests.crash.specials:another_machine", url=url, folder=str(tmp_path))
+    assert [line.startswith("run ") and " is in the hands of process " in line for line in early] == [True]
+    assert late == ["unknown", "epoch 2"]
+
+
+def test_crash_that_is_none_a_process_that_waits_says_that_it_lives(
+    fork_server: ForkServer, url: str, tmp_path: Path
+) -> None:
+    assert fork_server.call("tests.crash.specials:signs_of_life", url=url, folder=str(tmp_path)) == 3
+
+
+def test_crash_of_a_process_whose_parent_does_not_look(fork_server: ForkServer, url: str, tmp_path: Path) -> None:
+    ended = fork_server.call("tests.crash.specials:left_as_a_zombie", url=url, folder=str(tmp_path))
+    assert ended["found"] == "run waiting; pay unknown, and it happened"
+    assert ended["problems"] == []
+
+
+def test_crash_of_many_runs_that_share_their_transactions(
+    fork_server: ForkServer, database: str, url: str, tmp_path: Path
+) -> None:
+    def case(number: int) -> dict[str, object]:
+        folder = tmp_path / f"crowd {number}"
+        folder.mkdir()
+        here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else url
+        return {"url": here, "folder": str(folder), "count": 4, "statement": number}
+
+    whole = fork_server.call("tests.crash.specials:crowd", **case(0))
+    assert whole["problems"] == []
+    numbers = range(5, whole["statements"], max(1, whole["statements"] // 6))
+    ended = fork_server.map("tests.crash.specials:crowd", [case(number) for number in numbers], at_once=1)
+    assert [problem for one in ended for problem in one["problems"]] == []
+    assert sum(one["killed"] for one in ended) >= len(ended) - 2
+
+
+@pytest.mark.parametrize("point", ["shown pay", "claim: committed", "pay done", "told: pay ran"])
+def test_crash_of_a_nested_run_is_asked_about_anew(
+    fork_server: ForkServer, url: str, tmp_path: Path, point: str
+) -> None:
+    ended = fork_server.call("tests.crash.specials:nested", url=url, folder=str(tmp_path), point=point)
+    assert "pay done" in ended["output"]
+    # Whatever ran did so on a claim of its own: asked about anew, never silently repeated.
+    assert {on for _, on in ended["lines"]} == {"claimed"}
+    assert len({key for key, _ in ended["lines"]}) == len(ended["lines"])
+    assert set(ended["states"]) <= {"succeeded", "cancelled"}
+
+
+@pytest.mark.parametrize("write", ["ask", "vote", "claim", "end"])
+def test_crash_harness_finds_out_when_a_write_is_lost(fork_server: ForkServer, tmp_path: Path, write: str) -> None:
+    url = f"sqlite:{tmp_path / 'signoff.db'}"
+    problems = fork_server.call(
+        "tests.crash.specials:broken", url=url, folder=str(tmp_path), trip="suspended", write=write
+    )
+    assert problems != []

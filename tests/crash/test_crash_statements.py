@@ -1,0 +1,48 @@
+"""Crash harness, between any two SQL statements: nothing is held back here, everything is written when it always is.
+
+SQLite: where Python hands the statement over. PostgreSQL: on the wire, before the statement reaches the server; and
+after every commit has, so that the server does it and nobody hears of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.crash.table import Place
+from tests.crash.trips import TRIPS
+
+WHOLE = "suspended"
+"""The trip of which every statement that changes something is played every day."""
+STRIDE = {"sqlite": 10, "postgres": 20}
+"""Of the other trips, every so-manieth."""
+
+
+@pytest.mark.parametrize("trip", TRIPS)
+def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
+    _play(place, trip, database, stride=1 if trip == WHOLE else STRIDE[database])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trip", TRIPS)
+def test_crash_between_all_statements(trip: str, database: str, place: Place) -> None:
+    _play(place, trip, database, stride=1, reads=database == "sqlite")
+
+
+def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = False) -> None:
+    [whole] = place.play([{"trip": trip, "timing": True, "reads": reads}])
+    assert whole["problems"] == []
+    base: dict[str, Any] = {"trip": trip, "timing": True, "reads": reads}
+    cases = [{**base, "act": act, "statement": number} for act, number in _each(whole["statements"])[::stride]]
+    cases += [{**base, "act": act, "statement": number, "sent": True} for act, number in _each(whole["commits"])]
+    played = place.play(cases)
+    wrong = [(one["killed"], one["found"], one["problems"]) for one in played if one["problems"]]
+    assert wrong == []
+    # How many statements there are depends a little on how fast the machine is; the last may not be reached.
+    killed = [one["killed"] for one in played if one["killed"]]
+    assert len(killed) >= min(0.9 * len(cases), len(cases) - 2), killed
+    print(f"\n{trip}, {database}: killed at {len(killed)} of {sum(whole['statements'].values())} statements")
+
+
+def _each(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return [(act, number) for act, count in counts.items() for number in range(1, count + 1)]
