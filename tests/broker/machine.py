@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -502,11 +503,13 @@ class AnyOrder(RuleBasedStateMachine):
     def somebody_and_their_deputy_answer(
         self, n: int, q: int, deputy: str, span: timedelta, answer: Answer, deputy_first: bool, asked: Asked
     ) -> None:
+        """Some delegations begin only later."""
         broker, question = self.broker(n), self.one_that_waits(q, asked, role=True)
         able = [one for one in FILE if self.model.may(question, one, yes=answer.yes)]
         if able:
             absent = pick(able, n + q)
-            self.delegate(broker, absent, deputy, self.model.now, span)
+            since = self.model.now + timedelta(seconds=30 if (n + q) % 5 == 4 else 0)
+            self.delegate(broker, absent, deputy, since, span)
             for name in (deputy, absent) if deputy_first else (absent, deputy):
                 vote = replace(answer, name=name, kind="person")
                 self.answer(broker, self.model.questions[question.id], vote, None)
@@ -700,8 +703,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     def begin(self, broker: Broker) -> None:
         run = f"run{len(self.model.runs) + 1}"
-        self.agree(broker, lambda: self.model.begin(run, broker.process.id), lambda: broker.runs.begin(KeptRun(id=run)))
-        self.tickets.append((broker, run, 1))
+        begun = self.agree(
+            broker, lambda: self.model.begin(run, broker.process.id), lambda: broker.runs.begin(KeptRun(id=run))
+        )
+        if begun is not None:
+            self.tickets.append((broker, run, begun.epoch))
 
     def take(self, broker: Broker, run: str) -> None:
         taken = self.agree(broker, lambda: self.model.take(run, broker.process.id), lambda: broker.runs.take(run))
@@ -862,27 +868,49 @@ def linked(entry: Entry) -> str:
 def check_laws(record: Sequence[Entry]) -> None:
     """From the record alone: what ran had been approved, by enough people, once; a no stayed a no."""
     halted = False
-    state: dict[str, str] = {}
-    claims: dict[str, int] = {}
+    stories: dict[str, Story] = {}
     for entry in record:
-        body, request = json.loads(entry.body), entry.request
         if entry.kind in ("halted", "unhalted"):
             halted = entry.kind == "halted"
-        if not request:
-            continue
-        before = state.get(request, "")
-        assert before not in ("denied", "expired", "cancelled", "ran", "failed", "told") or (
-            entry.kind == "late outcome"
-        ), f"{request} was {before}, and then {entry.kind}"
-        if entry.kind == "claimed":
-            claims[request] = claims.get(request, 0) + 1
-            assert before == "approved", f"{request} was {before or 'asked'} when it ran"
-            assert claims[request] == 1, "an approval is spent once"
-            assert not halted, "nothing new runs"
-        if entry.kind == "settled":
-            state[request] = body["state"]
-        elif entry.kind in ("claimed", "unknown", "ran", "failed", "told"):
-            state[request] = entry.kind
+        elif entry.request:
+            assert entry.kind != "claimed" or not halted, "nothing new runs"
+            stories.setdefault(entry.request, Story()).goes_on(entry.kind, json.loads(entry.body))
+
+
+@dataclass
+class Story:
+    """One request, as the record tells it."""
+
+    needs: int = 0
+    state: str = ""
+    votes: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """By voter: in whose place, and for which arguments."""
+    claims: int = 0
+
+    def goes_on(self, kind: str, body: Mapping[str, Any]) -> None:
+        over = ("denied", "expired", "cancelled", "ran", "failed", "told")
+        assert self.state not in over or kind == "late outcome", f"it was {self.state}, and then {kind}"
+        if kind == "asked":
+            many = re.match(r"(\d+) people", body["needs"])
+            self.needs = int(many[1]) if many else 1
+        elif kind == "voted":
+            voter = body["by"].strip().lower()
+            self.votes.pop(voter, None)
+            self.votes[voter] = (body.get("stands_for", voter).strip().lower(), body["args_digest"])
+            assert body["kind"] != "model", "a model is no person"
+            assert body["kind"] == "person" or self.needs == 1
+        elif kind == "claimed":
+            self.claims += 1
+            assert self.state == "approved", f"it was {self.state or 'asked'} when it ran"
+            assert self.claims == 1, "an approval is spent once"
+        if kind == "settled":
+            self.state = body["state"]
+            if self.state == "approved" and body["by"] != "nobody in time":
+                wanted = list(self.votes.values())[-1][1]
+                agreed = {person for person, args in self.votes.values() if args == wanted}
+                assert len(agreed) >= self.needs, "not enough people"
+        elif kind in ("claimed", "unknown", "ran", "failed", "told"):
+            self.state = kind
 
 
 def in_memory() -> AnyOrder:

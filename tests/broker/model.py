@@ -235,7 +235,7 @@ class Model:
         """`terms`: how far the answer is to be remembered; `spelled`: whether that was said in so many words."""
         fed, events = self.after_time(question, reminds=False)
         wanted = args if args is not None else question.args
-        if isinstance(wanted.get("amount"), str):
+        if question.state == "pending" and isinstance(wanted.get("amount"), str):
             raise No("EditRefused")
         reasons = ["RequestError"] if terms and spelled and not self.may_remember(fed, terms, wanted, yes=yes) else []
         principal = self.counts_as(fed, name, kind, yes=yes)
@@ -365,6 +365,8 @@ class Model:
     # --- runs ---
 
     def begin(self, run: str, process: str) -> list[Happened]:
+        if self.halted:
+            raise No("Halted")
         self.runs[run] = Kept(run, holder=process)
         self.lives[process].seen = self.now
         return [("run started", run)]

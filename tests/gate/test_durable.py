@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.run import AgentRunResult
+from tests.gate.agents import Till, agent_with, calls, pays, returns
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers
@@ -24,7 +25,6 @@ from signoff.gate.frames import idempotency_key
 from signoff.gate.suspended import resume_run
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel, ScriptedUI
-from tests.gate.agents import Till, agent_with, calls, pays, returns
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="not today")
 ANA = Answerer(name="ana")
@@ -175,9 +175,7 @@ async def test_an_edit_made_elsewhere_is_checked_against_the_schema_and_the_poli
     assert "A person changed the arguments" in result.output
 
 
-async def test_nobody_takes_a_run_that_is_in_hand_and_a_stale_hand_claims_nothing(
-    process: Process, till: Till
-) -> None:
+async def test_nobody_takes_a_run_that_is_in_hand_and_a_stale_hand_claims_nothing(process: Process, till: Till) -> None:
     run = await asked(process(), pays(5), till)
     first, second = process(), process()
     [request] = await first.pending()
@@ -209,7 +207,7 @@ async def test_while_halted_nothing_new_runs_and_everything_can_go_on_later(proc
     [request] = await signoff.pending()
     await signoff.answer(request.id, YES, by="ana")
     await signoff.broker.switch.halt(by="ben", why="something is odd")
-    with pytest.raises(Halted, match="halted by ben .*: something is odd"):
+    with pytest.raises(Halted, match=r"halted by ben .*: something is odd"):
         await resumed(process(), pays(5), till, run)
     with pytest.raises(Halted):
         await agent_with(process(), [calls(("look", {})), {"say": "x"}], till, suspends=True).run("go")

@@ -189,8 +189,9 @@ class Broker:
             from signoff.broker.edits import fitting, refuse_veiled
 
             request = await self.get(request_id)
-            refuse_veiled(request)
-            decision = replace(decision, edited_args=fitting(request, decision.edited_args))
+            if request.state is State.PENDING:
+                refuse_veiled(request)
+                decision = replace(decision, edited_args=fitting(request, decision.edited_args))
         by = self.people.known(by)
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
@@ -232,7 +233,8 @@ class Broker:
                 self.people.check(request, by)
             absent = self.people.stands_in_for(tx, request, by, now, denies=False)
             told = self.put(tx, request, Told(by, happened, note, absent), now)
-            tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note)])
+            place = self.people.in_whose_place(request, by, absent)
+            tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
             return told
 
         return await self._write("tell", work)

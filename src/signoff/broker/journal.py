@@ -110,7 +110,8 @@ class Journal:
 
     def delegated(self, delegation: Delegation, at: datetime) -> Draft:
         body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": delegation.by}
-        return Draft(kind="delegated", at=at, body={**body, "until": delegation.until.isoformat()})
+        span = {"since": delegation.since.isoformat(), "until": delegation.until.isoformat()}
+        return Draft(kind="delegated", at=at, body={**body, **span})
 
     def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> Draft:
         told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}

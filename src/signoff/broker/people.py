@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
-from signoff.core.quorum import who, why_not_entitled
+from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
@@ -70,6 +70,11 @@ class People:
             return ()
         absent = [one.absent for one in tx.delegations(now) if person_key(one.deputy) == by.key]
         return tuple(self.known(Answerer(name=name)) for name in absent)
+
+    def in_whose_place(self, request: ApprovalRequest, by: Answerer, absent: Sequence[Answerer]) -> dict[str, str]:
+        """For the record: whom somebody stood in for, whose own word would not have done."""
+        one, _ = entitled_as(request.requirement, by, absent, requester=request.requester, owner=request.owner)
+        return {"stands_for": one.name} if one is not None else {}
 
     def _on_file(self, name: str) -> None:
         if person_key(name) not in self._people:

@@ -14,8 +14,9 @@ from typing import Any
 from signoff.core.canonical import canonical
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+_ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _WORDS = frozenset({"any", "false", "null", "true"})
-"""What a name would be taken for something else as."""
+"""Names that would be taken for something else."""
 
 
 class Scope(StrEnum):
@@ -122,7 +123,7 @@ def amount_of(value: object) -> Decimal | None:
 
 def _is_under(value: str, folder: str, resolved: Mapping[str, str]) -> bool:
     steps = value.split("/")
-    # Blanks around a step count for nothing with some tools, and neither do characters that cannot be seen.
-    odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or "\\" in value
+    # Blanks around a step count for nothing with some tools, nor do characters that cannot be seen; some read `%2e`.
+    odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or _ESCAPES.search(value)
     inside = value.startswith(folder.rstrip("/") + "/")
     return inside and not odd and value.isprintable() and resolved.get(value, value) == value

@@ -1,0 +1,305 @@
+"""What may be remembered besides exactly this call: one thing wider, never a whole tool, spelled out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant
+from signoff.core.offer import LEADS_TO, Offer, may_be_remembered, offers
+from signoff.core.request import ApprovalRequest
+from signoff.core.terms import Condition, Fits, Terms
+from signoff.core.verdict import Effect, Requirement, Verdict
+
+
+def request(args: dict[str, Any], tool: str = "write_file", **call: Any) -> ApprovalRequest:
+    return ApprovalRequest(
+        tool_call_id="c1",
+        tool_name=tool,
+        args=args,
+        call=Call(tool=tool, args=args, schema_hash="s", **call),
+        verdict=Verdict(effect=Effect.ASK),
+    )
+
+
+def patterns(args: dict[str, Any], tool: str = "write_file", **call: Any) -> list[tuple[Condition, ...]]:
+    return [one.pattern for one in offers(request(args, tool, **call)) if one.pattern is not None]
+
+
+def remembered(one: Offer, asked: ApprovalRequest) -> Grant:
+    assert asked.call is not None
+    return Grant.of(asked.call, ApprovalDecision(approved=True, terms=Terms(pattern=one.pattern)))
+
+
+IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
+
+
+# --- what is offered ---
+
+
+def test_a_file_in_a_folder() -> None:
+    exact, wide = offers(request({"path": "docs/a.md", "content": "x", "mode": "w"}))
+    assert (exact.name, exact.pattern) == ("exact", None)
+    assert exact.text == "write_file with exactly these arguments"
+    assert wide.name == "path"
+    assert wide.text == 'write_file with path any path inside "docs", any content, mode "w"'
+    assert wide.pattern == (
+        Condition(arg="path", fits=UNDER, value="docs"),
+        Condition(arg="content", fits=ANY),
+        Condition(arg="mode", fits=IS, value="w"),
+    )
+
+
+def test_an_amount() -> None:
+    _, wide = offers(request({"to": "bob", "amount": 5, "message": "hi"}, "refund"))
+    assert wide.text == 'refund with to "bob", amount from 0 to 5, message "hi"', "all but the amount stays as it is"
+
+
+def test_where_labels_say_that_it_is_about_files_any_name_may_hold_a_path() -> None:
+    assert not patterns({"where": "docs/a.md"})
+    assert patterns({"where": "docs/a.md"}, labels=frozenset({"fs.write"}))
+
+
+def test_edited_arguments_are_what_is_remembered() -> None:
+    asked = request({"path": "docs/a.md", "content": "x"})
+    edited = asked.changed_to(
+        decision=ApprovalDecision(approved=True, edited_args={"path": "notes/b.md", "content": "y"})
+    )
+    assert offers(edited)[1].text == 'write_file with path any path inside "notes", any content'
+
+
+# --- what is not ---
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops"))},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(quorum=2))},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(not_by=frozenset({"owner"})))},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(veto="security"))},
+        {"verdict": Verdict(effect=Effect.ASK, errors=("a rule failed",))},
+        {"metadata": {LEADS_TO: "another call"}},
+        {"call": None},
+        {"call": Call(tool="write_file", args={"path": "docs/a.md"}, unreadable=("handle: a socket",))},
+    ],
+)
+def test_nothing_where_particular_people_are_asked_or_something_is_in_doubt(change: dict[str, Any]) -> None:
+    asked = request({"path": "docs/a.md"}).changed_to(**change)
+    assert not may_be_remembered(asked)
+    assert offers(asked) == ()
+
+
+def test_nothing_after_it_was_escalated_to_somebody_in_particular() -> None:
+    verdict = Verdict(effect=Effect.ASK, requirement=Requirement(escalate_to="boss"))
+    asked = request({"path": "docs/a.md"}).changed_to(verdict=verdict)
+    assert offers(asked) and not offers(asked.changed_to(escalated=True))
+
+
+PROGRAMS = [
+    {"command": "git log docs/a.md"},
+    {"cmd": "ls docs/a"},
+    {"Command": "ls docs/a"},
+    {"shell_command": "ls docs/a"},
+    {"shellCommand": "ls docs/a"},
+    {"commands": ["ls docs/a"]},
+    {"code": "open('docs/a')"},
+    {"python_code": "1/2"},
+    {"sql": "select a/b from t"},
+    {"sql_query": "select 1/2"},
+    {"query": "select 1/2"},
+    {"statement": "select 1/2"},
+    {"script": "bin/run.sh"},
+    {"expression": "a/b"},
+    {"bash": "a/b"},
+    {"argv": ["bin/sh", "-c", "x"]},
+    {"path": "docs/a.md", "command": "touch"},
+    {"file": "docs/a.py", "code": "x", "content": "y"},
+]
+
+
+@pytest.mark.parametrize("args", PROGRAMS)
+def test_no_pattern_over_what_is_run_as_a_program(args: dict[str, Any]) -> None:
+    assert not patterns(args, "do_it")
+    assert not patterns(args, "do_it", labels=frozenset({"fs.write"}))
+
+
+@pytest.mark.parametrize("tool", ["run", "run_script", "bash", "python", "execute_sql", "runTests", "shell"])
+def test_no_pattern_over_which_program_is_run(tool: str) -> None:
+    assert not patterns({"path": "scripts/a.sh"}, tool)
+
+
+def test_no_pattern_over_a_tool_that_is_labelled_as_running_programs() -> None:
+    assert not patterns({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec"}))
+    assert not patterns({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec", "fs.write"}))
+    assert not patterns({"amount": 5}, "pay", labels=frozenset({"proc.exec"}))
+
+
+def test_not_every_text_with_a_slash_is_a_path() -> None:
+    for name, value in (
+        ("url", "https://example.com/a"),
+        ("endpoint", "example.com/a"),
+        ("text", "either/or"),
+        ("prompt", "read docs/a.md"),
+        ("to", "team/bob"),
+        ("branch", "feature/x"),
+    ):
+        assert not patterns({name: value}), name
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a.md",
+        "docs/",
+        "/a.md",
+        "/etc/passwd",
+        "/home/ana/a.md",
+        "~/a.md",
+        "~/.ssh/id",
+        "./a.md",
+        "../a.md",
+        "docs/../a.md",
+        "docs/./a.md",
+        "docs//a.md",
+        "//srv/share/x/a.md",
+        "docs/..",
+        "docs/.. ",
+        "docs\\..\\a.md",
+        "C:/Users/ana/a.md",
+        "docs/a\0",
+        "docs/a\nb",
+        "docs/\u202ea.md",
+        "https://example.com/docs/a.md",
+        "docs/$(id)",
+        "docs/a;rm",
+        "docs/*",
+        "docs/{a,b}",
+        "docs/%2e%2e/a",
+        "",
+        "/",
+    ],
+)
+def test_no_pattern_from_a_path_that_is_not_written_plainly_or_too_near_the_top(path: str) -> None:
+    assert not patterns({"path": path, "content": "x"})
+
+
+def test_no_pattern_from_a_path_that_leads_elsewhere() -> None:
+    leads = {"docs/link/a.md": "/etc/a.md"}
+    assert not patterns({"path": "docs/link/a.md"}, resolved=leads)
+    assert patterns({"path": "docs/a.md"}, resolved=leads)
+
+
+@pytest.mark.parametrize("amount", [-5, True, "5", None, float("nan"), float("inf"), [5]])
+def test_no_pattern_from_what_is_no_amount(amount: object) -> None:
+    assert not patterns({"to": "bob", "amount": amount}, "pay")
+
+
+def test_a_smaller_account_number_is_not_less_of_an_account() -> None:
+    args = {"account": 12345, "account_number": 99, "customer_id": 7, "amount": 5}
+    [only] = patterns(args, "pay", labels=frozenset({"money"}))
+    assert [one.arg for one in only if one.fits is AT_MOST] == ["amount"]
+    assert not patterns({"account": 12345}, "pay", labels=frozenset({"money"}))
+    assert not patterns({"price_list_id": 12345}, "pay")
+
+
+@pytest.mark.parametrize("labels", [frozenset[str](), frozenset({"money"}), frozenset({"money", "fs.write"})])
+def test_money_is_never_left_open_beside_something_else(labels: frozenset[str]) -> None:
+    args = {"file": "invoices/a.pdf", "amount": 5, "message": "hi", "content": "x"}
+    for pattern in patterns(args, "pay_invoice", labels=labels):
+        assert {one.arg: one.fits for one in pattern} == {"file": IS, "amount": AT_MOST, "message": IS, "content": IS}
+
+
+# --- whatever the call ---
+
+names = st.sampled_from(
+    "path file folder amount price total_cost message content text body to url command sql account_id value n".split()
+)
+values = st.one_of(
+    st.sampled_from(["docs/a.md", "docs/x/y.md", "/srv/app/docs/a.md", "x", "", "a/b c", "../x", "docs/../x", "a\\b"]),
+    st.sampled_from([0, 1, 5, -5, 2.5, 10**20, True, False, None, 1e300]),
+    st.lists(st.sampled_from(["docs/a.md", 5]), max_size=2),
+)
+calls = st.builds(
+    request,
+    st.dictionaries(names, values, max_size=5),
+    st.sampled_from(["write_file", "pay", "refund", "shell", "do_it", "run"]),
+    labels=st.frozensets(st.sampled_from(["fs.write", "money", "proc.exec", "net.egress"]), max_size=2),
+)
+
+
+@given(calls)
+@settings(max_examples=500, deadline=None)
+def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: ApprovalRequest) -> None:
+    assert asked.call is not None
+    offered = offers(asked)
+    assert offered[0].pattern is None
+    assert len({one.text for one in offered}) == len(offered), "no two read the same"
+    for one in offered[1:]:
+        assert remembered(one, asked).covers(asked.call)
+        pattern = one.pattern or ()
+        assert [condition.arg for condition in pattern] == list(asked.args)
+        [wide] = [condition for condition in pattern if condition.fits in (UNDER, AT_MOST)]
+        assert wide.arg == one.name
+        for condition in pattern:
+            assert condition.text in one.text
+            if condition.fits is IS:
+                assert condition.value == asked.args[condition.arg]
+            elif condition.fits is ANY:
+                assert wide.fits is UNDER, "nothing is left open beside an amount"
+                assert condition.arg in ("content", "text", "body", "message")
+        if wide.fits is AT_MOST:
+            assert wide.value == asked.args[wide.arg], "no more than was asked about"
+
+
+@given(calls)
+@settings(max_examples=300, deadline=None)
+def test_no_offer_is_a_whole_tool(asked: ApprovalRequest) -> None:
+    programs = {"command", "sql"} & set(asked.args)
+    money = {"amount", "price", "total_cost", "value"} & set(asked.args)
+    call = asked.call
+    assert call is not None
+    for one in offers(asked)[1:]:
+        assert not programs and "proc.exec" not in call.labels and call.tool not in ("shell", "run")
+        for condition in one.pattern or ():
+            if condition.fits is not UNDER or "fs.write" not in call.labels:  # which says where the paths are
+                assert condition.arg not in money or condition.fits in (IS, AT_MOST)
+                assert condition.arg not in ("to", "url", "account_id", "n") or condition.fits is IS
+
+
+elsewhere = st.lists(
+    st.sampled_from(["..", ".", "", "docs", "a.md", "\0", "..\\", " ..", "..\u200b", "etc", "~", "\\", "%2e%2e"]),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(elsewhere, st.sampled_from(["", "/", "docs/", "//docs/", "docs\\", "./docs/", "docs/x/"]))
+@settings(max_examples=500, deadline=None)
+def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
+    asked = request({"path": "docs/a.md", "content": "x"})
+    grant = remembered(offers(asked)[1], asked)
+    path = start + "/".join(steps)
+    if grant.covers(Call(tool="write_file", args={"path": path, "content": "anything"}, schema_hash="s")):
+        assert path.startswith("docs/")
+        assert all(step.strip() not in ("", ".", "..") for step in path.split("/"))
+        assert not set(path) & {"\\", "\0", "\u200b"} and "%2e" not in path
+        led = {path: "/somewhere/else"}
+        assert not grant.covers(
+            Call(tool="write_file", args={"path": path, "content": "x"}, schema_hash="s", resolved=led)
+        )
+
+
+@given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.sampled_from([10**400, -0.0])))
+@settings(max_examples=300, deadline=None)
+def test_always_on_one_dollar_covers_nothing_above_one_dollar(amount: object) -> None:
+    asked = request({"to": "bob", "amount": 1}, "pay")
+    grant = remembered(offers(asked)[1], asked)
+    if grant.covers(Call(tool="pay", args={"to": "bob", "amount": amount}, schema_hash="s")):
+        assert isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount <= 1
+    assert not grant.covers(Call(tool="pay", args={"to": "eve", "amount": 1}, schema_hash="s"))
