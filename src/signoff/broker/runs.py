@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
 from signoff.core.lifecycle import OPEN, Cancelled, advance
+from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, Process, RunState, Segment
 from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
@@ -237,7 +238,7 @@ class Runs:
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
         broker, now = self._broker, self._broker.clock.now()
-        why = f"{by} cancelled the run" + (f": {reason}" if reason else "")
+        why = broker.journal.text(f"{by} cancelled the run" + (f": {reason}" if reason else ""))
 
         def work(tx: Transaction) -> KeptRun:
             return self._close(tx, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
@@ -258,7 +259,7 @@ class Runs:
         epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
         closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
         tx.put_run(closed)
-        tx.append([journal.run(closed, "run ended", now, state=str(state), detail=detail)])
+        tx.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
         return closed
 
     async def get(self, prefix: str) -> KeptRun:

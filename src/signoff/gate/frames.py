@@ -84,7 +84,8 @@ def kept_run() -> Taken | None:
 def idempotency_key() -> str:
     """For use inside a tool: a key for this very call, the same if it has to be made again after a crash.
 
-    Hand it to whatever does the work (a payment service, a queue), which then does it once.
+    Hand it to whatever does the work (a payment service, a queue), which then does it once. For a call that was allowed
+    without asking it is another one if the model has to be asked anew.
     """
     key = current_frame().key
     if key is None:
