@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import allow, ask, durable, history, inbox, judge, lookup, settle, startup
+from benchmarks import allow, ask, commands, corpora, durable, history, inbox, judge, lookup, settle, startup
 from benchmarks.bench import Bench
 from benchmarks.machine import machine
 from benchmarks.measure import Effort
@@ -26,6 +26,8 @@ BENCHMARKS: dict[str, Callable[[Effort, Bench], Report]] = {
     "lookup": lookup.measure,
     "inbox": inbox.measure,
     "judge": judge.measure,
+    "commands": commands.measure,
+    "corpora": corpora.measure,
     "startup": startup.measure,
 }
 README = Path(__file__).with_name("README.md")

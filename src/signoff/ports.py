@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -224,6 +225,19 @@ class ApprovalUI(Protocol):
 
 Answer = Callable[[str, ApprovalDecision], Awaitable[ApprovalRequest]]
 """What a channel is handed to settle a request by its id. It never sees the store."""
+
+
+class Passed(NamedTuple):
+    """A tool call that the gate let through: which one, and on whose word."""
+
+    run_id: str | None
+    call_id: str | None
+    answered: bool
+    """Whether a person's answer let it pass, now or remembered; otherwise policy alone allowed it."""
+
+
+passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)
+"""Set by the gate around a tool's body. A toolset that reads it compares the ids with its own context's."""
 
 
 class DeclaresApproval(Protocol):

@@ -55,7 +55,7 @@ def test_examples_that_hold(rule: str) -> None:
         ("{ask: pay, examples: {mach: [x]}}", "f:2:25: policy[0].examples.mach", "unknown key `mach`"),
         ("{ask: pay, examples: {match: []}}", "f:2:32: policy[0].examples.match", "the list is empty"),
         ("{ask: pay, examples: {match: [3]}}", "f:2:33: policy[0].examples.match[0]", "a call, not a number"),
-        ("{ask: pay, examples: {match: [x]}}", "f:2:33: policy[0].examples.match[0]", "not about paths"),
+        ("{ask: pay, examples: {match: [x]}}", "f:2:33: policy[0].examples.match[0]", "about none of them"),
         ("{ask: pay, examples: {match: [{arg: {}}]}}", "f:2:34: policy[0].examples.match[0].arg", "unknown key `arg`"),
         ("{ask: pay, examples: {match: [{args: x}]}}", "f:2:40: policy[0].examples.match[0].args", "a mapping"),
         ("{ask: [a, b], examples: {match: [{}]}}", "f:2:36: policy[0].examples.match[0]", "which tool"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from signoff.core.call import Call
     from signoff.core.verdict import Verdict
+    from signoff.policy.engine import Policy
     from signoff.policy.explain import Explanation
     from signoff.policy.lint import Problem
 
@@ -100,8 +101,16 @@ def explain(
         worker=tuple(worker.split(" > ")) if worker else (),
         labels=frozenset(labels),
     )
-    explanation = load_policy(file).explain(call)
+    explanation = _explained(load_policy(file), call)
     click.echo(_json(explanation.as_json()) if as_json else "\n".join(_lines(explanation)))
+
+
+def _explained(policy: Policy, call: Call) -> Explanation:
+    from signoff.policy.builtin import builtin_policy
+    from signoff.policy.layers import Layers
+
+    own = builtin_policy(call.toolset, policy.root) if call.toolset else None
+    return policy.explain(call) if own is None else Layers((policy, own)).explain(call)
 
 
 @policy.command()
@@ -118,7 +127,7 @@ def judge(file: str, calls: str) -> None:
     """
     from signoff.config import load_policy
 
-    judge_call = load_policy(file).judge
+    judge_call = _with_builtins(load_policy(file))
     name = "standard input" if calls == "-" else calls
     try:
         with _opened(calls) as stream:
@@ -126,6 +135,20 @@ def judge(file: str, calls: str) -> None:
     except BrokenPipeError:
         # Whoever read our answers has seen enough. Python flushes standard output once more at exit: let it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _with_builtins(policy: Policy) -> Callable[[Call], Verdict]:
+    """Judge by the policy, and below it by that of the built-in toolset that a call names."""
+    from signoff.policy.builtin import RULES, builtin_policy
+    from signoff.policy.layers import compose
+
+    def judged(call: Call) -> Verdict:
+        if call.toolset not in RULES:
+            return policy.judge(call)
+        own = builtin_policy(call.toolset, policy.root)
+        return compose((policy, own) if own is not None else (policy,), call)
+
+    return judged
 
 
 def _opened(calls: str) -> AbstractContextManager[BufferedReader]:

@@ -69,3 +69,5 @@ class Verdict:
     requirement: Requirement = field(default=ANYONE)
     errors: tuple[str, ...] = ()
     """What could not be evaluated. Any error makes the effect at least `ask`."""
+    yields: bool = False
+    """Whether it asks only where no other layer has an answer: nobody said that it must be asked."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import math
-import os
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from stat import S_ISLNK
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -25,6 +22,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
 from signoff.gate.frames import current_frame
+from signoff.links import followed
 
 KIND = "signoff.kind"
 """Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
@@ -107,13 +105,13 @@ class CallReader:
         )
         if self.paths_of is None:
             return call
-        leads = {text: where for text in self.paths_of(call) if (where := _leads_to(self.root, text)) is not None}
+        leads = followed(self.root, self.paths_of(call))
         return call.changed(resolved=leads) if leads else call
 
     def follow_links(self, call: Call) -> Call:
         """The call with where every text in it leads that may be a path, for patterns that speak of folders."""
         texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
-        leads = {text: where for text in texts if (where := _leads_to(self.root, text)) is not None}
+        leads = followed(self.root, texts)
         return call.changed(resolved={**call.resolved, **leads})
 
     def _has_no_labels(self, tool_def: ToolDefinition, owner: Owner | None) -> bool:
@@ -133,34 +131,6 @@ class CallReader:
         if hook is not None and owner is not None:
             labels.update(hook(owner.name, args, ctx))
         return frozenset(labels)
-
-
-def _leads_to(root: str, text: str) -> str | None:
-    """Where a path leads once links are followed; None where that is where it says, or cannot be said."""
-    try:
-        if _PLAIN.fullmatch(text) and not _has_link(root, text):
-            return None  # the usual case, for one look at the disk for each step
-        return os.path.realpath(os.path.join(root, text))
-    except (OSError, ValueError):
-        return None
-
-
-_PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
-"""A relative path written as plainly as it can be: no empty, `.` or `..` steps."""
-
-
-def _has_link(root: str, text: str) -> bool:
-    """Whether a step below the root, itself a real path, is a link. What is not there is none, nor what is below it."""
-    path, end = f"{root}/{text}", len(root)
-    while end >= 0:
-        end = path.find("/", end + 1)
-        try:
-            mode = os.lstat(path if end < 0 else path[:end]).st_mode
-        except FileNotFoundError:
-            return False
-        if S_ISLNK(mode):
-            return True
-    return False
 
 
 def as_json(args: Mapping[str, Any], key: bytes = _PROCESS_KEY) -> tuple[Mapping[str, Any], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.errors import WrongUse
 from signoff.gate.keeper import Keeper
-from signoff.ports import ApprovalUI
+from signoff.ports import ApprovalUI, Passed, passed
 
 
 class Frame(NamedTuple):
@@ -40,14 +40,18 @@ def current_frame() -> Frame:
     return _frame.get()
 
 
-def enter(frame: Frame) -> Token[Frame]:
+Entered: TypeAlias = tuple[Token[Frame], Token[Passed | None]]
+
+
+def enter(frame: Frame, passing: Passed | None = None) -> Entered:
     """Runs started from here on belong to `frame`, until `leave`. Every call does this: two plain functions."""
-    return _frame.set(frame)
+    return _frame.set(frame), passed.set(passing)
 
 
-def leave(token: Token[Frame]) -> None:
+def leave(tokens: Entered) -> None:
     """Undo `enter`."""
-    _frame.reset(token)
+    _frame.reset(tokens[0])
+    passed.reset(tokens[1])
 
 
 @contextmanager

@@ -71,3 +71,8 @@ class Passage:
         if said is None:
             return {}
         return {"summary": said} if isinstance(said, str) else dict(said)
+
+
+async def never(args: dict[str, Any]) -> Any:
+    """The body of a call that is only asked about."""
+    raise AssertionError("a call that is only asked about is not run")

@@ -37,13 +37,14 @@ from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.keeper import Keeper
 from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
-from signoff.gate.passage import Passage
+from signoff.gate.passage import Passage, never
 from signoff.gate.question import question
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.telling import Teller
 from signoff.gate.tickets import Ticket, leads_to
 from signoff.policy.layers import strictest
+from signoff.ports import Passed
 
 
 @dataclass(slots=True)
@@ -275,7 +276,8 @@ class GatedRun:
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
-        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key))
+        passing = Passed(passage.ctx.run_id, passage.ctx.tool_call_id, why is not Happened.ALLOWED)
+        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key), passing)
         try:
             result = await passage.execute(passage.args)
         except ApprovalRequired as own:
@@ -364,7 +366,7 @@ class GatedRun:
             args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
         except EditRefused:
             return None
-        passage = self.reading.sealed(await self.reading.judged(call_ctx, tool, args, _never))
+        passage = self.reading.sealed(await self.reading.judged(call_ctx, tool, args, never))
         if passage.verdict.effect is Effect.DENY:
             results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=passage.verdict.reason)
             return None
@@ -393,7 +395,3 @@ class GatedRun:
 def _decision(request: ApprovalRequest) -> ApprovalDecision:
     assert request.decision is not None, "a settled request has a decision"
     return request.decision
-
-
-async def _never(args: dict[str, Any]) -> Any:
-    raise AssertionError("a call that is only asked about is not run")

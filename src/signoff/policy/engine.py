@@ -8,7 +8,7 @@ an allow rule it does not. A rule that raises asks, whatever it says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from signoff.policy.facts import Facts, normal, path_texts
 from signoff.policy.finding import Finding, Truth
 from signoff.policy.glob import is_visible
 from signoff.policy.index import Candidate, Index, Shelf
+from signoff.policy.match import Links
 from signoff.policy.requirement import together
 from signoff.policy.rule import Rule
 
@@ -63,14 +64,17 @@ class Policy:
         shelf = self._index.shelf(call.tool)
         if shelf.certain and not call.unreadable:
             return shelf.answer or shelf.silence
-        return _weigh(shelf, call, self.root) or shelf.silence
+        facts = Facts(call, self.root)
+        return _remarked(_weigh(shelf, facts) or shelf.silence, facts)
 
     def judge_layer(self, call: Call) -> Verdict | None:
         """As `judge`, but None where no rule matches: as one layer of several, it abstains."""
         shelf = self._index.shelf(call.tool)
         if shelf.certain and not call.unreadable:
             return shelf.answer
-        return _weigh(shelf, call, self.root)
+        facts = Facts(call, self.root)
+        verdict = _weigh(shelf, facts)
+        return _remarked(verdict, facts) if verdict is not None else None
 
     def silence(self, call: Call) -> Verdict:
         """What to say about a call no rule matches."""
@@ -92,11 +96,18 @@ class Policy:
 
         Empty where no rule about the tool looks at paths.
         """
-        shelf = self._index.shelf(call.tool)
-        if not shelf.looks_at_paths:
+        links = self._index.shelf(call.tool).links
+        if not links:
             return ()
-        texts = path_texts(call.args, named_only=not shelf.looks_at_any_text)
-        return tuple(dict.fromkeys(text for _, text, named in texts if text and (named or _could_be_path(text))))
+        found: list[str] = []
+        if links != {Links.COMMAND}:
+            texts = path_texts(call.args, named_only=Links.ANY not in links)
+            found += [text for _, text, named in texts if text and (named or _could_be_path(text))]
+        if Links.COMMAND in links:
+            commands = (value for value in call.args.values() if isinstance(value, str))
+            unfollowed = Facts(call.changed(resolved={}), self.root)
+            found += [path for command in commands for path in unfollowed.shell(command).paths]
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -118,8 +129,15 @@ class Policy:
         return unknown_tools(self.rules, known)
 
 
-def _weigh(shelf: Shelf, call: Call, root: str | None) -> Verdict | None:
-    facts = Facts(call, root)
+def _remarked(verdict: Verdict, facts: Facts) -> Verdict:
+    """The verdict, with what the parsed call showed: which command, and which word of it."""
+    if not facts.remark or verdict.effect is Effect.ALLOW:
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}: {facts.remark}")
+
+
+def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
+    call = facts.call
     doubts: list[tuple[Rule, Finding]] = []
     for candidate in shelf.denies:
         answer = candidate.find(facts)

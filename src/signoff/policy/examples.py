@@ -9,7 +9,6 @@ from signoff.policy.glob import Glob
 from signoff.policy.match import LabelCondition, Match, ToolsetCondition, WorkerCondition
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_match import read_labels
-from signoff.policy.paths import PathCondition
 from signoff.policy.rule import Rule
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
@@ -37,7 +36,7 @@ def check_examples(spot: Spot, rule: Rule, root: str | None) -> None:
 
 def _call(spot: Spot, rule: Rule) -> Call:
     if isinstance(spot.value, str):
-        return _path_call(spot, rule)
+        return _text_call(spot, rule)
     if not isinstance(spot.value, dict):
         raise spot.wrong(f"this should be a call, not {kind_of(spot.value)}", "write {tool: NAME, args: {…}}")
     entries = spot.entries(_KEYS)
@@ -57,11 +56,14 @@ def _mapping(entries: dict[str, Spot], key: str) -> dict[str, object]:
     return {name: item.value for name, item in entries[key].entries().items()} if key in entries else {}
 
 
-def _path_call(spot: Spot, rule: Rule) -> Call:
-    """A plain text stands for a path; whatever else the rule asks for is taken as given."""
-    match = next((one for one in rule.matches if _has_path(one)), None)
+def _text_call(spot: Spot, rule: Rule) -> Call:
+    """A plain text stands for a path, a command, SQL or a URL; whatever else the rule asks for is taken as given."""
+    match, argument = next(((one, name) for one in rule.matches if (name := _argument(one))), (None, ""))
     if match is None:
-        raise spot.wrong("a plain text is an example of a path, and this rule is not about paths", "write {args: {…}}")
+        raise spot.wrong(
+            "a plain text is an example of a path, a command, SQL or a URL, and this rule is about none of them",
+            "write {args: {…}}",
+        )
     toolset, worker, labels = None, (), frozenset[str]()
     for condition in match.conditions:
         match condition:
@@ -75,12 +77,13 @@ def _path_call(spot: Spot, rule: Rule) -> Call:
             case _:
                 pass
     return Call(
-        tool=_only_tool(spot, rule), toolset=toolset, worker=worker, labels=labels, args={"path": spot.text("a path")}
+        tool=_only_tool(spot, rule), toolset=toolset, worker=worker, labels=labels, args={argument: spot.text("a text")}
     )
 
 
-def _has_path(match: Match) -> bool:
-    return any(isinstance(condition, PathCondition) for condition in match.conditions)
+def _argument(match: Match) -> str:
+    """The argument that a plain text stands for."""
+    return next((name for one in match.conditions if (name := getattr(one, "stands_for", ""))), "")
 
 
 def _literal(globs: tuple[Glob, ...]) -> str | None:

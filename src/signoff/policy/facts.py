@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import normpath
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from signoff.core.call import Call
 from signoff.policy.glob import is_visible
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.facts import ShellFacts
+    from signoff.policy.sql import SqlFacts
 
 _WHOLE_KEYS = frozenset({
     "src", "dst", "source", "sources", "destination", "destinations", "dest", "target", "targets", "to", "from",
@@ -81,9 +85,9 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 
 
 class Facts:
-    """A call, and its path texts once somebody asks for them."""
+    """A call, and what is found out about it once somebody asks: its paths, its shell command, its SQL."""
 
-    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "root")
+    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "remark", "root")
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
@@ -92,6 +96,24 @@ class Facts:
         self._named: list[PathText] | None = None
         self._any: list[PathText] | None = None
         self._haystack: str | None = None
+        self.remark = ""
+        """What stood in the way of a rule that allows, or what a rule that refuses found: for the verdict's reason."""
+
+    def note(self, remark: str) -> None:
+        """Leave a remark; the first one counts."""
+        self.remark = self.remark or remark
+
+    def shell(self, command: str) -> ShellFacts:
+        """What a command line does."""
+        from signoff.policy.shell.facts import read_shell  # costs a moment, and few policies speak of commands
+
+        return read_shell(command, self.call.resolved)
+
+    def sql(self, text: str, dialect: str) -> SqlFacts:
+        """What SQL does."""
+        from signoff.policy.sql import read_sql  # brings its parser, which takes a tenth of a second to import
+
+        return read_sql(text, dialect)
 
     @property
     def haystack(self) -> str:

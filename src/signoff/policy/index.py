@@ -9,8 +9,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import any_glob
-from signoff.policy.match import Condition, Match, all_hold
-from signoff.policy.paths import PathCondition
+from signoff.policy.match import Condition, Links, Match, all_hold, links_of
 from signoff.policy.rule import Rule, any_holds
 
 MOST_SHELVES = 1024
@@ -76,9 +75,8 @@ class Shelf:
     """That answer; None where no rule speaks about the tool."""
     silence: Verdict
     """What to say where no rule matches."""
-    looks_at_paths: bool
-    looks_at_any_text: bool
-    """Whether a rule wants path keys, or every text, to be followed through links."""
+    links: frozenset[Links]
+    """Which texts rules want to be followed through links."""
 
 
 class Index:
@@ -136,20 +134,13 @@ def _shelf(candidates: list[Candidate], named: bool) -> Shelf:
         answer = candidate.certain
         certain = answer is not None
         break
-    paths = [
-        condition
-        for candidate in candidates
-        for condition in _conditions(candidate.alternatives)
-        if isinstance(condition, PathCondition)
-    ]
     return Shelf(
         denies=denies,
         others=others,
         certain=certain,
         answer=answer,
         silence=NOT_MATCHED if named else NOT_NAMED,
-        looks_at_paths=bool(paths),
-        looks_at_any_text=not all(condition.every for condition in paths),
+        links=links_of(one for candidate in candidates for one in _conditions(candidate.alternatives)),
     )
 
 

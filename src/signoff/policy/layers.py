@@ -57,23 +57,26 @@ class Layers:
 def compose(layers: Sequence[Policy], call: Call) -> Verdict:
     """The strictest answer across policies; where all abstain, ask."""
     found = strictest(verdict for policy in layers if (verdict := policy.judge_layer(call)) is not None)
-    return found or next((said for policy in layers if (said := policy.silence(call)) != NOT_NAMED), NOT_NAMED)
+    return found or next((said for policy in layers if (said := policy.judge(call)) != NOT_NAMED), NOT_NAMED)
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:
     """The strictest of several layers' answers. Where several ask, all their requirements have to be met."""
     asks: list[Verdict] = []
     allow: Verdict | None = None
+    yielding: Verdict | None = None
     for verdict in verdicts:
         if verdict.effect is Effect.DENY:
             return verdict
-        if verdict.effect is Effect.ASK:
+        if verdict.yields:
+            yielding = yielding or verdict
+        elif verdict.effect is Effect.ASK:
             asks.append(verdict)
         elif allow is None:
             allow = verdict
     if asks:
         return asks[0] if len(asks) == 1 else _all_ask(asks)
-    return allow
+    return allow or yielding
 
 
 def _all_ask(asks: list[Verdict]) -> Verdict:

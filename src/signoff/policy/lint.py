@@ -60,6 +60,17 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
         if rule.effect is Effect.ALLOW and Match() in rule.matches:
             what = f"{rule.id} allows every call that no rule before it asks about and no rule denies"
             yield Problem(what, rule.place, rule.id, "name the tools it is meant for")
+        if rule.effect is Effect.ALLOW:
+            for pattern, why in _broad(rule):
+                what = f"{rule.id} allows {shown(pattern)}, and {why}"
+                yield Problem(what, rule.place, rule.id, "spell out the command it is meant for")
+
+
+def _broad(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Command patterns that allow more than they seem to, each with why."""
+    for match in rule.matches:
+        for condition in match.conditions:
+            yield from getattr(condition, "broad", ())
 
 
 def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:

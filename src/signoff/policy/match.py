@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Literal, Protocol
 
 from signoff.core.call import Veiled
@@ -17,8 +18,22 @@ from signoff.policy.wording import listed
 CHAIN = " > "
 
 
+class Links(Enum):
+    """Which texts of a call are followed through links before a condition looks at it."""
+
+    NAMED = "named"
+    """Those under keys that name a path."""
+    ANY = "any"
+    """Every text that may be a path."""
+    COMMAND = "command"
+    """The files that a shell command reads."""
+
+
 class Condition(Protocol):
-    """One thing about a call. Conditions are values: equal when they ask the same."""
+    """One thing about a call. Conditions are values: equal when they ask the same.
+
+    One that looks at paths says so by an attribute `links`, a `Links`.
+    """
 
     @property
     def text(self) -> str:
@@ -168,6 +183,11 @@ class Match:
             return tool
         conditions = all_hold(self.conditions, facts)
         return tool if conditions is YES else conditions
+
+
+def links_of(conditions: Iterable[Condition]) -> frozenset[Links]:
+    """All that is to be followed before these conditions look at a call."""
+    return frozenset(links for one in conditions if isinstance(links := getattr(one, "links", None), Links))
 
 
 def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> Finding:

@@ -8,17 +8,17 @@ from signoff.core.call import LABELS
 from signoff.policy.glob import BadGlob
 from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, WorkerCondition
 from signoff.policy.operators import kind_of
+from signoff.policy.parse_facts import (
+    read_amount_condition,
+    read_command,
+    read_places,
+    read_sql_condition,
+    read_url_condition,
+)
 from signoff.policy.parse_value import read_globs, read_values
 from signoff.policy.paths import BadPath, PathCondition
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, nearest, shown
-
-_RESERVED = {
-    "command": 'write a condition on the argument instead, as in `args: {command: {regex: "git (status|log)"}}`',
-    "sql": 'write a condition on the argument instead, as in `args: {query: {regex: "SELECT [a-z ]+"}}`',
-    "url": 'write a condition on the argument instead, as in `args: {url: {matches: "https://example.com/**"}}`',
-    "amount": 'write a condition on the argument instead, as in `args: {amount: {">": 100}}`',
-}
 
 
 def read_matches(spot: Spot, wary: bool) -> tuple[Match, ...]:
@@ -52,9 +52,6 @@ def _word(spot: Spot, wary: bool) -> Match:
 
 
 def _conditions(spot: Spot, wary: bool) -> Match:
-    for key in spot.value:
-        if key in _RESERVED:
-            raise spot.child(key).wrong_key(f"this version knows no {shown(key)} facts yet", _RESERVED[key])
     entries = spot.entries(("tool", *_READERS))
     tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
     found: list[Condition] = []
@@ -97,9 +94,10 @@ def _deps(spot: Spot, wary: bool) -> Iterable[Condition]:
 
 def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
     if isinstance(spot.value, dict):
-        entries = spot.entries(("matches", "inside"))
+        entries = spot.entries(("matches", "inside", "outside", "secret", "hidden", "code"))
         if not entries:
             raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
+        yield from read_places(entries, wary)
     else:
         entries = {"matches": spot}
     patterns = tuple(entries["matches"].one_or_more("a list of patterns")) if "matches" in entries else ()
@@ -108,11 +106,12 @@ def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
         _check_path(item, lambda text: PathCondition(patterns=(text,)))
     for item in folders:
         _check_path(item, lambda text: PathCondition(folders=(text,)))
-    yield PathCondition(
-        patterns=tuple(item.value for item in patterns),
-        folders=tuple(item.value for item in folders),
-        every=wary,
-    )
+    if patterns or folders:
+        yield PathCondition(
+            patterns=tuple(item.value for item in patterns),
+            folders=tuple(item.value for item in folders),
+            every=wary,
+        )
 
 
 def _check_path(spot: Spot, read: Callable[[str], PathCondition]) -> None:
@@ -129,4 +128,8 @@ _READERS: dict[str, Callable[[Spot, bool], Iterable[Condition]]] = {
     "args": _args,
     "deps": _deps,
     "path": _path,
+    "amount": read_amount_condition,
+    "url": read_url_condition,
+    "command": read_command,
+    "sql": read_sql_condition,
 }

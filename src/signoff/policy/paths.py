@@ -12,6 +12,7 @@ from posixpath import normpath
 from signoff.policy.facts import Facts, PathText
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
+from signoff.policy.match import Links
 from signoff.policy.wording import listed, shown
 
 _FREE = ("/", "**")
@@ -44,7 +45,7 @@ class PathCondition:
     def __post_init__(self) -> None:
         """Raises `BadGlob` or `BadPath` where a pattern or folder cannot be used."""
         patterns = [_pattern(written) for written in self.patterns]
-        folders = tuple(_folder(written) for written in self.folders)
+        folders = tuple(read_folder(written) for written in self.folders)
         if not self.every:
             patterns += [itself for pattern in patterns if (itself := _folder_itself(pattern))]
         relative = [pattern for pattern in patterns if not pattern.startswith(_FREE)]
@@ -58,6 +59,15 @@ class PathCondition:
         object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in folders))
         object.__setattr__(self, "text", f"on a path {self._words()}")
         object.__setattr__(self, "no", Finding.no(f"no argument is a path {self._words()}"))
+
+    @property
+    def stands_for(self) -> str:
+        """The argument that a plain text in a rule's examples is."""
+        return "path"
+
+    @property
+    def links(self) -> Links:
+        return Links.NAMED if self.every else Links.ANY
 
     def find(self, facts: Facts) -> Finding:
         return self._every(facts) if self.every else self._some(facts)
@@ -98,7 +108,7 @@ class PathCondition:
     def _holds(self, form: str, root: str | None) -> Truth:
         if not (self.folders or self.relative):
             return any_glob(self.absolute, form)
-        if self.folders and not any(_is_inside(form, folder, root) for folder in self.folders):
+        if self.folders and not any(is_inside(form, folder, root) for folder in self.folders):
             return Truth.UNKNOWN if self.needs_root and root is None else Truth.NO
         if not self.patterns:
             return Truth.YES
@@ -137,7 +147,7 @@ def _folder_itself(pattern: str) -> str | None:
     return None if folder in ("", "**", pattern) else folder
 
 
-def _folder(written: str) -> str:
+def read_folder(written: str) -> str:
     if "*" in written or "?" in written:
         raise BadPath("`inside` takes a folder, not a pattern; use `matches` for patterns")
     plain = normpath(_check(written.rstrip("/") or written[:1]))
@@ -160,7 +170,8 @@ def _check(pattern: str) -> str:
     return pattern
 
 
-def _is_inside(path: str, folder: str, root: str | None) -> bool:
+def is_inside(path: str, folder: str, root: str | None) -> bool:
+    """Whether an absolute path is a folder or inside it; a relative folder starts from the root."""
     if not folder.startswith("/"):
         if root is None:
             return False

@@ -9,8 +9,7 @@ from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
-from signoff.policy.match import Match
-from signoff.policy.paths import PathCondition
+from signoff.policy.match import Match, links_of
 
 _VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
 
@@ -34,8 +33,7 @@ class Rule:
     @property
     def looks_at_paths(self) -> bool:
         """Whether following links changes what it sees."""
-        conditions = (condition for match in self.matches for condition in match.conditions)
-        return any(isinstance(condition, PathCondition) for condition in conditions)
+        return any(links_of(match.conditions) for match in self.matches)
 
     def find(self, facts: Facts) -> Finding:
         """Whether it matches a call."""

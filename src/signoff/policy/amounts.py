@@ -1,0 +1,104 @@
+"""Conditions on amounts of money: exact numbers, and the currency beside them."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+from signoff.core.call import Veiled
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding
+from signoff.policy.keypath import ABSENT, KeyPath
+from signoff.policy.operators import kind_of
+
+SIGNS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "equals": operator.eq,
+}
+_SYMBOLS = {"€": "EUR", "£": "GBP"}
+"""Only signs that mean one currency: `$` and `¥` are several."""
+_AMOUNT = re.compile(
+    r"\s*(?P<before>[A-Za-z]{3}|[€£])?\s*(?P<number>[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,30})(?:\.[0-9]{1,18})?)"
+    r"\s*(?P<after>[A-Za-z]{3}|[€£])?\s*"
+)
+
+
+KEY = KeyPath("amount", ("amount",))
+"""Where the amount stands, unless a rule says otherwise."""
+
+
+class Amount(NamedTuple):
+    """A number, and its currency where that is said."""
+
+    number: Decimal
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AmountCondition:
+    """The amount in an argument is within bounds, in a certain currency."""
+
+    bounds: tuple[tuple[str, Decimal], ...]
+    currency: str = ""
+    key: KeyPath = KEY
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        words = " and ".join(f"{'' if sign == 'equals' else sign + ' '}{bound}" for sign, bound in self.bounds)
+        object.__setattr__(self, "text", f"where the amount is {words}{self.currency and ' ' + self.currency}")
+
+    def find(self, facts: Facts) -> Finding:
+        value = self.key.in_args(facts.call.args)
+        if value is ABSENT:
+            return Finding.no(f"`{self.key.text}` is not given")
+        amount = read_amount(value)
+        if isinstance(amount, str):
+            return Finding.unknown(f"`{self.key.text}` {amount}")
+        if self.currency:
+            beside = KeyPath("currency", (*self.key.steps[:-1], "currency")).in_args(facts.call.args)
+            said = {one for one in (amount.currency, _currency(beside)) if one}
+            if not said or len(said) > 1 or "?" in said:
+                return Finding.unknown(f"`{self.key.text}` does not say clearly which currency it is in")
+            if said != {self.currency}:
+                return Finding.no(f"the amount is in {said.pop()}, not in {self.currency}")
+        if all(SIGNS[sign](amount.number, bound) for sign, bound in self.bounds):
+            return YES
+        return Finding.no(f"the amount {amount.number} is not {self.text.removeprefix('where the amount is ')}")
+
+
+def read_amount(value: object) -> Amount | str:
+    """The amount in a value, or why nobody can tell: `1,000.50`, `EUR 12`, `12.00 €`, 12.5."""
+    if isinstance(value, (bool, Veiled)):
+        return "is no amount"
+    if isinstance(value, int):
+        return Amount(Decimal(value))
+    if isinstance(value, float):
+        number = Decimal(repr(value))
+        return Amount(number) if number.is_finite() else "is not a number"
+    if not isinstance(value, str):
+        return f"is {kind_of(value)}, not an amount"
+    found = _AMOUNT.fullmatch(value)
+    if found is None or (found["before"] and found["after"]):
+        return "cannot be read as an amount, such as `1000.50` or `EUR 12`"
+    try:
+        number = Decimal(found["number"].replace(",", ""))
+    except InvalidOperation:
+        return "is no amount"
+    return Amount(number, _currency(found["before"] or found["after"]))
+
+
+def _currency(value: Any) -> str:
+    """The currency's code; empty where none is given, `?` where it is no code."""
+    if value is ABSENT or value is None:
+        return ""
+    if not isinstance(value, str):
+        return "?"
+    code = _SYMBOLS.get(value.strip(), value.strip().upper())
+    return code if re.fullmatch("[A-Z]{3}", code) else "?"

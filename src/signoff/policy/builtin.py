@@ -1,0 +1,65 @@
+"""The policies of the built-in toolsets, written as a file would write them.
+
+They stand below the user's own rules. What they do not speak about is asked about, unless a rule of the user's answers:
+so a project may allow `npm test` in a shell, but never what a built-in policy denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from signoff.policy.engine import Policy
+
+READ_TOOLS = ("list_files", "read_file", "search_files")
+WRITE_TOOLS = ("write_file", "edit_file", "move_file", "delete_file")
+
+_READS = list(READ_TOOLS)
+_WRITES = list(WRITE_TOOLS)
+
+_FILES: Sequence[Mapping[str, Any]] = (
+    {"deny": {"tool": _READS + _WRITES, "path": {"outside": "."}}, "reason": "this toolset stays inside its folder"},
+    {"ask": {"tool": _READS, "path": {"secret": True}}, "reason": "secrets may be kept there"},
+    {"allow": {"tool": _READS, "path": {"inside": "."}}},
+    {"allow": {"tool": ["list_files", "search_files"], "args": {"path": {"exists": False}}}},
+    {"ask": {"tool": _WRITES, "path": {"code": True}}, "reason": "what is written there gets run later"},
+)
+_READ_SHELL: Mapping[str, Any] = {"allow": {"tool": "shell", "command": "read-only"}}
+
+RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "filesystem_rw": _FILES,
+    "filesystem_ro": (
+        {"deny": {"tool": _WRITES}, "reason": "this toolset only reads"},
+        *_FILES[:-1],
+    ),
+    "shell_readonly": (
+        _READ_SHELL,
+        {"deny": {"tool": "shell", "command": {"does": "writes"}}, "reason": "this shell only reads"},
+    ),
+    "shell_file_ops": (_READ_SHELL,),
+    "sql": (
+        {"allow": {"tool": ["query", "execute"], "sql": "read-only"}},
+        {"deny": {"tool": "query", "sql": {"does": "writes"}}, "reason": "`query` only reads; changes go to `execute`"},
+    ),
+}
+"""By the name of the toolset."""
+
+
+@lru_cache(maxsize=64)
+def builtin_policy(name: str, root: str | None = None, dialect: str = "") -> Policy | None:
+    """The policy of a built-in toolset; None where there is no toolset of that name.
+
+    `root` is the folder the toolset works in; `dialect` the database that SQL is written for.
+    """
+    if name not in RULES:
+        return None
+    rules = [_for_dialect(rule, dialect) if dialect else rule for rule in RULES[name]]
+    return Policy.from_rules(rules, file=f"<{name}>", name=name, root=root)
+
+
+def _for_dialect(rule: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
+    effect = next(iter(rule))
+    matched = dict(rule[effect])
+    sql = matched["sql"] if isinstance(matched["sql"], dict) else {"is": matched["sql"]}
+    return {**rule, effect: {**matched, "sql": {**sql, "dialect": dialect}}}

@@ -1,0 +1,102 @@
+"""Conditions on shell commands: known to only read, like a pattern, or with a certain effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from signoff.core.call import Veiled
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.match import Links
+from signoff.policy.operators import kind_of
+from signoff.policy.shell.facts import ShellFacts
+from signoff.policy.shell.line import Simple
+from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
+from signoff.policy.shell.programs import Concern, Reading
+from signoff.policy.wording import listed, shown
+
+ARGUMENT = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCondition:
+    """What the shell command in an argument does.
+
+    With `every`, for rules that allow: the strict reading accepts the line, and each simple command of it only reads
+    (where `read_only` is wanted) or is like a pattern, word for word. Otherwise one command anywhere in it, also inside
+    substitutions and behind wrappers, is enough, and what nobody can see through is in doubt.
+    """
+
+    patterns: tuple[CommandPattern, ...] = ()
+    read_only: bool = False
+    does: frozenset[str] = frozenset()
+    argument: str = ARGUMENT
+    every: bool = False
+    text: str = field(init=False, compare=False)
+    links: ClassVar[Links] = Links.COMMAND
+
+    def __post_init__(self) -> None:
+        wanted = [pattern.text for pattern in self.patterns]
+        words = [f"like {listed(wanted)}"] if wanted else []
+        words += ["that only reads"] if self.read_only else []
+        words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
+        object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
+
+    @property
+    def stands_for(self) -> str:
+        """The argument that a plain text in a rule's examples is."""
+        return self.argument
+
+    @property
+    def broad(self) -> tuple[tuple[str, str], ...]:
+        """Patterns that allow more than they seem to, each with why; for `policy check`."""
+        return tuple((one.text, why) for one in self.patterns if (why := one.breadth))
+
+    def find(self, facts: Facts) -> Finding:
+        value = facts.call.args.get(self.argument)
+        if value is None:
+            return Finding.no(f"the call has no {shown(self.argument)}")
+        if not isinstance(value, str) or isinstance(value, Veiled):
+            what = "a secret" if isinstance(value, Veiled) else kind_of(value)
+            return Finding.unknown(f"{shown(self.argument)} is {what}, not a command line")
+        shell = facts.shell(value)
+        return self._every(shell, facts) if self.every else self._some(shell, facts)
+
+    def _every(self, shell: ShellFacts, facts: Facts) -> Finding:
+        if shell.line is None:
+            facts.note(shell.why)
+            return Finding.no(shell.why)
+        for simple, judged in zip(shell.line.commands, shell.judged, strict=True):
+            if not self._covers(simple, judged):
+                why = judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
+                facts.note(why)
+                return Finding.no(why)
+        return YES
+
+    def _covers(self, simple: Simple, judged: Reading | Concern) -> bool:
+        if self.read_only and isinstance(judged, Reading):
+            return True
+        if isinstance(judged, Concern) and judged.command.endswith(" <"):
+            return False  # what it reads from is secret, whatever the words are like
+        return any(pattern.covers(simple) is Truth.YES for pattern in self.patterns)
+
+    def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
+        if self.read_only and shell.read_only:
+            return YES
+        if self.does & shell.effects:
+            facts.note(shell.why)
+            return YES
+        doubt = False
+        for argv in shell.commands:
+            truths = [pattern.finds(argv) for pattern in self.patterns]
+            if Truth.YES in truths:
+                facts.note(f"it runs {shown(' '.join(word if word is not None else '…' for word in argv)[:200])}")
+                return YES
+            doubt = doubt or Truth.UNKNOWN in truths
+        if shell.opaque or doubt or ("unknown" in shell.effects and self.does):
+            return Finding.unknown(shell.opaque or shell.why)
+        return Finding.no(f"no command in it is one {self.text.removeprefix('with a command ')}")
+
+
+__all__ = ["ARGUMENT", "READ_ONLY", "CommandCondition"]

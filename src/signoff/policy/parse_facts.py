@@ -1,0 +1,167 @@
+"""Conditions on what a call does, from a file: `command`, `sql`, `url`, `amount`, and what kind of place a path is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+
+from signoff.policy.glob import BadGlob
+from signoff.policy.keypath import BadKey, KeyPath
+from signoff.policy.match import Condition
+from signoff.policy.parse_value import read_globs
+from signoff.policy.paths import BadPath, read_folder
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+READ_ONLY = "read-only"
+_EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
+_DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
+
+
+def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
+    """`command: git status`, `command: [read-only, npm test]`, `command: {matches: …, does: …, arg: …}`."""
+    from signoff.policy.commands import ARGUMENT, CommandCondition  # they bring parsers that few policies need
+    from signoff.policy.shell.patterns import BadCommand, CommandPattern
+
+    entries = _entries(spot, ("matches", "does", "arg"), needs=("matches", "does"))
+    patterns: list[CommandPattern] = []
+    read_only = False
+    for item in entries["matches"].one_or_more("a list of command patterns") if "matches" in entries else ():
+        text = item.text("a command pattern")
+        if text == READ_ONLY:
+            read_only = True
+            continue
+        try:
+            patterns.append(CommandPattern(text))
+        except (BadCommand, BadGlob) as error:
+            raise item.wrong(f"bad command pattern {shown(text)}", str(error)) from error
+    yield CommandCondition(
+        patterns=tuple(patterns),
+        read_only=read_only,
+        does=_does(entries, wary),
+        argument=entries["arg"].text("the name of an argument") if "arg" in entries else ARGUMENT,
+        every=wary,
+    )
+
+
+def read_sql_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+    """`sql: read-only`, `sql: {is: read-only, operation: …, tables: …, does: …, dialect: …, arg: …}`."""
+    from signoff.policy.statements import ARGUMENT, SqlCondition  # few policies need it
+
+    keys = ("is", "operation", "tables", "does", "dialect", "arg")
+    entries = _entries(spot, keys, first="is", needs=keys[:4])
+    if "is" in entries:
+        entries["is"].choice((READ_ONLY,))
+    operations = entries["operation"].one_or_more("a list of operations") if "operation" in entries else ()
+    yield SqlCondition(
+        read_only="is" in entries,
+        operations=frozenset(item.text("an operation, such as select").lower() for item in operations),
+        tables=tuple(read_globs(entries["tables"], over_names=True)) if "tables" in entries else (),
+        does=_does(entries, wary),
+        dialect=entries["dialect"].choice(_DIALECTS) if "dialect" in entries else "",
+        argument=entries["arg"].text("the name of an argument") if "arg" in entries else ARGUMENT,
+        every=wary,
+    )
+
+
+def read_url_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+    """`url: api.example.com`, `url: {matches: …, scheme: …, method: …, private: …, arg: …}`."""
+    from signoff.policy.urls import BadUrl, UrlCondition, UrlPattern  # few policies need it
+
+    keys = ("matches", "scheme", "method", "private", "arg")
+    entries = _entries(spot, keys, needs=keys[:4])
+    patterns: list[UrlPattern] = []
+    for item in entries["matches"].one_or_more("a list of hosts or URL patterns") if "matches" in entries else ():
+        try:
+            patterns.append(UrlPattern(item.text("a host or a URL pattern")))
+        except (BadUrl, BadGlob) as error:
+            raise item.wrong(f"bad URL pattern {shown(item.value)}", str(error)) from error
+    yield UrlCondition(
+        patterns=tuple(patterns),
+        schemes=_lower(entries, "scheme", str.lower),
+        methods=_lower(entries, "method", str.upper),
+        private=entries["private"].flag() if "private" in entries else None,
+        argument=entries["arg"].text("the name of an argument") if "arg" in entries else "",
+        every=wary,
+    )
+
+
+def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+    """`amount: {">": 100, currency: EUR, arg: total}`."""
+    from signoff.policy.amounts import KEY, SIGNS, AmountCondition  # few policies need it
+
+    entries = _entries(spot, (*SIGNS, "currency", "arg"), first="equals", needs=tuple(SIGNS))
+    bounds = tuple((sign, _decimal(entries[sign])) for sign in SIGNS if sign in entries)
+    _check_range(spot, dict(bounds))
+    currency = entries["currency"].text("a currency, such as EUR") if "currency" in entries else ""
+    if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
+        raise entries["currency"].wrong(f"bad currency {shown(currency)}", "write its three letters, as in `EUR`")
+    yield AmountCondition(bounds, currency.upper(), _key(entries["arg"]) if "arg" in entries else KEY)
+
+
+def read_places(entries: dict[str, Spot], wary: bool) -> Iterator[Condition]:
+    """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`."""
+    from signoff.policy.placed import KINDS, PlaceCondition  # it brings the list of secret places
+
+    for kind in KINDS:
+        if kind in entries:
+            yield PlaceCondition(kind=kind, wanted=entries[kind].flag(), every=wary)
+    if "outside" in entries:
+        folders = [_folder(item) for item in entries["outside"].one_or_more("a list of folders")]
+        yield PlaceCondition(outside=tuple(folders), every=wary)
+
+
+def _folder(spot: Spot) -> str:
+    try:
+        return read_folder(spot.text("a folder"))
+    except (BadGlob, BadPath) as error:
+        raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
+
+
+def _entries(spot: Spot, known: tuple[str, ...], *, first: str = "matches", needs: tuple[str, ...]) -> dict[str, Spot]:
+    """The keys under a condition; what is no mapping stands for its first key."""
+    if not isinstance(spot.value, dict):
+        return {first: spot}
+    entries = spot.entries(known)
+    if not any(key in entries for key in needs):
+        raise spot.wrong("this asks for nothing", f"write one of {', '.join(f'`{key}`' for key in needs)}")
+    return entries
+
+
+def _does(entries: dict[str, Spot], wary: bool) -> frozenset[str]:
+    if "does" not in entries:
+        return frozenset()
+    if wary:
+        raise entries["does"].wrong_key("`does` makes no sense where a rule allows", f"use `{READ_ONLY}`, or a pattern")
+    return frozenset(item.choice(_EFFECTS) for item in entries["does"].one_or_more(f"a list of {', '.join(_EFFECTS)}"))
+
+
+def _lower(entries: dict[str, Spot], key: str, case: Callable[[str], str]) -> frozenset[str]:
+    items = entries[key].one_or_more(f"a list of {key}s") if key in entries else ()
+    return frozenset(case(item.text(f"a {key}")) for item in items)
+
+
+def _decimal(spot: Spot) -> Decimal:
+    from signoff.policy.amounts import read_amount
+
+    amount = read_amount(spot.value)
+    if isinstance(amount, str) or amount.currency:
+        raise spot.wrong("this should be a number", 'write it as in `amount: {">": 100, currency: EUR}`')
+    return amount.number
+
+
+def _check_range(spot: Spot, bounds: dict[str, Decimal]) -> None:
+    low = max((bounds[sign] for sign in (">", ">=") if sign in bounds), default=None)
+    high = min((bounds[sign] for sign in ("<", "<=") if sign in bounds), default=None)
+    if low is not None and high is not None:
+        strict = bounds.get(">") == low or bounds.get("<") == high
+        if low > high or (low == high and strict):
+            raise spot.wrong("no amount is in this range")
+
+
+def _key(spot: Spot) -> KeyPath:
+    written = spot.text("the name of an argument")
+    try:
+        return KeyPath.read(written)
+    except BadKey as error:
+        raise spot.wrong(f"bad key {shown(written)}", str(error)) from error

@@ -1,0 +1,80 @@
+"""Conditions on what kind of place a path is: secret, hidden, outside a folder, or one whose content gets run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from signoff.policy.facts import Facts, PathText
+from signoff.policy.finding import YES, Finding
+from signoff.policy.match import Links
+from signoff.policy.paths import is_inside
+from signoff.policy.places import runs_later
+from signoff.policy.secret import secret_place
+from signoff.policy.wording import listed, shown
+
+KINDS = ("secret", "hidden", "code")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCondition:
+    """Paths of the call are of a kind, or outside of all the folders: for rules that allow all of them, else one.
+
+    It looks at the arguments that are named as paths, as written and where links lead; each form counts.
+    """
+
+    kind: str = ""
+    """`secret` (keys, passwords, tokens are kept there), `hidden` (a step starts with a dot), `code` (what is written
+    there gets run later)."""
+    wanted: bool = True
+    outside: tuple[str, ...] = ()
+    every: bool = False
+    links: ClassVar[Links] = Links.NAMED
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        words = (
+            f"outside {listed(self.outside)}" if self.outside else f"that is {'' if self.wanted else 'not '}{self.kind}"
+        )
+        object.__setattr__(self, "text", f"on a path {words}")
+
+    @property
+    def stands_for(self) -> str:
+        """The argument that a plain text in a rule's examples is."""
+        return "path"
+
+    def find(self, facts: Facts) -> Finding:
+        paths = facts.named_paths
+        if not paths:
+            return Finding.no("no argument is named as a path")
+        doubt = ""
+        for path in paths:
+            held = self._holds(path, facts)
+            if self.every and not held:
+                return Finding.no(f"{shown(path.argument)} is not a path {self.text.removeprefix('on a path ')}")
+            if held and not self.every:
+                if why := self._why(path, facts):
+                    facts.note(why)
+                return YES
+            doubt = doubt or (f"{shown(path.argument)} {path.doubt}" if path.doubt else "")
+        if doubt:
+            return Finding.unknown(doubt)
+        return YES if self.every else Finding.no(f"no path is one {self.text.removeprefix('on a path ')}")
+
+    def _holds(self, path: PathText, facts: Facts) -> bool:
+        if self.outside:
+            return any(not any(is_inside(form, one, facts.root) for one in self.outside) for form in path.forms)
+        of_kind = any(self._is(form, facts) for form in path.forms)
+        return of_kind is self.wanted
+
+    def _is(self, form: str, facts: Facts) -> str | bool:
+        if self.kind == "hidden":
+            start = len(facts.root or "") if facts.root and form.startswith(f"{facts.root}/") else 0
+            return "/." in form[start:]
+        return secret_place(form) if self.kind == "secret" else runs_later(form)
+
+    def _why(self, path: PathText, facts: Facts) -> str:
+        if self.outside or self.kind == "hidden" or not self.wanted:
+            return ""
+        why = next((said for form in path.forms if isinstance(said := self._is(form, facts), str) and said), "")
+        return f"{shown(path.argument)} {why}"

@@ -1,0 +1,204 @@
+"""What the name of a file alone says: paths to refuse as they are written, and files that something will run later."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from posixpath import normpath
+
+from signoff.policy.glob import is_visible
+
+MOST_BYTES = 4096
+MOST_NAME_BYTES = 255
+
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[1-9])(?:[.:].*)?")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_STREAM = re.compile(r":[^:]*:?\$")
+_EXPANDS = re.compile(r"\$[\w{(\[$!@*#?'\"-]|%[A-Za-z_][\w()]*%|`")
+_KERNEL = frozenset({"proc", "dev", "sys"})
+KERNEL = "it leads to what the kernel keeps there, not to files"
+
+
+def path_trouble(path: str, *, windows: bool = False) -> str:
+    """Why a path a model wrote is refused before anything is looked at; empty where nothing speaks against it.
+
+    Whatever means something else to another program or another system is refused everywhere. `windows` adds what is
+    common elsewhere, though Windows drops or cuts it: dots and blanks at the end of names, and colons.
+    """
+    if not path or not path.strip():
+        return "it is empty"
+    if len(path.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        return f"it is longer than {MOST_BYTES} bytes"
+    if not is_visible(path) or any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in set(path)):
+        return "it holds control or unseen characters"
+    if path.startswith("~"):
+        return "it starts with `~`, and home folders are not looked up"
+    if "\\" in path:
+        return "it holds a backslash; folders are separated by `/`"
+    if path.startswith("//"):
+        return "it starts with `//`, which names another machine on some systems"
+    if is_kernel_place(path):
+        return KERNEL
+    if why := next((why for step in path.split("/") if (why := _name_trouble(step, windows))), ""):
+        return why
+    return "it holds something a shell would expand, and nothing is expanded" if _EXPANDS.search(path) else ""
+
+
+def is_kernel_place(path: str) -> bool:
+    """Whether an absolute path is among what the kernel shows as files: processes, devices, settings."""
+    names = normpath(path).lstrip("/").split("/")
+    return path.startswith("/") and names[0] in _KERNEL
+
+
+def _name_trouble(name: str, windows: bool) -> str:
+    """Why one name of a path is refused."""
+    if name in ("", ".", ".."):
+        return ""
+    if len(name.encode("utf-8", "surrogatepass")) > MOST_NAME_BYTES:
+        return f"a name in it is longer than {MOST_NAME_BYTES} bytes"
+    if _DRIVE.match(name):
+        return "it names a drive"
+    if _STREAM.search(name) or (windows and ":" in name):
+        return "it names a stream within a file"
+    plain = folded(name)
+    if _DEVICES.fullmatch(plain):
+        return f"`{name.strip()}` is a device on Windows"
+    cut = name.rstrip(". ")
+    if cut != name and (windows or cut.startswith(".") or _file_runs(plain, "")):
+        return f"`{name}` ends in a dot or a blank, which Windows drops"
+    return ""
+
+
+def folded(name: str) -> str:
+    """A name as a careless file system or a careless reader takes it: twins, case, unseen characters and ends gone."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    text = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
+    return _SHORT_GIT.sub(".git", _STREAM.split(text)[0].rstrip(". "))
+
+
+_SHORT_GIT = re.compile(r"^git~\d+$")
+"""What Windows calls `.git` for programs that know short names only."""
+
+
+def runs_later(path: str) -> str:
+    """Why a write to this path counts as running code, now or when somebody works here next; empty otherwise.
+
+    Names alone are looked at, anywhere in the path, as `folded` takes them.
+    """
+    names = [plain for step in path.split("/") if step not in ("", ".", "..") and (plain := folded(step))]
+    for at, name in enumerate(names):
+        last = at == len(names) - 1
+        why = _FOLDERS.get(name) or (not last and _hidden_folder(name)) or ""
+        if not why and last:
+            why = _file_runs(name, names[at - 1] if at else "")
+        if why:
+            return why
+    return ""
+
+
+def _hidden_folder(name: str) -> str:
+    if name.startswith(".") and name not in _CALM_FOLDERS:
+        return "hidden folders hold settings of tools, and settings name programs to run"
+    return ""
+
+
+def _file_runs(name: str, folder: str) -> str:
+    """Why a file of this name, in a folder of that name, is run later."""
+    if why := _FILES.get(name):
+        return why
+    for expression, why in _LIKE:
+        if expression.fullmatch(name):
+            return why
+    if name in ("hooks", "workers"):
+        return "what is below a folder of this name may be run or obeyed"
+    if folder == "hooks" and name in _HOOKS:
+        return "git runs it as a hook"
+    if folder == "workers" and name.endswith((".yaml", ".yml", ".md", ".toml", ".json")):
+        return "it describes a worker, and with it what an agent may do"
+    if name.startswith(".") and name not in _CALM_FILES and not name.endswith(("ignore", ".example", ".sample")):
+        return "hidden files are settings of tools, and settings name programs to run"
+    return ""
+
+
+def _table(*rows: tuple[str, str]) -> dict[str, str]:
+    return {name: why for names, why in rows for name in names.split()}
+
+
+_FOLDERS = _table(
+    (".git .hg .svn .jj .githooks .husky", "version control runs hooks and programs that are named there"),
+    (".github .gitlab .circleci .buildkite .gitea .forgejo .woodpecker .drone", "build servers run what it says"),
+    (".vscode .idea .fleet .zed .devcontainer .vs", "editors run tasks that are described there"),
+    (".signoff", "it steers this program: what is asked, and who answers"),
+    (".claude .cursor .codex .gemini .windsurf .continue .opencode .kiro .agents", "agents do what it says"),
+    (".ssh", "it decides who may log in, and what runs then"),
+    ("node_modules site-packages dist-packages .venv venv __pycache__ .tox .nox", "programs load code from there"),
+    ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run at set times"),
+    ("profile.d init.d systemd launchagents launchdaemons autostart sudoers.d", "it is run when somebody logs in"),
+)
+"""Folders everything below which is run, loaded or obeyed."""
+
+_CALM_FOLDERS = frozenset({".well-known", ".changeset", ".cache"})
+_CALM_FILES = frozenset({".gitkeep", ".keep", ".nojekyll", ".editorconfig", ".mailmap", ".ds_store", ".codespellrc"})
+
+_BUILD = "building, testing or installing the project runs it"
+_PYTHON = "Python runs it, unasked, when it starts or when tests start"
+_INSTALL = "it decides which code is downloaded and installed"
+_SHELL = "shells run it when somebody logs in"
+_SERVER = "build servers run what it says"
+_AGENTS = "agents do what it says"
+
+_FILES = _table(
+    ("gnumakefile bsdmakefile makefile.am makefile.in justfile rakefile guardfile fastfile procfile", _BUILD),
+    ("snakefile sconstruct sconscript wscript build workspace build.bazel module.bazel workspace.bazel", _BUILD),
+    ("meson.build cmakelists.txt cmakepresets.json configure configure.ac configure.in build.rs build.zig", _BUILD),
+    ("build.xml pom.xml build.sbt mix.exs rebar.config gradlew gradlew.bat mvnw mvnw.cmd gradle.properties", _BUILD),
+    ("noxfile.py tox.ini tasks.py fabfile.py dodo.py pytest.ini pytest.toml mypy.ini pylintrc", _BUILD),
+    ("vagrantfile tiltfile earthfile berksfile dangerfile appfile capfile puppetfile", _BUILD),
+    ("go.mod go.work rust-toolchain rust-toolchain.toml nx.json turbo.json deno.json deno.jsonc lerna.json", _BUILD),
+    ("tsconfig.json gulpfile.js gruntfile.js angular.json metro.config.js composer.json angular-cli.json", _BUILD),
+    ("setup.py setup.cfg pyproject.toml package.json cargo.toml", _BUILD),
+    ("conftest.py sitecustomize.py usercustomize.py __main__.py pyvenv.cfg", _PYTHON),
+    (
+        "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml pnpm-workspace.yaml bun.lock bunfig.toml",
+        _INSTALL,
+    ),
+    (
+        "cargo.lock go.sum gemfile gemfile.lock podfile podfile.lock brewfile composer.lock flake.nix flake.lock",
+        _INSTALL,
+    ),
+    ("pipfile pipfile.lock poetry.lock poetry.toml uv.lock uv.toml environment.yml environment.yaml", _INSTALL),
+    ("pip.conf pip.ini npmrc nuget.config package.swift deno.lock mise.toml", _INSTALL),
+    ("azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml", _SERVER),
+    ("jenkinsfile buildspec.yml buildspec.yaml action.yml action.yaml codefresh.yml", _SERVER),
+    ("lefthook.yml lefthook.yaml lefthook.toml gitconfig", "git runs what it says"),
+    ("authorized_keys authorized_keys2 sshd_config ssh_config", "it decides who may log in, and what runs then"),
+    ("crontab anacrontab", "it is run at set times"),
+    ("bashrc bash.bashrc profile zshrc zshenv zprofile rc.local sudoers ld.so.preload environment", _SHELL),
+    ("signoff.yaml signoff.yml signoff.toml", "it steers this program: what is asked, and who answers"),
+    ("policy.yaml policy.yml policy.toml policy.json", "it may hold rules of this program"),
+    ("toolsets.py", "this program loads tools from it"),
+    ("agents.md claude.md gemini.md mcp.json skill.md copilot-instructions.md", _AGENTS),
+)
+
+_LIKE = tuple(
+    (re.compile(expression), why)
+    for expression, why in (
+        (r"makefile(?:\..*)?|.*\.(?:mk|mak|cmake|gradle|kts|gemspec|nix|bzl|podspec|sbt)", _BUILD),
+        (r".*\.(?:csproj|fsproj|vbproj|vcxproj|props|targets|sln|slnx|code-workspace)", _BUILD),
+        (r".*\.config\.[cm]?[jt]sx?|.*\.setup\.[cm]?[jt]sx?|(?:gulp|grunt|web|jake)file\.[cm]?[jt]s", _BUILD),
+        (r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", _BUILD),
+        (r"(?:docker-)?compose(?:[.-].*)?\.ya?ml|taskfile(?:\..*)?\.ya?ml", _BUILD),
+        (r"(?:requirements|constraints)(?:[._-].*)?\.(?:txt|in)|.*[._-]requirements\.(?:txt|in)", _INSTALL),
+        (r".*\.(?:pth|pyc|pyo|egg-link)", _PYTHON),
+        (r".*\.(?:service|timer|socket|desktop|plist)", "the system runs it when somebody logs in, or at set times"),
+    )
+)
+
+_HOOKS = frozenset(
+    """
+    applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
+    pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update
+    reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman
+    post-index-change
+    """.split()
+)

@@ -1,0 +1,1 @@
+"""What a shell command does, found by parsing: the strict road to allow, and the full parse that can only tighten."""

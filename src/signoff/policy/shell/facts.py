@@ -1,0 +1,172 @@
+"""What a shell command does: whether it is known to only read, and everything it would start.
+
+Two readings of one text. The strict one accepts little and is the only road to *allow*: its words are what is run. The
+full parse sees through substitutions and wrappers and can only tighten: it serves rules that ask or deny, the labels
+of the call, and the person who is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+
+from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
+from signoff.policy.shell.tree import Command, Tree, parse_tree
+from signoff.policy.shell.words import Refused, read_line
+
+MOST_FOLDERS = 8
+LABEL_OF = {
+    "writes": "fs.write",
+    "runs": "proc.exec",
+    "sends": "net.egress",
+    "changes": "proc.exec",
+    "discloses": "fs.read",
+    "waits": "proc.exec",
+    "unknown": "proc.exec",
+}
+"""The capability label of each effect in the table."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ShellFacts:
+    """One command line, read once; the full parse is made when somebody asks for it."""
+
+    def __init__(self, text: str, resolved: Mapping[str, str] = _NOTHING) -> None:
+        self.text = text
+        read = _read_line(text)
+        self.line: Line | None = None if isinstance(read, Refused) else read
+        """The line as the strict reading has it; None where it does not accept it."""
+        self.refusal = read if isinstance(read, Refused) else None
+        self.judged: tuple[Reading | Concern, ...] = () if self.line is None else tuple(_judge(self.line, resolved))
+        """What is known about each simple command of `line`, in order."""
+        concerns = (one for one in self.judged if isinstance(one, Concern))
+        self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
+        """The first thing that is more than known reading; None where the line only reads."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every simple command is known to change nothing, and to disclose no secret."""
+        return self.concern is None
+
+    @property
+    def why(self) -> str:
+        """Why it is not known to only read, naming the command and the word that decided; empty where it does."""
+        return self.concern.sentence if self.concern is not None else ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files it reads, as far as it was understood: the keys that `resolved` may have."""
+        return tuple(dict.fromkeys(path for one in self.judged if isinstance(one, Reading) for path in one.paths))
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The full parse."""
+        return parse_tree(self.text)
+
+    @cached_property
+    def commands(self) -> tuple[tuple[str | None, ...], ...]:
+        """The words of every simple command in it, at any depth; None for a word nobody can know beforehand."""
+        if self.line is not None and self.read_only:  # wrappers never only read: nothing is hidden in such a line
+            return tuple(simple.argv for simple in self.line.commands)
+        found = [command.words for command in self.tree.commands]
+        if self.line is not None:
+            found.extend(simple.argv for simple in self.line.commands if simple.argv not in found)
+        return tuple(found)
+
+    @property
+    def opaque(self) -> str:
+        """What in it nobody can see through; empty where all of it is understood."""
+        return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
+
+    @cached_property
+    def effects(self) -> frozenset[str]:
+        """What it does beyond reading, by the table: `writes`, `runs`, `sends` …; `unknown` where nobody can say."""
+        if self.concern is None:
+            return frozenset()
+        found = {_effect(command) for command in self.tree.commands} - {""}
+        if self.tree.writes:
+            found.add("writes")
+        if self.tree.opaque:
+            found.add("unknown")
+        if self.line is not None:
+            found.add(self.concern.effect)
+        return frozenset(found or {"unknown"})
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The capability labels of a call that runs it."""
+        return frozenset({"fs.read", *(LABEL_OF[effect] for effect in self.effects)})
+
+
+def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:
+    """The facts of a command line. Never raises; `resolved` says where paths lead once links are followed."""
+    return ShellFacts(text, resolved) if resolved else _facts(text)
+
+
+def forget() -> None:
+    """Forget the lines read lately, as a measurement has to."""
+    _facts.cache_clear()
+    _read_line.cache_clear()
+
+
+@lru_cache(maxsize=256)
+def _facts(text: str) -> ShellFacts:
+    return ShellFacts(text)
+
+
+@lru_cache(maxsize=256)
+def _read_line(text: str) -> Line | Refused:
+    return read_line(text)
+
+
+def _judge(line: Line, resolved: Mapping[str, str]) -> Iterator[Reading | Concern]:
+    """Each simple command, seen from every folder that a `cd` before it may have led to."""
+    folders: tuple[str, ...] = ("",)
+    for pipeline in line.pipelines:
+        where = Where(folders, resolved)
+        lost = len(folders) > MOST_FOLDERS
+        for stage in pipeline.stages:
+            if lost:
+                yield Concern(stage.words[0].text, "", "unknown", "runs in a folder that too many `cd` lead to")
+            else:
+                yield _redirects(stage, where) or judge_words(stage.words, where)
+        if not lost:
+            folders = tuple(dict.fromkeys((*folders, *_after(pipeline, folders))))
+
+
+def _refused(refused: Refused) -> Concern:
+    return Concern("the command", refused.word, "unknown", refused.why)
+
+
+def _redirects(stage: Simple, where: Where) -> Concern | None:
+    """A file on standard input is read like any other."""
+    for redirect in stage.redirects:
+        if redirect.source is not None:
+            judged = judge_words((Word("cat"), Word("--"), redirect.source), where)
+            if isinstance(judged, Concern):
+                return judged._replace(command=f"{stage.words[0].text} <")
+    return None
+
+
+def _after(pipeline: Pipeline, folders: tuple[str, ...]) -> Iterator[str]:
+    """Where the rest of the line may run once this pipeline is through: a `cd` may also have failed."""
+    if len(pipeline.stages) > 1 or pipeline.stages[0].words[0].text != "cd":
+        return
+    operands = [word.text for word in pipeline.stages[0].words[1:] if not word.text.startswith("-")]
+    target = operands[0] if operands else "~"
+    for folder in folders:
+        yield target if target.startswith(("/", "~")) or not folder else f"{folder}/{target}"
+
+
+def _effect(command: Command) -> str:
+    """What the table says a command of the full parse does; empty where it only reads."""
+    if not command.words or command.words[0] is None:
+        return "unknown"
+    known = tuple(Word(word) for word in command.words if word is not None)
+    judged = judge_words(known)
+    if isinstance(judged, Concern):
+        return judged.effect
+    return "" if len(known) == len(command.words) else "unknown"

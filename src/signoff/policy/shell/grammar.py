@@ -1,0 +1,202 @@
+"""The parser of the shell's grammar, with what has to be known about its trees and its mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from signoff.policy.shell.literal import HOLE, Arg, Kind, read_word, unescape_here
+
+_CHUNK = 128  # characters that the parser is given at a time
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+HOLES = frozenset("simple_expansion expansion command_substitution process_substitution arithmetic_expansion".split())
+REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
+_HERE_PARTS = frozenset(
+    ("<<", "<<-", "heredoc_start", "heredoc_body", "heredoc_end", "ERROR", "|", "&&", "||", "file_descriptor")
+)
+_STATEMENTS = frozenset("command pipeline list redirected_statement subshell compound_statement test_command".split())
+_ODD_CHARACTERS = (
+    (re.compile(r"[\x00-\x08\x0b-\x1f\x7f]"), "holds a control character"),
+    (re.compile("[\ud800-\udfff]"), "holds half of a character"),
+    (re.compile(r"[\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"), "holds an odd blank"),
+)
+_GLUED = re.compile(r"(?<![ \t\n])\\\n(?![ \t\n])")
+_TIGHT = frozenset(
+    "program command list pipeline redirected_statement file_redirect subshell compound_statement do_group "
+    "command_substitution process_substitution negated_command if_statement while_statement for_statement "
+    "case_statement case_item else_clause elif_clause function_definition herestring_redirect "
+    "declaration_command unset_command variable_assignments".split()
+)
+_BLANKS = re.compile(r"(?:[ \t\n]|\\\n)*+\Z")
+_BLANK_AT_EDGE = re.compile(r"(?:\A|[\s;|&()<>`])\\[ \t]|\\[ \t](?:[\s;|&()<>`]|\Z)")
+_GLUED_DESCRIPTOR = re.compile(r"[^\s;|&<>()\d]\d++[<>]")
+_AFTER_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
+
+
+def pitfalls(text: str) -> Iterator[str]:
+    """Where the parser is known to build a wrong tree, or may; found in the text alone, in linear time."""
+    for pattern, reason in _ODD_CHARACTERS:
+        if match := pattern.search(text):
+            yield f"{reason}: {match[0]!a}"
+    if match := _GLUED.search(text):
+        start = max(0, match.start() - 8)
+        yield f"continues a word on the next line: `{text[start : match.end() + 8]}`"
+    if _BLANK_AT_EDGE.search(text):
+        yield "has a word that starts or ends with a blank: `\\ `"
+    if match := _GLUED_DESCRIPTOR.search(text):
+        yield f"has a digit between a word and a redirect: `{match[0]}`"
+    if match := _AFTER_HERE.search(text):
+        yield f"has more after the start of a here-document: `{short(match[0])}`"
+    if "<<" in text and any("<<" in line and not line.isascii() for line in text.split("\n")):
+        yield "has a here-document with an odd delimiter"
+    if "`" in text:
+        if 0 <= text.find("${") < text.rfind("`"):
+            yield "holds a backquote inside or after `${`"
+        if any("\\" in piece for piece in text.split("`")[1::2]):
+            yield "holds a backslash inside backquotes"
+    if "@P}" in text:
+        yield "expands a variable as a prompt: `@P}`"
+
+
+@cache
+def _language() -> Language:
+    return Language(tree_sitter_bash.language())
+
+
+def parse_root(text: str) -> tuple[Node, bool]:
+    """The root of the parser's tree, and whether it saw the whole text.
+
+    It is given one byte for each character, so that its offsets are ours: what is not ASCII becomes a comma, which
+    like it is no blank, no operator and no part of a name. How often it asks for text, again and again where it
+    looks ahead, is a measure of its work, and is limited.
+    """
+    source = _NOT_ASCII.sub(",", text).encode("ascii")
+    left = 256 + len(source) // 8
+
+    def read(offset: int, _: object) -> bytes:
+        nonlocal left
+        left -= 1
+        return source[offset : offset + _CHUNK] if left > 0 else b""
+
+    return Parser(_language()).parse(read).root_node, left > 0
+
+
+def oddity(text: str, node: Node, kind: str) -> str:
+    """Why the shell may not take this node for what the parser says it is; empty where it does."""
+    if kind in _TIGHT and (gap := _gap(text, node, kind)):
+        return f"holds text that the parser skips: `{short(gap)}`"
+    if kind not in ("comment", "negated_command", "compound_statement"):
+        return ""
+    start, source = node.start_byte, text[node.start_byte : node.end_byte]
+    if kind == "comment" and ((start and text[start - 1] not in " \t\n;&|()<>`") or "\n" in source):
+        return f"holds what may be no comment: `{short(source)}`"
+    if kind == "negated_command" and source[1:2] not in ("", " ", "\t", "(", "\n"):
+        return f"holds `!` as part of a word: `{short(source)}`"
+    if source.startswith("{}"):
+        return "holds `{}` where a program should stand"
+    return ""
+
+
+def _gap(text: str, node: Node, kind: str) -> str:
+    """What stands between the children of a node, where that is more than blanks."""
+    end, last = node.start_byte, len(text) if kind == "program" else node.end_byte
+    if kind == "program":
+        end = 0
+    for child in node.children:
+        start = child.start_byte
+        if start > end and not _BLANKS.match(text, end, start):
+            return text[end:start]
+        end = child.end_byte
+    return "" if end >= last or _BLANKS.match(text, end, last) else text[end:last]
+
+
+def ends_as_shown(text: str, here: Node) -> bool:
+    """Whether a here-document ends where the parser says, by the first line that is its delimiter."""
+    parts = {child.type: child for child in here.children}
+    start, end = parts.get("heredoc_start"), parts.get("heredoc_end")
+    if start is None or end is None or end.start_byte == end.end_byte:
+        return False
+    delimiter, agreed = read_word(text, start.start_byte, start.end_byte)
+    at = text.find("\n", start.end_byte) + 1
+    while agreed and 0 < at <= end.start_byte:
+        after = text.find("\n", at)
+        line = text[at : after if after >= 0 else len(text)]
+        tabs = len(line) - len(line.lstrip("\t")) if "<<-" in parts else 0
+        if line[tabs:] == delimiter.text:
+            return at + tabs == end.start_byte
+        if after < 0:
+            break
+        at = after + 1
+    return False
+
+
+def here_text(source: str, node: Node) -> Arg | None:
+    """The text of a here-document, as the command reads it."""
+    parts = {child.type: child for child in node.children}
+    start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
+    if start is None or body is None:
+        return None
+    raw = is_raw(source[start.start_byte : start.end_byte])
+    holes = [] if raw else find_holes(body)
+    text = source[body.start_byte : body.end_byte]
+    for hole in reversed(holes):
+        text = text[: hole.start_byte - body.start_byte] + "\0" + text[hole.end_byte - body.start_byte :]
+    text = text if raw else unescape_here(text).replace("\0", HOLE)
+    if "<<-" in parts:
+        text = re.sub(r"(?m)^\t+", "", text)
+    return Arg(text, Kind.PART if holes else Kind.SURE)
+
+
+def short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def is_raw(delimiter: str) -> bool:
+    return any(char in delimiter for char in "'\"\\")
+
+
+def is_here_word(node: Node) -> bool:
+    return node.type not in _HERE_PARTS and node.type not in REDIRECTS and node.type not in _STATEMENTS
+
+
+def find_targets(redirect: Node) -> list[Node]:
+    """The words of a redirect. Only the first is its target; the others belong to the command."""
+    return [child for child in redirect.children if child.is_named and child.type not in ("file_descriptor", "ERROR")]
+
+
+def last_command(node: Node | None) -> Node | None:
+    """The simple command that redirects behind this statement belong to."""
+    while node is not None and node.type in ("list", "pipeline", "negated_command", "redirected_statement"):
+        bodies = [child for child in node.named_children if child.type not in REDIRECTS]
+        node = bodies[-1] if bodies else None
+    return node if node is not None and node.type == "command" else None
+
+
+def find_holes(word: Node) -> list[Node]:
+    """The expansions in a word, in order, those inside others left out."""
+    found: list[Node] = []
+    stack = [word]
+    while stack:
+        node = stack.pop()
+        if node.type in HOLES:
+            found.append(node)
+        elif node.child_count:
+            stack.extend(reversed(node.children))
+    return found
+
+
+def find_atoms(node: Node) -> list[Node]:
+    """The smallest nodes below, where quoted texts and expansions are one each."""
+    found: list[Node] = []
+    stack = list(reversed(node.children))
+    while stack:
+        one = stack.pop()
+        if one.child_count and one.type not in HOLES and one.type != "string":
+            stack.extend(reversed(one.children))
+        else:
+            found.append(one)
+    return found

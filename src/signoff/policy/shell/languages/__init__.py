@@ -1,0 +1,97 @@
+"""The small languages inside read-only commands: whether an awk, sed or jq script, or a find expression, is harmless.
+
+Each check reads the whole script and answers None only where every piece of it is understood and none of it writes,
+runs, sends or tells a secret. A script that loops without end passes: whoever runs it sets a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from signoff.policy.shell.line import Word
+
+LIMIT = 16_384
+"""Characters of a script that are looked at. A longer one is not understood."""
+
+
+class Trouble(NamedTuple):
+    """Why a script may not run unasked."""
+
+    word: str
+    """The piece of the script that decided."""
+    why: str
+    """What it does, led by an effect: `writes: …`, `runs: …`, `sends: …`, `discloses: …`, or `unknown: …`."""
+
+
+class FindResult(NamedTuple):
+    """What a harmless find looks at. Only names and metadata are shown, never what is in a file."""
+
+    paths: tuple[Word, ...]
+    """The start folders; none means the working folder."""
+    files: tuple[Word, ...]
+    """Files whose times or identity are compared with: `-newer FILE`, `-samefile FILE`."""
+
+
+def check_awk(script: str) -> Trouble | None:
+    """What keeps an awk program from running unasked. Options, `-v` and operands are the caller's."""
+    from signoff.policy.shell.languages.awk import awk_trouble
+
+    return _guarded(awk_trouble, script)
+
+
+def check_sed(script: str, *, separate: bool = False) -> Trouble | None:
+    """What keeps a sed script from running unasked.
+
+    Several `-e` parts are joined with newlines, or each is checked alone with `separate`: then braces may be opened in
+    one part and closed in another, and a part that runs on into the next is not understood.
+    """
+    from signoff.policy.shell.languages.sed import sed_trouble
+
+    return _guarded(lambda text: sed_trouble(text, separate=separate), script)
+
+
+def check_jq(script: str) -> Trouble | None:
+    """What keeps a jq filter from running unasked. Variables given by options (`--arg`) are the caller's."""
+    from signoff.policy.shell.languages.jq import jq_trouble
+
+    return _guarded(jq_trouble, script)
+
+
+def check_find(words: Sequence[Word]) -> FindResult | Trouble:
+    """What find would look at, given the words after `find`, or what keeps it from running unasked."""
+    from signoff.policy.shell.languages.find import read_find
+
+    try:
+        for word in words:
+            if odd := _odd(word.text):
+                return odd
+        if sum(len(word.text) for word in words) > LIMIT:
+            return Trouble("", f"unknown: longer than {LIMIT} characters")
+        return read_find(words)
+    except Exception as error:
+        return _broken(error)
+
+
+def _guarded(check: Callable[[str], Trouble | None], script: str) -> Trouble | None:
+    try:
+        return _odd(script) or check(script)
+    except Exception as error:
+        return _broken(error)
+
+
+def _broken(error: Exception) -> Trouble:
+    """A checker that fails must never let a script through."""
+    return Trouble("", f"unknown: checking it failed with {type(error).__name__}")
+
+
+def _odd(text: str) -> Trouble | None:
+    """Trouble with the text itself: too long, or characters that programs disagree about."""
+    if len(text) > LIMIT:
+        return Trouble(text[:40], f"unknown: longer than {LIMIT} characters")
+    if text.isascii() and text.isprintable():
+        return None
+    for char in text:
+        if (char < " " and char not in "\t\n") or "\x7f" <= char < "\xa0" or "\ud800" <= char <= "\udfff":
+            return Trouble(ascii(char)[1:-1], "unknown: holds a control character")
+    return None

@@ -1,0 +1,134 @@
+"""Whether a find expression is harmless: every primary with the number of words it takes, in GNU, BSD and busybox."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from signoff.policy.shell.languages import FindResult, Trouble
+from signoff.policy.shell.line import Word
+
+_NONE = frozenset(
+    """
+    ( ) ! , -not -a -and -o -or -true -false -print -print0 -printx -ls -prune -quit -depth -d -mount -xdev -x -follow
+    -daystart -noleaf -nowarn -warn -ignore_readdir_race -noignore_readdir_race -empty -executable -readable -writable
+    -nouser -nogroup -acl -sparse -xattr -help --help -version --version
+""".split()
+)
+"""Primaries that take nothing after them."""
+
+_TEXT = frozenset(
+    """
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -regextype -type -xtype -fstype
+    -size -perm -links -inum -user -group -uid -gid -used -context -flags -xattrname -maxdepth -mindepth -printf
+    -amin -atime -cmin -ctime -mmin -mtime -Bmin -Btime
+""".split()
+)
+"""Primaries that take one word: a pattern, a number, a format."""
+
+_FILE = frozenset("-newer -anewer -cnewer -mnewer -Bnewer -samefile".split())
+"""Primaries that take a file, of which they look at the metadata."""
+
+_NEWER = re.compile(r"-newer[aBcm][aBcmt]")
+_ASKS = {
+    "-exec": "runs: a command for what it finds",
+    "-execdir": "runs: a command for what it finds",
+    "-ok": "runs: a command for what it finds",
+    "-okdir": "runs: a command for what it finds",
+    "-delete": "writes: deletes what it finds",
+    "-fprint": "writes: its result into a file",
+    "-fprint0": "writes: its result into a file",
+    "-fprintf": "writes: its result into a file",
+    "-fls": "writes: its result into a file",
+    "-files0-from": "discloses: reads start folders from a file",
+}
+_OPTION = re.compile(r"-[EHLPXdsx]+|-O[0-9]+")
+_DEPTH = re.compile(r"[-+]?[0-9]+")
+_LEADS = frozenset("-(!,)")
+"""What the words of an expression begin with."""
+_IN_PRIMARY = re.compile(r"[A-Za-z0-9_(),!-]")
+
+
+def read_find(words: Sequence[Word]) -> FindResult | Trouble:
+    """What find would look at, or what keeps it from running unasked."""
+    paths: list[Word] = []
+    at = _options(words, paths)
+    if isinstance(at, Trouble):
+        return at
+    while at < len(words) and (words[at].glob or words[at].text[:1] not in _LEADS or words[at].text == "-"):
+        if trouble := _expansion(words[at]):
+            return trouble
+        paths.append(words[at])
+        at += 1
+    files: list[Word] = []
+    while at < len(words):
+        read = _primary(words, at, files)
+        if isinstance(read, Trouble):
+            return read
+        at = read
+    return FindResult(tuple(paths), tuple(files))
+
+
+def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
+    """Where the start folders begin. BSD may name some of them with `-f`."""
+    at = 0
+    while at < len(words) and not words[at].glob:
+        text = words[at].text
+        if text == "--":
+            return at + 1
+        if text in ("-D", "-f"):
+            if at + 1 >= len(words):
+                return Trouble(text, "unknown: a value is missing")
+            value = words[at + 1]
+            if value.glob or value.text[:1] in _LEADS:
+                return Trouble(f"{text} {value.text}", "unknown: an unusual value")
+            if text == "-f":
+                paths.append(value)
+            at += 2
+        elif _OPTION.fullmatch(text):
+            at += 1
+        else:
+            break
+    return at
+
+
+def _primary(words: Sequence[Word], at: int, files: list[Word]) -> int | Trouble:
+    """Where the primary at a place ends."""
+    word = words[at]
+    text = word.text
+    if word.glob or word.tilde:
+        return Trouble(text, "unknown: a pattern that may become part of the expression")
+    if text in _NONE:
+        number = text == "-depth" and at + 1 < len(words) and not words[at + 1].glob
+        # BSD takes a number here. GNU does not, and stops at it.
+        return at + (2 if number and _DEPTH.fullmatch(words[at + 1].text) else 1)
+    is_file = text in _FILE or (_NEWER.fullmatch(text) is not None and text[-1] != "t")
+    if not is_file and text not in _TEXT and not _NEWER.fullmatch(text):
+        return Trouble(text, _ASKS.get(text, "unknown: no primary that is known to be harmless"))
+    if at + 1 >= len(words):
+        return Trouble(text, "unknown: a value is missing")
+    if trouble := _expansion(words[at + 1]):
+        return trouble
+    if is_file:
+        files.append(words[at + 1])
+    return at + 2
+
+
+def _expansion(word: Word) -> Trouble | None:
+    """Trouble with a pattern that may become several words, one of them a primary.
+
+    A word that begins like none, or holds a character that none has, can only be a start folder or a syntax error,
+    and find reads its whole expression before it does anything.
+    """
+    if not word.glob or _literals(word.glob):
+        return None
+    return Trouble(word.text, "unknown: a pattern that may become part of the expression")
+
+
+def _literals(glob: str) -> bool:
+    """Whether whatever a pattern stands for cannot be a primary."""
+    first = glob[1:2] if glob[0] == "\\" else glob[0]
+    if first not in _LEADS and (glob[0] == "\\" or first not in "*?["):
+        return True
+    outside = glob.split("[", 1)[0].replace("\\", "")
+    return any(not _IN_PRIMARY.match(char) for char in outside if char not in "*?")

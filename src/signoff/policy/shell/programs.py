@@ -1,0 +1,333 @@
+"""A simple command held against the table: known to only read, or what stands against that.
+
+Options are an allowlist: what the table does not name, asks. What runs unasked is exactly the words judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from posixpath import join
+from types import MappingProxyType
+from typing import NamedTuple
+
+from signoff.policy.facts import normal
+from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
+from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_sed
+from signoff.policy.shell.line import Word
+from signoff.policy.shell.table import Kind, Option, Program, Takes, program
+
+PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+"""Where programs are looked for when a command runs unasked."""
+
+_ALWAYS = {
+    "command": "runs: a program of the caller's choice",
+    "output": "writes: into the file named here",
+    "url": "sends: a request to another machine",
+    "host": "sends: a request to another machine",
+}
+_SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
+
+
+_MAGIC = re.compile(r":(?:\([^)]*\)|[!^/]*):?")
+"""What git takes before a path: `:(icase)`, `:!`, `:/`."""
+
+
+class Concern(NamedTuple):
+    """Why a command is more than known reading."""
+
+    command: str
+    """The program, with its sub-command: `git branch`."""
+    word: str
+    """The word that decided."""
+    effect: str
+    """One of `table.EFFECTS`."""
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """For people: "`sort -o` writes: its result into a file"."""
+        name = self.command if not self.word or self.word == self.command else f"{self.command} {self.word}"
+        return f"`{name}` {self.why}" if self.effect == "unknown" else f"`{name}` {self.effect}: {self.why}"
+
+
+class Reading(NamedTuple):
+    """A command that only reads, and how it is run."""
+
+    program: Program
+    paths: tuple[str, ...] = ()
+    """The files whose content it reads, seen from where the line starts; `~/` stands for the home folder."""
+    at: int = 1
+    """How many words name the program and its sub-command; `Program.adds` goes right behind them."""
+
+
+class Where(NamedTuple):
+    """Where a command runs, as far as a line tells: each folder it may be in, and what links are known to lead to."""
+
+    folders: tuple[str, ...] = ("",)
+    """Relative to where the line starts, absolute, or from `~`; several where a `cd` may have failed."""
+    resolved: Mapping[str, str] = MappingProxyType({})
+    """A path as in `Reading.paths` -> where it leads once links are followed."""
+
+
+START = Where()
+
+
+def judge_words(words: Sequence[Word], where: Where = START) -> Reading | Concern:
+    """Whether the simple command only reads, by the table."""
+    first = words[0]
+    name = first.text
+    if first.glob or first.tilde or not name:
+        return Concern(name, name, "unknown", "is not a plain program name")
+    if "/" in name:
+        folder, _, name = name.rpartition("/")
+        if folder not in PATH:
+            return Concern(first.text, first.text, "runs", f"a program that is not in {', '.join(PATH)}")
+    known = program(name)
+    if known is None:
+        return Concern(name, name, "unknown", "is not a program signoff knows")
+    return _Judge(known, words, where).judge(1)
+
+
+class _Judge:
+    """One command on its way through the table."""
+
+    def __init__(self, known: Program, words: Sequence[Word], where: Where) -> None:
+        self.program = known
+        self.words = words
+        self.where = where
+        self.paths: list[str] = []
+        self.given: set[str] = set()
+
+    def judge(self, at: int) -> Reading | Concern:
+        """Judge the words from `at` on, which follow the name of the program or sub-command."""
+        known = self.program
+        if known.trouble:
+            return self.concern("", known.trouble)
+        if known.language:
+            return self._find(at)
+        rest = self.words[at:]
+        if known.old_style and rest and not rest[0].text.startswith("-"):
+            return self._old_style(at)
+        operands: list[tuple[Word, bool]] = []
+        stop = self._scan(rest, operands)
+        if isinstance(stop, Concern):
+            return stop
+        if known.commands:
+            return self._command(at, stop, operands)
+        return self._operands(operands) or Reading(known, tuple(self.paths), at)
+
+    def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> Reading | Concern:
+        if not operands:
+            return Reading(self.program, (), at) if self.program.alone or self.given else self._unknown("")
+        word = operands[0][0]
+        below = self.program.commands.get(word.text) if not word.glob and not word.tilde else None
+        if below is None:
+            return self._unknown(word.text)
+        self.program = below
+        self.given = set()
+        return self.judge(at + stop + 1)
+
+    def _unknown(self, word: str) -> Concern:
+        return self.concern(word, "unknown: is not known to only read")
+
+    def _scan(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> int | Concern:
+        """Read options; gather operands, each with whether it stands behind `--`. Stop at a sub-command."""
+        known = self.program
+        if known.style == "none":
+            operands.extend((word, True) for word in rest)
+            return len(rest)
+        at = 0
+        while at < len(rest):
+            word = rest[at]
+            text = word.text
+            if len(text) < 2 or text[0] not in "-+" or (text[0] == "+" and text[:2] not in known.options):
+                if known.commands:
+                    operands.append((word, False))
+                    return at
+                if known.style == "posix":  # from the first operand on, nothing is an option any more
+                    operands.extend((other, number > 0) for number, other in enumerate(rest[at:]))
+                    return len(rest)
+                operands.append((word, False))
+                at += 1
+                continue
+            if text == "--":
+                if known.commands:  # `git stash -- list` is no list
+                    return self._unknown(text)
+                operands.extend((other, True) for other in rest[at + 1 :])
+                return len(rest)
+            used = self._option(word, rest[at + 1] if at + 1 < len(rest) else None)
+            if isinstance(used, Concern):
+                return used
+            at += used
+        return at
+
+    def _option(self, word: Word, following: Word | None) -> int | Concern:
+        """Read one word of options. How many words it took."""
+        text, known = word.text, self.program
+        if word.glob:
+            return self.concern(text, "unknown: may turn into other options, as the shell looks for files")
+        whole = known.options.get(text)
+        if whole is not None and (text.startswith("--") or known.style == "single" or len(text) > 2):
+            return self._take(whole, text, None, following)
+        if text.startswith("--"):
+            name, equals, value = text.partition("=")
+            option = known.options.get(name)
+            if option is None or not equals:
+                return self._no_option(name)
+            return self._take(option, name, value, following)
+        if known.digits and text[1:].isdigit():
+            return 1
+        if known.style == "single":
+            option = known.options.get(text[:2])
+            attached = option is not None and option.takes is not Takes.NOTHING
+            return self._take(option, text[:2], text[2:], following) if option and attached else self._no_option(text)
+        return self._bundle(text, following)
+
+    def _bundle(self, text: str, following: Word | None) -> int | Concern:
+        for place, letter in enumerate(text[1:], start=2):
+            name = text[0] + letter
+            option = self.program.options.get(name)
+            if option is None:
+                return self._no_option(name if len(text) == 2 else f"{name}` in `{text}")
+            if option.trouble or option.takes is not Takes.NOTHING:
+                return self._take(option, name, text[place:] or None, following)
+            self.given.add(name)
+        return 1
+
+    def _take(self, option: Option, name: str, value: str | None, following: Word | None) -> int | Concern:
+        """Accept an option and look at its value."""
+        if option.trouble:
+            return self.concern(name, option.trouble)
+        self.given.add(name)
+        if option.takes is Takes.NOTHING:
+            return 1 if value is None else self.concern(f"{name}={value}", "unknown: takes no value")
+        if value is not None:
+            return self._value(option, name, Word(value)) or 1
+        if option.takes is Takes.MAYBE:
+            return 1
+        if following is None:
+            return self.concern(name, "unknown: lacks its value")
+        if following.glob:
+            return self.concern(following.text, "unknown: may turn into several words, as the shell looks for files")
+        return self._value(option, name, following) or 2
+
+    def _value(self, option: Option, name: str, value: Word) -> Concern | None:
+        concern = self._check(option.kind, value)
+        if concern is None and name in self.program.folder:
+            folders = tuple(_from(folder, value.text) for folder in self.where.folders)
+            self.where = self.where._replace(folders=folders)
+        return concern
+
+    def _no_option(self, name: str) -> Concern:
+        longer = [known for known in self.program.options if name.startswith("--") and known.startswith(name)]
+        hint = f", and may be short for `{longer[0]}`" if longer else ""
+        return self.concern(name, f"unknown: is not an option signoff knows{hint}")
+
+    def _operands(self, operands: list[tuple[Word, bool]]) -> Concern | None:
+        known = self.program
+        if known.needs and known.needs.isdisjoint(self.given):
+            return self.concern("", known.needs_trouble)
+        if operands and known.operands_need and known.operands_need.isdisjoint(self.given):
+            return self.concern(operands[0][0].text, known.operands_trouble)
+        kinds = known.operands[1:] if known.no_first & self.given else known.operands
+        deep = bool(known.recursive & self.given)
+        for number, (word, closed) in enumerate(operands):
+            if number >= len(kinds) and not (known.repeats and kinds):
+                return self.concern(word.text, "unknown: is an operand more than it takes to only read")
+            kind = kinds[min(number, len(kinds) - 1)]
+            concern = self._glob(word, closed, number, kinds) if word.glob else None
+            concern = concern or self._check(kind, word, deep)
+            if concern is not None:
+                return concern
+        return self._below_here(operands, kinds) if deep else None
+
+    def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[Kind, ...]) -> Concern | None:
+        """For a recursive command without a folder: it starts where it is run."""
+        if len(operands) >= len(kinds):
+            return None
+        return self._check(Kind("path"), Word("."), deep=True)
+
+    def _glob(self, word: Word, closed: bool, number: int, kinds: tuple[Kind, ...]) -> Concern | None:
+        if not (self.program.repeats and number >= len(kinds) - 1) and self.program.style != "none":
+            return self.concern(word.text, "unknown: may turn into several operands, as the shell looks for files")
+        if not closed and word.glob[0] in "-*?[" and self.program.risky:
+            return self.concern(word.text, "unknown: may turn into an option; write `--` or `./` in front of it")
+        return None
+
+    def _check(self, kind: Kind, word: Word, deep: bool = False) -> Concern | None:
+        """Whether a value or an operand is what its kind says, and harmless."""
+        if kind.name in ("text", "number", "name"):
+            return None
+        if kind.name == "path":
+            return self._path(word, deep)
+        if kind.name == "ref":
+            return self._ref(word)
+        if kind.regex is not None:
+            fits = kind.regex.fullmatch(word.text) is not None and not word.glob
+            return None if fits else self.concern(word.text, "unknown: is not a value it is known to only read with")
+        if kind.name in _SCRIPTS:
+            trouble = _SCRIPTS[kind.name](word.text)
+            return self._in_script(trouble) if trouble is not None else None
+        return self.concern(word.text, _ALWAYS[kind.name])
+
+    def _in_script(self, trouble: Trouble) -> Concern:
+        return self.concern(trouble.word, trouble.why)
+
+    def _ref(self, word: Word) -> Concern | None:
+        """A revision, a path or a pattern for paths, or `revision:path`."""
+        path = _MAGIC.sub("", word.text) if word.text.startswith(":") else word.text.rpartition(":")[2]
+        why = secret_place(path) if path else ""
+        if not why and any(sign in path for sign in "*?["):
+            hidden = f".{path.lstrip('*?')}"  # git itself looks for such files, and its `*` finds hidden ones too
+            why = may_match_secret(path) or may_match_secret(hidden) or secret_place(hidden)
+        if why:
+            return self.concern(word.text, f"discloses: {path} {why}")
+        return self._path(word, deep=True)
+
+    def _path(self, word: Word, deep: bool) -> Concern | None:
+        if word.text == "-" and not word.glob:
+            return None
+        for folder in self.where.folders:
+            path = _from(folder, word.text)
+            why = secret_place(path) or (holds_secrets(path) if deep else "")
+            if not why and word.glob:
+                why = may_match_secret(_from(folder, word.glob))
+            if not why and (leads := self.where.resolved.get(path)) is not None:
+                why = secret_place(leads) or (holds_secrets(leads) if deep else "")
+            if why:
+                return self.concern(word.text, f"discloses: {word.text} {why}")
+            if not word.glob:
+                self.paths.append(path)
+        return None
+
+    def _find(self, at: int) -> Reading | Concern:
+        found = check_find(self.words[at:])
+        return self._in_script(found) if isinstance(found, Trouble) else Reading(self.program, (), at)
+
+    def _old_style(self, at: int) -> Reading | Concern:
+        """`tar tf x` is `tar -tf x`, as long as one letter at most takes a value."""
+        bundle = self.words[at]
+        options = [self.program.options.get(f"-{letter}") for letter in bundle.text]
+        if bundle.glob or bundle.tilde or sum(1 for one in options if one and one.takes is not Takes.NOTHING) > 1:
+            return self._unknown(bundle.text)
+        dashed = bundle._replace(text=f"-{bundle.text}")
+        self.words = (*self.words[:at], dashed, *self.words[at + 1 :])
+        judged = self.judge(at)
+        own = isinstance(judged, Concern) and judged.word == dashed.text
+        return judged._replace(word=bundle.text) if own else judged
+
+    def concern(self, word: str, trouble: str) -> Concern:
+        effect, _, why = trouble.partition(": ")
+        return Concern(self.program.name, word, effect, why)
+
+
+def _from(folder: str, path: str) -> str:
+    """A path as seen from where the line starts."""
+    if path.startswith(("/", "~/")) or path == "~":
+        return path
+    if not folder:
+        return path
+    joined = join(folder, path)
+    return normal(joined) if joined.startswith("/") else joined

@@ -1,0 +1,243 @@
+"""What is known about programs: which options only read, what operands mean, what makes them dangerous.
+
+The knowledge is data, in `programs/*.toml` beside this module, one table per program; docs/shell.md describes the keys.
+A program's table is found by its header and parsed when the program is first met, so a start pays for what it uses.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple, cast
+
+EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
+"""What a command may do beyond known reading, from the program's or the option's entry."""
+
+_PLAIN_KINDS = frozenset({
+    "text", "number", "path", "name", "ref", "command", "output", "url", "host", "awk", "sed", "jq",
+})  # fmt: skip
+_STYLES = frozenset({"gnu", "posix", "single", "none"})
+_LANGUAGES = frozenset({"find"})
+_HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
+
+
+class BadTable(ValueError):
+    """An entry that says something the judge does not know; the message names the program and the key."""
+
+
+class Takes(Enum):
+    """Whether an option has a value."""
+
+    NOTHING = 0
+    VALUE = 1
+    MAYBE = 2
+    """Only attached: `--color=always`."""
+
+
+class Kind(NamedTuple):
+    """What an operand or a value means."""
+
+    name: str
+    regex: re.Pattern[str] | None = None
+
+
+class Option(NamedTuple):
+    """One option, in any of its spellings."""
+
+    names: tuple[str, ...]
+    takes: Takes
+    kind: Kind
+    trouble: str = ""
+    """What it does beyond reading, as `effect: words`; empty where it only reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """All that is known about a program or a sub-command."""
+
+    name: str
+    """With the program in front, for sub-commands: `git log`."""
+    does: str
+    trouble: str = ""
+    """Set where it never only reads, as `effect: words`."""
+    style: str = "gnu"
+    options: Mapping[str, Option]
+    digits: bool = False
+    operands: tuple[Kind, ...] = ()
+    repeats: bool = False
+    """Whether the last kind of operand may come any number of times."""
+    no_first: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    needs_trouble: str = ""
+    operands_need: frozenset[str] = frozenset()
+    operands_trouble: str = ""
+    recursive: frozenset[str] = frozenset()
+    folder: frozenset[str] = frozenset()
+    old_style: bool = False
+    language: str = ""
+    commands: Mapping[str, Program]
+    alone: bool = False
+    environment: Mapping[str, str]
+    adds: tuple[str, ...] = ()
+
+    @property
+    def risky(self) -> bool:
+        """Whether any option of it does more than read, so that no word may turn into an option."""
+        return any(option.trouble for option in self.options.values())
+
+
+def known_programs() -> frozenset[str]:
+    """The names of all programs in the table."""
+    return frozenset(_slices())
+
+
+@lru_cache(maxsize=512)
+def program(name: str) -> Program | None:
+    """What is known about a program; None where it is not in the table. Raises `BadTable` for a wrong entry."""
+    return _build(name, entry) if (entry := _entry(name)) is not None else None
+
+
+@lru_cache(maxsize=1)
+def _slices() -> Mapping[str, str]:
+    """The text of each program's table, by the program's name."""
+    found: dict[str, str] = {}
+    for file in sorted(files("signoff.policy.shell").joinpath("programs").iterdir(), key=lambda one: one.name):
+        if not file.name.endswith(".toml"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        heads = list(_HEADER.finditer(text))
+        for number, head in enumerate(heads):
+            name = head[1] or head[2]
+            if name in found:
+                raise BadTable(f"{file.name}: `{name}` stands in the table twice")
+            found[name] = text[head.start() : heads[number + 1].start() if number + 1 < len(heads) else None]
+    return found
+
+
+def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
+    text = _slices().get(name)
+    if text is None:
+        return None
+    try:
+        entry = cast("dict[str, Any]", tomllib.loads(text)[name])
+    except tomllib.TOMLDecodeError as error:
+        raise BadTable(f"`{name}`: {error}") from error
+    model = entry.pop("like", None)
+    if model is None:
+        return entry
+    base = _entry(model, (*seen, name)) if model not in (*seen, name) else None
+    if base is None:
+        raise BadTable(f"`{name}` is like `{model}`, which is not in the table")
+    return {**base, **entry}
+
+
+_KEYS = frozenset({
+    "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
+    "needs_why", "operands_need", "operands_why", "recursive", "folder", "old_style", "language", "commands", "alone",
+    "environment", "adds",
+})  # fmt: skip
+
+
+def _build(name: str, entry: Mapping[str, Any]) -> Program:
+    if not entry.keys() <= _KEYS:
+        raise BadTable(f"`{name}`: unknown key `{min(entry.keys() - _KEYS)}`")
+    if not isinstance(entry.get("does"), str):
+        raise BadTable(f"`{name}`: `does` is missing")
+    style, language = entry.get("style", "gnu"), entry.get("language", "")
+    if style not in _STYLES or (language and language not in _LANGUAGES):
+        raise BadTable(f"`{name}`: unknown style or language")
+    kinds = str(entry.get("operands", "")).split()
+    repeats = bool(kinds) and kinds[-1].endswith("...")
+    return Program(
+        name=name,
+        does=entry["does"],
+        trouble=_trouble(name, f"{entry['effect']}: {entry.get('why') or entry['does']}") if "effect" in entry else "",
+        style=style,
+        options=dict(_options(name, entry)),
+        digits=bool(entry.get("digits")),
+        operands=tuple(_kind(name, kind.removesuffix("...")) for kind in kinds),
+        repeats=repeats,
+        no_first=_names(entry, "no_first"),
+        needs=_names(entry, "needs"),
+        needs_trouble=_trouble(name, entry.get("needs_why", "unknown: without the option it may do more than read")),
+        operands_need=_names(entry, "operands_need"),
+        operands_trouble=_trouble(name, entry.get("operands_why", "unknown: an operand may make it do more than read")),
+        recursive=_names(entry, "recursive"),
+        folder=_names(entry, "folder"),
+        old_style=bool(entry.get("old_style")),
+        language=language,
+        commands=_Commands(name, entry),
+        alone=bool(entry.get("alone")),
+        environment=entry.get("environment", {}),
+        adds=tuple(str(entry.get("adds", "")).split()),
+    )
+
+
+class _Commands(Mapping[str, Program]):
+    """Sub-commands, each built when it is first met: git has more than a hundred."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any]) -> None:
+        self._name = name
+        self._entry = entry
+        self._tables: Mapping[str, Mapping[str, Any]] = entry.get("commands", {})
+        self._built: dict[str, Program] = {}
+
+    def __getitem__(self, sub: str) -> Program:
+        if sub not in self._built:
+            self._built[sub] = _build(f"{self._name} {sub}", _inherited(self._tables[sub], self._entry))
+        return self._built[sub]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+def _inherited(table: Mapping[str, Any], parent: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A sub-command's table; the environment is that of the whole program."""
+    return {"environment": parent["environment"], **table} if "environment" in parent else table
+
+
+def _options(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Option]]:
+    text = Kind("text")
+    seen: set[str] = set()
+
+    def option(spellings: str, takes: Takes, kind: Kind, trouble: str = "") -> Iterator[tuple[str, Option]]:
+        made = Option(tuple(spellings.split()), takes, kind, trouble)
+        for spelling in made.names:
+            if not spelling.startswith(("-", "+")) or spelling in seen:
+                raise BadTable(f"`{name}`: `{spelling}` is no option, or stands there twice")
+            seen.add(spelling)
+            yield spelling, made
+
+    for spelling in str(entry.get("flags", "")).split():
+        yield from option(spelling, Takes.NOTHING, text)
+    for key, takes in (("values", Takes.VALUE), ("maybe", Takes.MAYBE)):
+        for spellings, kind in entry.get(key, {}).items():
+            yield from option(spellings, takes, _kind(name, kind))
+    for spellings, why in entry.get("asks", {}).items():
+        yield from option(spellings, Takes.MAYBE, text, _trouble(name, why))
+
+
+def _kind(name: str, written: str) -> Kind:
+    if written in _PLAIN_KINDS:
+        return Kind(written)
+    if len(written) > 2 and written[0] == written[-1] == "/":
+        return Kind("regex", re.compile(written[1:-1], re.DOTALL))
+    raise BadTable(f"`{name}`: unknown kind `{written}`")
+
+
+def _trouble(name: str, why: str) -> str:
+    if why.partition(":")[0] not in EFFECTS:
+        raise BadTable(f"`{name}`: `{why}` does not start with one of {', '.join(EFFECTS)}")
+    return why
+
+
+def _names(entry: Mapping[str, Any], key: str) -> frozenset[str]:
+    return frozenset(str(entry.get(key, "")).split())

@@ -1,0 +1,396 @@
+"""The strict reading of a command line: literal words, or no reading at all.
+
+This is the only road to *allow*. What it yields is what bash would pass to each program, to the letter; whatever
+bash would work out first (a variable, a substitution, braces), and whatever could be read in two ways, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, cast
+
+from signoff.core.visible import is_clean
+from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
+
+LONGEST = 16_384
+"""The longest text that is read at all, in characters."""
+
+
+class Refused(NamedTuple):
+    """Why a command line cannot be read to the letter."""
+
+    why: str
+    """Follows "the command": "holds a substitution `$(`"."""
+    word: str
+    """The piece of text that decided."""
+    at: int
+    """Where it stands."""
+
+
+# A plain word ends before one of these or at the end of the text. `<` and `>` are left out on purpose: digits before
+# them are no word.
+_WORD_ENDS = r"(?![^ \t\n;|&])"
+_PLAIN, _SINGLE, _DOUBLE, _STARRED, _OPERATOR, _NOTHING, _REDIRECT = range(1, 8)
+_TOKEN = re.compile(
+    rf"""[ \t]*+(?:
+      ([\w./,:=@%+^-]++){_WORD_ENDS}
+    | '([^']*+)'{_WORD_ENDS}
+    | "([^"\\$`]*+)"{_WORD_ENDS}
+    | ([\w./,:=@%+^*?-]++){_WORD_ENDS}
+    | (&&|\|\||\|&?|;|\n)
+    | (\#[^\n]*+|\Z)
+    | ((?:(?:[12]?>>?|&>)/dev/null|[12]?>&[12]){_WORD_ENDS}|[0-9]*+[<>][<>&|(]*+|&>>?)
+    |
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+
+_P_PLAIN, _P_SINGLE, _P_DOUBLE, _P_ESCAPED, _P_PATTERN, _P_TILDE, _P_BRACE, _P_DOLLAR = range(1, 9)
+_PIECE = re.compile(
+    rf"""
+      ([\w./,:=@%+^\#!-]++)
+    | '([^']*+)'
+    | "((?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}}]))*+)"
+    | \\([\t\x20-\x7e])
+    | ([]*?[])
+    | (~)
+    | ([{{}}])
+    | (\$){_WORD_ENDS}
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_KEPT_BACKSLASH = re.compile(r'\\([$`"\\])')
+_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*+""")
+
+_IN_PATTERN = re.compile(r"[][*?\\]")
+_IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
+_MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
+# Brackets that every implementation reads alike: closed, without another bracket, a slash or a character of several
+# bytes inside.
+_CLEAR_PATTERN = re.compile(
+    r"(?:\\.|[^\\\[]|\[[!^]?+(?:\\.|[^\\\[/\x80-\U0010ffff])(?:\\.|[^\\\[\]/\x80-\U0010ffff])*+\])*+", re.DOTALL
+)
+_CLOSED = re.compile(r"(?:\\.|[^\\\[])*+\[(?:\\.|[^\\])(?:\\.|[^\\\]])*+\]", re.DOTALL)
+
+_KEYWORDS = frozenset(
+    "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()
+)
+# bash reads the words after these as assignments: no pattern is looked up, and brackets may hold blanks.
+_DECLARES = frozenset("alias declare eval export let local readonly typeset".split())
+_RESERVED = _KEYWORDS | _DECLARES
+_ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=|\[)")
+
+_TO_NOWHERE = {">": 1, ">>": 1, "1>": 1, "1>>": 1, "2>": 2, "2>>": 2}
+_BOTH = frozenset({"&>", "&>>", ">&"})
+_JOINED = {">&": 1, "1>&": 1, "2>&": 2}
+_STREAMS = {"1": 1, "2": 2}
+_NULL = "/dev/null"
+_ONTO = {(fd, to): Redirect(fd, None, to) for fd in (1, 2) for to in (1, 2)}
+_DROPPED = {1: Redirect(1), 2: Redirect(2)}
+# The redirects people write, read at one glance.
+_COMMON = {
+    **{f"{sign}{_NULL}": [_DROPPED[fd]] for sign, fd in _TO_NOWHERE.items()},
+    **{f"{sign}{to}": [_ONTO[fd, to]] for sign, fd in _JOINED.items() for to in (1, 2)},
+    f"&>{_NULL}": [_DROPPED[1], _ONTO[2, 1]],
+}
+_NETWORK = ("/dev/tcp/", "/dev/udp/")
+_JOINS = {";": Join.ALWAYS, "\n": Join.ALWAYS, "&&": Join.AND, "||": Join.OR}
+
+_BLANKS = re.compile(r"[ \t\n]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_BETWEEN_WORDS = frozenset(" \t\n;|&<>")
+# A word in half the time: every call of a shell comes through here.
+_MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int]], Word]
+_new = cast("_MakeWord", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
+
+
+def read_line(text: str) -> Line | Refused:
+    """The commands in `text` with the very words bash would pass to them, or why that cannot be said.
+
+    Takes time in proportion to the length and never raises. Names of programs are not judged, except those that bash
+    itself reads in another way: keywords, assignments, `export` and its like.
+    """
+    if len(text) > LONGEST:
+        return Refused(f"is longer than {LONGEST:,} characters", text[LONGEST : LONGEST + 20], LONGEST)
+    if not (text.isascii() and text.isprintable()) and (hidden := _hidden(text)):
+        return hidden
+    return _Reader(text).line()
+
+
+class _Reader:
+    """One text on its way to a line."""
+
+    __slots__ = ("join", "pipelines", "redirects", "stages", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words: list[Word] = []
+        self.redirects: list[Redirect] = []
+        self.stages: list[Simple] = []
+        self.pipelines: list[Pipeline] = []
+        self.join = Join.ALWAYS
+
+    def line(self) -> Line | Refused:
+        text, at, token_at = self.text, 0, _TOKEN.match
+        while token := token_at(text, at):
+            kind, at = token.lastindex, token.end()
+            if kind == _PLAIN:
+                word = _new(Word, (token[_PLAIN], "", False, token.start(_PLAIN), at))
+            elif kind is None:
+                word = _word(text, at)
+            elif kind <= _DOUBLE:
+                word = _new(Word, (token[kind], "", False, token.start(kind) - 1, at))
+            elif kind == _STARRED:
+                word = _new(Word, (token[kind], _one_star(token[kind]), False, token.start(kind), at))
+            else:
+                following = self.between_words(kind, token[kind], token.start(kind), at)
+                if not isinstance(following, int):
+                    return following
+                at = following
+                continue
+            if isinstance(word, Refused):
+                return word
+            if not self.words and (refused := _no_program(word, text[word.at : word.end])):
+                return refused
+            self.words.append(word)
+            at = word.end
+        return Refused("cannot be read", text[at : at + 20], at)  # the pattern of a token matches everywhere
+
+    def between_words(self, kind: int, token: str, at: int, end: int) -> int | Line | Refused:
+        """Takes in what is no word, and says where to go on; or how it all ended."""
+        if kind == _OPERATOR:
+            return self.operator(token, at) or end
+        if kind == _REDIRECT:
+            return self.redirect(token, at, end)
+        return self.end() if end == len(self.text) else end
+
+    def operator(self, operator: str, at: int) -> Refused | None:
+        """Closes a command, and a pipeline unless the operator carries it on."""
+        if not self.words:
+            if operator == "\n" and not self.redirects:
+                return None
+            return Refused(f"has no program before {_quoted(operator)}", operator, at)
+        if operator == "|&":
+            self.redirects.append(_ONTO[2, 1])
+        self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
+        self.words, self.redirects = [], []
+        if operator[0] != "|" or operator == "||":
+            self.pipelines.append(Pipeline(tuple(self.stages), self.join))
+            self.stages = []
+            self.join = _JOINS[operator]
+        return None
+
+    def end(self) -> Line | Refused:
+        """The whole, once all is read."""
+        if self.words:
+            self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
+            self.pipelines.append(Pipeline(tuple(self.stages), self.join))
+        elif self.redirects:
+            return Refused("has a redirect without a program", self.text[-20:], len(self.text))
+        elif self.stages or self.join is not Join.ALWAYS:
+            return Refused("ends where another command has to follow", self.text[-20:], len(self.text))
+        elif not self.pipelines:
+            return Refused("is empty", "", 0)
+        return Line(tuple(self.pipelines))
+
+    def redirect(self, operator: str, at: int, end: int) -> int | Refused:
+        """Takes in a redirect with its target, and says where it ends."""
+        if operator in _COMMON:
+            self.redirects += _COMMON[operator]
+            return end
+        text = self.text
+        if operator not in _TO_NOWHERE and operator not in _BOTH and operator not in _JOINED and operator != "<":
+            return _odd_redirect(text, operator, at, end)
+        while text[end : end + 1] in (" ", "\t"):
+            end += 1
+        if end == len(text) or text[end] in _BETWEEN_WORDS or text[end] == "#":
+            return Refused(f"has a redirect to nowhere, {_quoted(operator)}", operator, at)
+        target = _word(text, end)
+        if isinstance(target, Refused):
+            return target
+        raw = text[end : target.end]
+        if operator == "<":
+            return self.source(target, raw)
+        if operator in _JOINED and raw in _STREAMS:
+            self.redirects.append(_ONTO[_JOINED[operator], _STREAMS[raw]])
+        elif target.text != _NULL or target.glob:
+            return _written(operator, target, raw, at)
+        elif operator in _BOTH:
+            self.redirects += (_DROPPED[1], _ONTO[2, 1])
+        elif operator in _TO_NOWHERE:
+            self.redirects.append(_DROPPED[_TO_NOWHERE[operator]])
+        else:
+            return _written(operator, target, raw, at)
+        return target.end
+
+    def source(self, word: Word, raw: str) -> int | Refused:
+        """Takes in a file that is read as input."""
+        if word.glob:
+            return Refused("reads its input from a pattern of files", raw, word.at)
+        if word.text.startswith(_NETWORK):
+            return Refused("reads its input from the network", raw, word.at)
+        if raw.isdigit() and self.text[word.end : word.end + 1] in ("<", ">"):
+            return Refused("has a redirect to nowhere, `<`", raw, word.at)
+        self.redirects.append(Redirect(0, word))
+        return word.end
+
+
+def _word(text: str, start: int) -> Word | Refused:
+    """The word that starts here, piece by piece."""
+    pieces: list[tuple[str, bool]] = []
+    at, seen = start, 0
+    while piece := _PIECE.match(text, at):
+        kind = piece.lastindex or 0
+        content, quoted = piece[kind], _P_SINGLE <= kind <= _P_ESCAPED
+        if kind == _P_DOUBLE and "\\" in content:
+            content = _KEPT_BACKSLASH.sub(r"\1", content)
+        elif kind == _P_TILDE and at > start and text[at - 1] in "=:":
+            return Refused(
+                f"has `~` after `{text[at - 1]}`, which may mean the home folder", text[start : at + 1], start
+            )
+        seen |= 1 << kind
+        pieces.append((content, quoted))
+        at = piece.end()
+    raw = text[start:at]
+    following = text[at : at + 1]
+    if (following and following not in _BETWEEN_WORDS) or at == start:
+        return _blame(text, at)
+    tilde = raw[0] == "~"
+    if tilde and raw[1:2] not in ("", "/"):
+        return Refused("names the home folder of another user, or something like it", raw, start)
+    if seen >> _P_BRACE & 1 and (refused := _expands_braces(text, start, at)):
+        return refused
+    whole = "".join([content for content, _ in pieces])
+    if not seen >> _P_PATTERN & 1:
+        return Word(whole, "", tilde, start, at)
+    glob = _glob(pieces)
+    if glob is None:
+        return Refused("holds a pattern that can be read in several ways", raw, start)
+    return Word(whole, glob, tilde, start, at)
+
+
+def _glob(pieces: list[tuple[str, bool]]) -> str | None:
+    """The pattern these pieces make; empty where it can find nothing but itself, None where it is not clear."""
+    pattern, active, inside = "", False, False
+    parts: list[str] = []
+    for content, quoted in pieces:
+        if quoted:
+            parts.append((_IN_BRACKETS if inside else _IN_PATTERN).sub(r"\\\g<0>", content))
+            continue
+        parts.append(content)
+        active = active or content in ("*", "?")
+        inside = inside or content == "["
+    pattern = "".join(parts)
+    if not active and not _CLOSED.match(pattern):
+        return ""
+    if not _CLEAR_PATTERN.fullmatch(pattern):
+        return None
+    return _one_star(pattern)
+
+
+def _one_star(pattern: str) -> str:
+    """`**` as `*`: bash means no more by it unless it is told to, and whoever looks the files up must not either."""
+    return _MANY_STARS.sub(lambda stars: stars[1] or "*", pattern) if "**" in pattern else pattern
+
+
+def _expands_braces(text: str, start: int, end: int) -> Refused | None:
+    """Whether unquoted braces may be taken for a list or a range, or for the name of a stream."""
+    raw = text[start:end]
+    if text[end : end + 1] in ("<", ">"):
+        return Refused("holds braces before a redirect", raw, start)
+    braces = [piece.start() - start for piece in _PIECE.finditer(text, start, end) if piece.lastindex == _P_BRACE]
+    inner = raw[braces[0] : braces[-1]]
+    if "," in inner or ".." in inner:
+        return Refused("holds braces that may stand for several words", raw, start)
+    return None
+
+
+def _no_program(word: Word, raw: str) -> Refused | None:
+    """Why a first word is not simply the name of a program."""
+    if raw.isalnum() and raw not in _RESERVED:
+        return None
+    if raw in _KEYWORDS:
+        return Refused(f"uses {_quoted(raw)} of the shell's own language", raw, word.at)
+    if _ASSIGNS.match(raw):
+        return Refused("sets a variable before it runs anything", raw, word.at)
+    if word.glob:
+        return Refused("names its program by a pattern", raw, word.at)
+    if word.text in _DECLARES:
+        return Refused(f"uses {_quoted(word.text)}, which bash reads in its own way", raw, word.at)
+    if raw[0] in "%-+":
+        return Refused("starts with a job of the shell or an option, not with a program", raw, word.at)
+    return None
+
+
+def _hidden(text: str) -> Refused | None:
+    """Characters that are not seen, or not seen as what they are."""
+    if control := _CONTROL.search(text):
+        return Refused(f"holds a control character (U+{ord(control[0]):04X})", control[0], control.start())
+    if not text.isascii() and not is_clean(_BLANKS.sub(".", text)):
+        at, char = next(
+            ((at, char) for at, char in enumerate(text) if char > "\x7f" and not is_clean(f"a{char}")), (0, text[:1])
+        )
+        return Refused("holds characters that cannot be seen", char, at)
+    return None
+
+
+def _blame(text: str, at: int) -> Refused:
+    """What stands here that is no part of a literal word."""
+    char, two = text[at], text[at : at + 2]
+    if char == '"':
+        stop = _SAFE_IN_DOUBLE.match(text, at + 1)
+        at = stop.end() if stop else at
+        char, two = text[at : at + 1], text[at : at + 2]
+    if char in ("'", '"', ""):
+        return Refused("has a quote that never ends", text[at : at + 20], at)
+    if char == "\\":
+        return Refused("has a line that goes on after a backslash" if len(two) > 1 else "ends in a backslash", two, at)
+    if char == "`":
+        return Refused("holds a substitution in backquotes", char, at)
+    if char in "()":
+        return Refused("holds parentheses outside quotes", char, at)
+    if char == "&":
+        return Refused("leaves something running in the background (`&`)", char, at)
+    if char == "$":
+        return _blame_dollar(text, at, two)
+    return Refused("holds a character outside quotes that is not plain ASCII", char, at)
+
+
+def _blame_dollar(text: str, at: int, two: str) -> Refused:
+    if two == "$(":
+        return Refused("holds a substitution `$(`", two, at)
+    if two in ("$'", '$"'):
+        return Refused(f"holds a quote of a special kind, `{two}`", two, at)
+    variable = re.compile(r"\$(?:\w+|\{[^}\n]{0,40}\}?|.?)", re.ASCII | re.DOTALL).match(text, at)
+    name = variable[0] if variable else two
+    return Refused(f"depends on a variable, {_quoted(name)}", name, at)
+
+
+def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
+    """Why a redirect of a kind that is never taken is not taken."""
+    sign = operator.lstrip("0123456789")
+    if sign[:2] in ("<(", ">("):
+        return Refused(f"holds a substitution `{sign[:2]}`", operator, at)
+    if sign.startswith("<<"):
+        return Refused("is given a text of its own, `<<`", operator, at)
+    if sign in (">", ">>", ">|", "<>"):
+        while text[end : end + 1] in (" ", "\t"):
+            end += 1
+        target = _word(text, end) if end < len(text) else None
+        if isinstance(target, Word):
+            return _written(operator, target, text[end : target.end], at)
+    return Refused(f"has a redirect that is not understood, {_quoted(operator)}", operator, at)
+
+
+def _written(operator: str, target: Word, raw: str, at: int) -> Refused:
+    """The refusal of a redirect that writes a file."""
+    if operator in _JOINED and (raw == "-" or raw.rstrip("-").isdigit()):
+        return Refused(f"has a redirect that is not understood, {_quoted(operator + raw)}", operator + raw, at)
+    return Refused(f"writes into the file {_quoted(target.text)}", operator + raw, at)
+
+
+def _quoted(piece: str) -> str:
+    """A piece of the text for a sentence: in one line and not long."""
+    piece = piece.replace("\n", "⏎").replace("\t", " ")
+    return f"`{piece[:60]}…`" if len(piece) > 60 else f"`{piece}`"

@@ -1,0 +1,55 @@
+"""The lists of `names.toml`, read once."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+
+@lru_cache(maxsize=1)
+def _lists() -> dict[str, Any]:
+    return tomllib.loads(files("signoff.policy.sql").joinpath("names.toml").read_text("utf-8"))
+
+
+@lru_cache(maxsize=256)
+def listed(*keys: str) -> frozenset[str]:
+    """The names of one list: `listed("pragmas", "alone")`."""
+    found: Any = _lists()
+    for key in keys:
+        found = found.get(key, {})
+    return frozenset(found.split()) if isinstance(found, str) else frozenset()
+
+
+@lru_cache(maxsize=16)
+def pure(dialect: str, generic: bool) -> frozenset[str]:
+    """Functions that only compute or report."""
+    lists = ("any", "generic", dialect) if generic else ("any", dialect)
+    return frozenset[str]().union(*(listed("functions", one) for one in lists)) - (
+        listed("effects", "discloses") if dialect == "duckdb" else frozenset()
+    )
+
+
+@lru_cache(maxsize=1)
+def _effects() -> dict[str, str]:
+    return {name: effect for effect in _lists()["effects"] for name in listed("effects", effect)}
+
+
+def about_function(name: str) -> str:
+    """Why a function that is not pure asks."""
+    low = name.lower()
+    effect = _effects().get(low, "")
+    if not effect:
+        prefixes = {"dblink_": "sends", "pg_ls_": "discloses", "lo_": "writes", "read_": "discloses"}
+        effect = next((effect for prefix, effect in prefixes.items() if low.startswith(prefix)), "")
+    if effect:
+        return f"{effect}: `{name}` {_lists()['said'][effect]}"
+    return f"unknown: `{name}` is not a function that is known to only compute"
+
+
+def stands_before(word: str, previous: str) -> bool:
+    """Whether a keyword, not a function, may stand between `previous` and an opening parenthesis."""
+    if word in listed("words", "before_parenthesis"):
+        return True
+    return previous in listed("words", "after", word)

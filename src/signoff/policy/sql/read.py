@@ -1,0 +1,106 @@
+"""From a text of SQL to what is known about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from signoff.policy.sql.facts import NotUnderstood, SqlFacts, Statement
+from signoff.policy.sql.lexer import END, READINGS, Token, check_characters, dialect_named, lex
+from signoff.policy.sql.statement import Reading, judge
+
+LONGEST = 65_536
+"""Characters of SQL that are read; more is opaque."""
+MOST_STATEMENTS = 100
+_DOT = re.compile(r"\.(tables|schema|indexes|indices|databases|show)(?:[ \t]+[A-Za-z0-9_%]+)?[ \t]*\n?", re.ASCII)
+
+
+def read_sql(text: str, dialect: str = "") -> SqlFacts:
+    """What a text of SQL does. Never raises; whatever is not understood makes it opaque.
+
+    Dialects: `postgres`, `sqlite`, `mysql`, `duckdb`, `mssql`, `oracle`, and other usual names of these. With none, or
+    `generic`, it has to be a read for PostgreSQL, SQLite and MySQL alike.
+    """
+    try:
+        return _read(text, dialect)
+    except NotUnderstood as doubt:
+        return SqlFacts((), doubt.why, doubt.word)
+    except Exception as error:  # law 1: a mistake of ours asks
+        return SqlFacts((), f"cannot be read ({type(error).__name__})")
+
+
+def _read(text: str, dialect: str) -> SqlFacts:
+    name = dialect_named(dialect)
+    if not name:
+        raise NotUnderstood(f"is in a dialect that is not known: {dialect[:40]!r}")
+    if len(text) > LONGEST:
+        raise NotUnderstood(f"is longer than {LONGEST:,} characters")
+    check_characters(text)
+    if name == "sqlite" and (command := _DOT.fullmatch(text.lstrip(" \t\n"))):
+        return SqlFacts((Statement("show", True, word=f".{command[1]}"),))
+    if name != "generic":
+        return _as_one(text, Reading(name))
+    return _merged([_as_one(text, Reading(one, generic=True)) for one in READINGS])
+
+
+def _as_one(text: str, reading: Reading) -> SqlFacts:
+    try:
+        tokens = lex(text, reading.dialect)
+    except NotUnderstood as doubt:
+        return SqlFacts((), doubt.why, doubt.word)
+    statements: list[Statement] = []
+    opaque = word = ""
+    parts = _parts(tokens)
+    if len(parts) > MOST_STATEMENTS:
+        return SqlFacts((), f"holds more than {MOST_STATEMENTS} statements")
+    for part in parts:
+        try:
+            statement, doubt = judge(part, reading)
+        except NotUnderstood as error:
+            opaque, word = opaque or error.why, word or error.word
+            continue
+        statements.append(statement)
+        opaque, word = opaque or doubt, word or (statement.word if doubt else "")
+    return SqlFacts(tuple(statements), opaque, word)
+
+
+def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The tokens of each statement; empty ones are nothing to any database."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.kind == END:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _merged(readings: Sequence[SqlFacts]) -> SqlFacts:
+    """What holds whichever database it is: a read if all say so, every table that any of them sees."""
+    counts = {len(one.statements) for one in readings}
+    worst = next((one for one in readings if not one.read_only and not one.opaque), None)
+    worst = worst or next((one for one in readings if not one.read_only), readings[0])
+    opaque = next((one for one in readings if one.opaque), None)
+    if len(counts) > 1:
+        if opaque is None:
+            return SqlFacts(worst.statements, "is not the same to every database")
+        return SqlFacts(worst.statements, opaque.opaque, opaque.opaque_word)
+    merged = tuple(_united(same) for same in zip(*(one.statements for one in readings), strict=True))
+    return SqlFacts(merged, opaque.opaque if opaque else "", opaque.opaque_word if opaque else "")
+
+
+def _united(same: Sequence[Statement]) -> Statement:
+    first = next((one for one in same if not one.read_only and not one.why.startswith("unknown:")), None)
+    first = first or next((one for one in same if not one.read_only), same[0])
+
+    def all_of(part: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for one in same for name in getattr(one, part)))
+
+    return replace(
+        first,
+        tables=all_of("tables"),
+        columns=all_of("columns"),
+        writes=all_of("writes"),
+        functions=all_of("functions"),
+    )

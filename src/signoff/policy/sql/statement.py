@@ -1,0 +1,318 @@
+"""Judges one statement: by its first word, then by its tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from signoff.policy.sql import calls
+from signoff.policy.sql.facts import NotUnderstood, Statement
+from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, VARIABLE, WORD, Token
+from signoff.policy.sql.names import listed
+from signoff.policy.sql.tree import SAID, Survey, parse, survey
+from signoff.policy.sql.verbs import VERBS, about_verb
+
+
+class Reading(NamedTuple):
+    """How a text is read: as SQL of this database, and whether that is only one of several it has to be right for."""
+
+    dialect: str
+    generic: bool = False
+
+
+def judge(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+    """One statement, and why it is not wholly understood, if so. Raises `NotUnderstood` where nothing is known."""
+    first = tokens[0].low or tokens[0].text
+    if first == "table":
+        return _table(tokens, reading)
+    if special := _SPECIAL.get(first):
+        return special(tokens, reading), ""
+    if first in ("select", "with", "values", "from", "(") or first in (
+        "insert",
+        "replace",
+        "update",
+        "delete",
+        "merge",
+    ):
+        return _query(tokens, reading)
+    if first not in VERBS:
+        raise NotUnderstood(
+            f"starts with `{tokens[0].text[:40]}`, which is not known to only read", tokens[0].text[:40]
+        )
+    return about_verb(tokens, reading.dialect)
+
+
+def _query(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+    try:
+        statement, found = examined(tokens, reading)
+    except NotUnderstood as doubt:
+        # What the words say for sure is worth more to a person than that nothing is sure.
+        if deed := _plain_deed(tokens, reading.dialect) or _first_deed(tokens):
+            return Statement(deed[0], False, why=deed[1], word=deed[2]), doubt.why
+        raise
+    return _with(statement, [(why, word) for _, why, word in found.deeds] + found.doubts), ""
+
+
+def _first_deed(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
+    first = tokens[0].low
+    return (first, f"writes: `{first.upper()}` {SAID[first]} a table", first.upper()) if first in _DML else None
+
+
+def _with(statement: Statement, problems: Sequence[tuple[str, str]]) -> Statement:
+    """The statement, with the worst of what was found about it: what is known comes before what is not."""
+    if not problems:
+        return statement
+    why, word = next((one for one in problems if not one[0].startswith("unknown:")), problems[0])
+    return _as(statement, read_only=False, why=why, word=word)
+
+
+def _as(statement: Statement, **changed: object) -> Statement:
+    from dataclasses import replace
+
+    return replace(statement, **changed)  # type: ignore[arg-type]
+
+
+def examined(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, Survey]:
+    """A query or a change of rows, taken for a read, and all that speaks against it."""
+    dialect = reading.dialect
+    if len(tokens) == 1:
+        raise NotUnderstood(f"is nothing but `{tokens[0].text}`", tokens[0].text)
+    replaces = tokens[0].low == "replace"
+    parsed = [Token(WORD, "INSERT", True), *tokens[1:]] if replaces else tokens
+    found = survey(parse(parsed, dialect), dialect, reading.generic)
+    if replaces and found.writes:
+        found.deeds.insert(0, ("replace", f"writes: `REPLACE` replaces rows of `{found.writes[0]}`", "REPLACE"))
+    if deed := _plain_deed(tokens, dialect):
+        if not any(one[0] == deed[0] for one in found.deeds):
+            found.deeds.append(deed)
+    found.doubts.extend(calls.doubts(tokens, dialect, reading.generic, found.not_calls))
+    functions = [one.name.lower() for one in calls.calls(tokens) if not found.not_calls[one.name.lower()]]
+    statement = Statement(
+        operation=_operation(tokens, found),
+        read_only=True,
+        tables=_once(found.tables),
+        columns=_once(found.columns),
+        writes=_once(found.writes),
+        functions=_once(functions),
+    )
+    return statement, found
+
+
+def _once(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _operation(tokens: Sequence[Token], found: Survey) -> str:
+    deeds = [one[0] for one in found.deeds]
+    first = tokens[0].low
+    if deeds:
+        return first if first in deeds else next((one for one in deeds if one != "lock"), deeds[0])
+    return "values" if first == "values" else "select"
+
+
+def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] | None:
+    """What the words alone say, whatever the parser made of them."""
+    starts = listed("words", "mssql", "starts") if dialect == "mssql" else frozenset[str]()
+    for at, token in enumerate(tokens):
+        low = token.low
+        following = tokens[at + 1].low if at + 1 < len(tokens) else ""
+        if low == "into" and tokens[0].low not in ("insert", "replace", "merge") and tokens[max(at - 1, 0)].low not in (
+            "insert", "replace", "merge", "ignore",
+        ):  # fmt: skip
+            shown = f"INTO {following.upper()}" if following in ("outfile", "dumpfile") else "INTO"
+            return "select into", f"writes: `{shown}` puts the result somewhere", shown
+        if low == "for" and following in ("update", "share", "no", "key", "read", "fetch"):
+            return "lock", f"changes: `FOR {following.upper()}` locks rows", f"FOR {following.upper()}"
+        if low == "lock" and following == "in":
+            return "lock", "changes: `LOCK IN SHARE MODE` locks rows", "LOCK IN SHARE MODE"
+        if low == "procedure":
+            return "call", "runs: `PROCEDURE` runs code", "PROCEDURE"
+        if low == "next" and following == "value":
+            return "select", "changes: `NEXT VALUE FOR` moves a sequence on", "NEXT VALUE FOR"
+        if low == "nextval" and at and tokens[at - 1].text == ".":
+            return "select", "changes: `NEXTVAL` moves a sequence on", "NEXTVAL"
+        if token.kind == VARIABLE and dialect == "mssql" and _is_set(tokens, at):
+            return "set", f"changes: `{token.text}` is set", token.text
+        if low in starts and tokens[at - 1].text != "." and not (at == 0 and low in _DML):
+            return low, f"unknown: `{token.text}` may start another statement", token.text
+    return None
+
+
+def _is_set(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a T-SQL variable is given a value here, and not compared with one."""
+    following = "".join(one.text for one in tokens[at + 1 : at + 3])
+    compared = tokens[at - 1].low in ("where", "and", "or", "on", "when", "not", "having") or tokens[at - 1].text == "("
+    return bool(re.match(r"[-+*/%&|^]?=", following)) and not compared
+
+
+_QUERIES = ("select", "with", "values", "from", "(")
+_DML = ("insert", "update", "delete", "merge", "replace")
+_EXPLAIN_WORDS = frozenset({"query", "plan", "for", "extended", "partitions", "verbose", "logical", "physical"})
+_EXPLAIN_OPTIONS = frozenset("""
+analyze verbose costs settings generic_plan buffers serialize wal timing summary memory format
+""".split())  # fmt: skip
+_VALUES = frozenset({"true", "false", "on", "off", "0", "1", "text", "xml", "json", "yaml", "none", "binary"})
+
+
+def _explain(tokens: Sequence[Token], reading: Reading) -> Statement:
+    if reading.dialect == "oracle":
+        why = "writes: `EXPLAIN PLAN` adds rows to the plan table"
+        return Statement("explain", False, writes=("plan_table",), why=why, word="EXPLAIN PLAN")
+    if reading.dialect == "mssql":
+        raise NotUnderstood("starts with `EXPLAIN`, which is not known here", "EXPLAIN")
+    at, runs = _explain_options(tokens)
+    rest = tokens[at:]
+    if not rest:
+        raise NotUnderstood("explains nothing", "EXPLAIN")
+    rest = _spelled_out(rest)
+    first = rest[0].low or rest[0].text
+    if first not in (*_QUERIES, *_DML):
+        if not runs and at == 1 and _is_name(rest) and first not in VERBS:
+            return _described(rest, reading)
+        raise NotUnderstood(f"explains `{rest[0].text[:40]}`, which is not known", rest[0].text[:40])
+    statement, found = examined(rest, reading)
+    if runs:
+        ran = [(f"{why} (`EXPLAIN ANALYZE` runs it)", word) for _, why, word in found.deeds]
+        operation = statement.operation if ran else "explain"
+        return _with(_as(statement, operation=operation), ran + found.doubts)
+    # A planner may run functions, but it takes no row away: what is explained may be a change.
+    hidden = [(why, word) for operation, why, word in found.deeds if operation in ("call", "select")]
+    return _with(_as(statement, operation="explain", writes=()), hidden + found.doubts)
+
+
+def _explain_options(tokens: Sequence[Token]) -> tuple[int, bool]:
+    """Where the explained statement starts, and whether it is run."""
+    at, runs = 1, tokens[0].low in ("analyze", "summarize")
+    while at < len(tokens):
+        token = tokens[at]
+        if token.low == "analyze":
+            runs, at = True, at + 1
+        elif token.low in _EXPLAIN_WORDS and not (at + 1 == len(tokens) or tokens[at + 1].text == "."):
+            at += 1
+        elif token.low == "format" and at + 2 < len(tokens) and tokens[at + 1].text == "=":
+            at += 3
+        elif token.text == "(" and at == 1 and _is_option(tokens[at + 1 : at + 3]):
+            at, ran = _listed_options(tokens, at + 1)
+            runs = runs or ran
+        else:
+            break
+    return at, runs
+
+
+def _is_option(tokens: Sequence[Token]) -> bool:
+    return bool(tokens) and tokens[0].low in _EXPLAIN_OPTIONS
+
+
+def _listed_options(tokens: Sequence[Token], at: int) -> tuple[int, bool]:
+    runs = False
+    while at < len(tokens):
+        option = tokens[at].low
+        value = ""
+        at += 1
+        if option not in _EXPLAIN_OPTIONS:
+            break
+        if at < len(tokens) and tokens[at].text not in (",", ")"):
+            value = tokens[at].text.lower()
+            at += 1
+            if value not in _VALUES:
+                break
+        runs = runs or (option == "analyze" and value not in ("false", "off", "0"))
+        if at < len(tokens) and tokens[at].text in (",", ")"):
+            at += 1
+            if tokens[at - 1].text == ")":
+                return at, runs
+        else:
+            break
+    raise NotUnderstood("has options of `EXPLAIN` that are not known", "EXPLAIN")
+
+
+def _spelled_out(tokens: Sequence[Token]) -> Sequence[Token]:
+    """`TABLE t` as the query it is short for."""
+    if tokens[0].low != "table":
+        return tokens
+    words = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True)]
+    return [*words, *tokens[1:2], *tokens[2:]]
+
+
+def _table(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+    if len(tokens) < 2 or tokens[1].kind not in (WORD, QUOTED):
+        raise NotUnderstood("cannot be parsed: `TABLE`", "TABLE")
+    return _query(_spelled_out(tokens), reading)
+
+
+def _is_name(tokens: Sequence[Token]) -> bool:
+    """Whether these are a name, perhaps with a schema, and perhaps a second one: a column."""
+    kinds = "".join("n" if one.kind in (WORD, QUOTED) else "." if one.text == "." else "x" for one in tokens)
+    return kinds in ("n", "n.n", "n.n.n", "nn", "n.nn")
+
+
+def _name(tokens: Sequence[Token]) -> str:
+    whole = tokens[0].text
+    for dot, name in zip(tokens[1::2], tokens[2::2], strict=False):
+        if dot.text != ".":
+            break
+        whole += f".{name.text}"
+    return whole if tokens[0].kind == QUOTED else whole.lower()
+
+
+def _describe(tokens: Sequence[Token], reading: Reading) -> Statement:
+    rest = tokens[1:]
+    if rest and rest[0].low == "table" and len(rest) > 1:
+        rest = rest[1:]
+    if _is_name(rest) and rest[0].low not in ("select", "analyze", "with", "values", *_DML, *VERBS):
+        return _described(rest, reading)
+    return _explain(tokens, reading)
+
+
+def _described(name: Sequence[Token], reading: Reading) -> Statement:
+    if reading.dialect == "duckdb":  # which takes the name of a file for a table
+        query = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True), *name]
+        return _as(_query(query, reading)[0], operation="describe")
+    return Statement("describe", True, tables=(_name(name),))
+
+
+def _show(tokens: Sequence[Token], reading: Reading) -> Statement:
+    shown = [
+        one for one in tokens[1:] if one.kind in (WORD, QUOTED, STRING, NUMBER) or one.text in (".", ",", "=", "*", "%")
+    ]
+    if not shown or len(shown) != len(tokens) - 1 or any(one.low in ("into", "procedure") for one in tokens):
+        raise NotUnderstood("has a `SHOW` that is not plain", "SHOW")
+    tables = [_name(shown[at + 1 :]) for at, one in enumerate(shown[:-1]) if one.low in ("from", "in", "table")]
+    return Statement("show", True, tables=_once(tables))
+
+
+def _pragma(tokens: Sequence[Token], reading: Reading) -> Statement:
+    rest = list(tokens[1:])
+    if len(rest) > 2 and rest[1].text == ".":
+        rest = rest[2:]
+    name = rest[0].text.lower() if rest and rest[0].kind in (WORD, QUOTED) else ""
+    own = "duckdb_" if reading.dialect == "duckdb" else ""
+    if len(rest) == 1 and name in listed("pragmas", f"{own}alone"):
+        return Statement("pragma", True)
+    argument = len(rest) == 4 and rest[1].text == "(" and rest[3].text == ")" and rest[1].kind == rest[3].kind == SIGN
+    if argument and name in listed("pragmas", f"{own}about") and rest[2].kind != SIGN:
+        tables = (rest[2].text.lower(),) if "table" in name or name == "index_list" or "key" in name else ()
+        return Statement("pragma", True, tables=tables)
+    return Statement(
+        "pragma", False, why=f"changes: `PRAGMA {name}` is not known to only report", word=f"PRAGMA {name}"
+    )
+
+
+def _analyze(tokens: Sequence[Token], reading: Reading) -> Statement:
+    """MariaDB runs and explains with this word; elsewhere it gathers statistics."""
+    follows = tokens[1].low if len(tokens) > 1 else ""
+    if follows in ("select", "with", *_DML) or (reading.dialect == "mysql" and follows == "format"):
+        return _explain(tokens, reading)
+    return Statement("analyze", False, why="writes: `ANALYZE` writes statistics", word="ANALYZE")
+
+
+_SPECIAL: dict[str, Callable[[Sequence[Token], Reading], Statement]] = {
+    "explain": _explain,
+    "describe": _describe,
+    "desc": _describe,
+    "summarize": _describe,
+    "show": _show,
+    "pragma": _pragma,
+    "analyze": _analyze,
+}

@@ -1,0 +1,111 @@
+"""Statements that never only read, by their first word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from signoff.policy.sql.facts import NotUnderstood, Statement
+from signoff.policy.sql.lexer import Token
+from signoff.policy.sql.tree import name_of, parse
+
+VERBS: dict[str, str] = {
+    "create": "writes: makes {}",
+    "drop": "writes: removes {}",
+    "alter": "writes: changes {}",
+    "truncate": "writes: empties {}",
+    "rename": "writes: renames {}",
+    "comment": "writes: changes the comment of {}",
+    "copy": "writes: copies rows or files of {}",
+    "import": "writes: takes data in",
+    "export": "writes: writes files",
+    "load": "runs: loads code or data",
+    "install": "runs: installs code",
+    "unload": "writes: writes files",
+    "vacuum": "writes: rewrites the database",
+    "reindex": "writes: rebuilds indexes",
+    "cluster": "writes: rewrites tables",
+    "refresh": "writes: rewrites a view",
+    "optimize": "writes: rewrites tables",
+    "repair": "writes: rewrites tables",
+    "checkpoint": "writes: writes everything to disk",
+    "backup": "writes: writes files",
+    "restore": "writes: replaces the database",
+    "bulk": "writes: takes data in",
+    "handler": "changes: opens a table past the usual locks",
+    "call": "runs: runs a procedure",
+    "exec": "runs: runs a procedure",
+    "execute": "runs: runs a prepared statement",
+    "prepare": "runs: keeps a statement to be run",
+    "deallocate": "changes: forgets a prepared statement",
+    "do": "runs: runs code",
+    "declare": "changes: declares a cursor or a variable",
+    "fetch": "changes: moves a cursor",
+    "move": "changes: moves a cursor",
+    "open": "changes: opens a cursor",
+    "close": "changes: closes a cursor",
+    "attach": "changes: opens another database, and makes it if it is not there",
+    "detach": "changes: closes a database",
+    "use": "changes: takes another database",
+    "set": "changes: changes a setting",
+    "reset": "changes: changes a setting",
+    "discard": "changes: forgets the state of the session",
+    "begin": "changes: starts a transaction or a block of code",
+    "start": "changes: starts a transaction",
+    "commit": "changes: ends a transaction",
+    "end": "changes: ends a transaction",
+    "rollback": "changes: ends a transaction",
+    "abort": "changes: ends a transaction",
+    "savepoint": "changes: marks a place in a transaction",
+    "release": "changes: forgets a savepoint",
+    "lock": "changes: locks {}",
+    "unlock": "changes: gives locks back",
+    "grant": "changes: gives rights",
+    "revoke": "changes: takes rights away",
+    "deny": "changes: takes rights away",
+    "reassign": "changes: gives things to another owner",
+    "security": "changes: changes a label",
+    "flush": "changes: empties caches or logs",
+    "kill": "changes: ends a connection",
+    "shutdown": "changes: stops the server",
+    "purge": "changes: removes logs",
+    "change": "changes: changes replication",
+    "stop": "changes: stops replication",
+    "listen": "changes: listens on a channel",
+    "unlisten": "changes: stops listening",
+    "notify": "sends: sends a message",
+    "waitfor": "waits: waits",
+    "dbcc": "changes: runs a maintenance command",
+    "upsert": "writes: changes rows of {}",
+    "undrop": "writes: brings {} back",
+}
+_WITHOUT_TABLES = frozenset("""
+set reset begin start commit end rollback abort savepoint release use detach checkpoint discard listen unlisten notify
+unlock fetch close kill shutdown waitfor
+""".split())  # fmt: skip
+
+
+def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
+    """The statement, and why its tables are not known, if so."""
+    verb = tokens[0].low
+    tables: tuple[str, ...] = ()
+    opaque = ""
+    if verb not in _WITHOUT_TABLES:
+        try:
+            tables = _tables(tokens, dialect)
+        except NotUnderstood:
+            opaque = f"has a `{verb.upper()}` that is not read any further"
+    shown = ", ".join(f"`{name}`" for name in tables[:3]) or "something"
+    effect, _, what = VERBS[verb].format(shown).partition(": ")
+    word = verb.upper()
+    if verb == "copy" and any(token.low == "program" for token in tokens):
+        effect, what, word = "runs", "runs a program of the server", "COPY … PROGRAM"
+    writes = tables if verb in ("drop", "truncate", "rename", "lock") else tables[:1]
+    statement = Statement(verb, False, tables=tables, writes=writes, why=f"{effect}: `{word}` {what}", word=word)
+    return statement, opaque
+
+
+def _tables(tokens: Sequence[Token], dialect: str) -> tuple[str, ...]:
+    from sqlglot import exp
+
+    tree = parse(tokens, dialect)
+    return tuple(dict.fromkeys(name for table in tree.find_all(exp.Table) if (name := name_of(table, dialect))))

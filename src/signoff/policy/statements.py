@@ -1,0 +1,95 @@
+"""Conditions on SQL: read-only, certain operations, certain tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from signoff.core.call import Veiled
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.glob import Glob, any_glob
+from signoff.policy.operators import kind_of
+from signoff.policy.wording import listed, shown
+
+if TYPE_CHECKING:
+    from signoff.policy.sql import SqlFacts, Statement
+
+ARGUMENT = "sql"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlCondition:
+    """What the SQL in an argument does: for rules that allow, every statement of it; otherwise any."""
+
+    read_only: bool = False
+    operations: frozenset[str] = frozenset()
+    tables: tuple[Glob, ...] = ()
+    does: frozenset[str] = frozenset()
+    dialect: str = ""
+    """The database it is written for; where none is named, the call's own `dialect` argument, else any."""
+    argument: str = ARGUMENT
+    every: bool = False
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        words = ["that only reads"] if self.read_only else []
+        words += [f"with {' or '.join(sorted(self.operations))}"] if self.operations else []
+        words += [f"on {listed(glob.pattern for glob in self.tables)}"] if self.tables else []
+        words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
+        object.__setattr__(self, "text", f"with SQL {' '.join(words)}")
+
+    @property
+    def stands_for(self) -> str:
+        """The argument that a plain text in a rule's examples is."""
+        return self.argument
+
+    def find(self, facts: Facts) -> Finding:
+        value = facts.call.args.get(self.argument)
+        if value is None:
+            return Finding.no(f"the call has no {shown(self.argument)}")
+        if not isinstance(value, str) or isinstance(value, Veiled):
+            what = "a secret" if isinstance(value, Veiled) else kind_of(value)
+            return Finding.unknown(f"{shown(self.argument)} is {what}, not SQL")
+        own = facts.call.args.get("dialect", "")
+        sql = facts.sql(value, self.dialect or (own if isinstance(own, str) else "?"))
+        return self._every(sql, facts) if self.every else self._some(sql, facts)
+
+    def _every(self, sql: SqlFacts, facts: Facts) -> Finding:
+        if sql.opaque or not sql.statements or (self.read_only and not sql.read_only):
+            why = f"the SQL {sql.why}"
+            facts.note(why)
+            return Finding.no(why)
+        for statement in sql.statements:
+            if self.operations and statement.operation not in self.operations:
+                return Finding.no(f"{shown(statement.operation)} is not {' or '.join(sorted(self.operations))}")
+            if self.tables and not self._only_these(statement):
+                return Finding.no(f"it touches more than {listed(glob.pattern for glob in self.tables)}")
+        return YES
+
+    def _only_these(self, statement: Statement) -> bool:
+        return bool(statement.tables) and all(any_glob(self.tables, name) is Truth.YES for name in statement.tables)
+
+    def _some(self, sql: SqlFacts, facts: Facts) -> Finding:
+        for statement in sql.statements:
+            if self._holds(statement):
+                if not statement.read_only:
+                    facts.note(f"the SQL {statement.why}")
+                return YES
+        if sql.opaque:
+            facts.note(f"the SQL {sql.why}")
+            return Finding.unknown(sql.opaque)
+        if self.does and any(statement.why.startswith("unknown:") for statement in sql.statements):
+            return Finding.unknown(sql.why)
+        return Finding.no(f"no statement in it is {self.text.removeprefix('with ')}")
+
+    def _holds(self, statement: Statement) -> bool:
+        """Whether all that the rule names is true of one statement."""
+        if self.read_only and not statement.read_only:
+            return False
+        if self.operations and statement.operation not in self.operations:
+            return False
+        if self.does and statement.why.partition(":")[0] not in self.does:
+            return False
+        touched = (*statement.tables, *statement.writes)
+        return not self.tables or any(any_glob(self.tables, name) is not Truth.NO for name in touched)

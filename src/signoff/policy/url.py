@@ -1,0 +1,125 @@
+"""What a URL points to: scheme, host as the network will see it, port, and whether that is a private place.
+
+Names are brought to their ASCII form, addresses to plain ones however they are spelt (`0x7f.1`, `2130706433`). What two
+readers may read differently is in doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from signoff.core.visible import visible
+
+LONGEST = 8192
+PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22}
+_ODD = re.compile(r"[\x00-\x20\x7f\\<>\"`{}|^]")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_PRIVATE_ENDS = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa")
+_STEPS = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)|%2f|%5c|%00", re.IGNORECASE)
+_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[/\\]{2}[^\s'\"<>`]+")
+
+
+class Url(NamedTuple):
+    """A URL taken apart. With `doubt`, the rest is the best guess."""
+
+    scheme: str = ""
+    host: str = ""
+    """Lower case, ASCII, without a last dot; an address in its plain form."""
+    port: int | None = None
+    path: str = ""
+    private: bool = False
+    """Whether the host is this machine, its network, or a name that only means something there."""
+    doubt: str = ""
+    """Why it may be read differently elsewhere; empty where all readers agree."""
+
+
+def read_url(text: str) -> Url:
+    """Take a URL apart. Never raises."""
+    if len(text) > LONGEST:
+        return Url(doubt="is too long for a URL")
+    doubt = "holds blanks, control characters or a backslash" if _ODD.search(text) or visible(text) != text else ""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        return Url(doubt=f"is no URL: {error}")
+    if not parts.scheme or not parts.netloc:
+        return Url(path=text, doubt=doubt or "has no scheme or no host")
+    return _with_host(parts, port, doubt)
+
+
+def urls_in(text: str) -> list[str]:
+    """What looks like a URL with a scheme in any text."""
+    return _IN_TEXT.findall(text)
+
+
+def _with_host(parts: SplitResult, port: int | None, doubt: str) -> Url:
+    scheme = parts.scheme.lower()
+    if "@" in parts.netloc:
+        doubt = doubt or "has a user name before the host"
+    host, private, odd = _host(parts.hostname or "")
+    if "%" in parts.netloc:
+        odd = odd or "has a `%` in its host"
+    if _STEPS.search(parts.path):
+        odd = odd or "has steps or encoded slashes in its path"
+    return Url(scheme, host, port if port is not None else PORTS.get(scheme), parts.path or "/", private, doubt or odd)
+
+
+def _host(written: str) -> tuple[str, bool, str]:
+    """The host in its plain form, whether it is private, and what is doubtful about it."""
+    name = written.removesuffix(".").lower()
+    if not written.isascii():
+        name, odd = _ascii(written)
+        if odd:
+            return name, True, odd
+    address = _address(name)
+    if address is not None:
+        return str(address), not address.is_global or address.is_multicast, ""
+    if not _HOST.fullmatch(name) or len(name) > 253:
+        return name, True, "has a host that is no name"
+    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return name, True, "has a host that is neither a name nor an address"
+    return name, "." not in name or name.endswith(_PRIVATE_ENDS), ""
+
+
+def _ascii(name: str) -> tuple[str, str]:
+    import idna  # brings tables, and few hosts need them
+
+    try:
+        return idna.encode(name, uts46=True, std3_rules=True).decode().removesuffix(".").lower(), ""
+    except (idna.IDNAError, UnicodeError) as error:
+        return name, f"has a host that is no name: {error}"
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    if ":" in name:
+        try:
+            found = ip_address(name)
+        except ValueError:
+            return None
+        inner = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+        return inner or found
+    parts = name.split(".")
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
+        return None
+    try:
+        numbers = [_number(part) for part in parts]
+        *bytes_, last = numbers
+        if any(one > 255 for one in bytes_) or last >= 256 ** (5 - len(numbers)):
+            return None
+        return IPv4Address(sum(one << (24 - 8 * at) for at, one in enumerate(bytes_)) + last)
+    except ValueError:
+        return None
+
+
+def _number(part: str) -> int:
+    """As `inet_aton` reads it: hexadecimal, octal with a zero in front, or decimal."""
+    if len(part) > 12:
+        raise ValueError(part)
+    if part.startswith("0x"):
+        return int(part[2:] or "0", 16)
+    return int(part, 8) if len(part) > 1 and part.startswith("0") else int(part)

@@ -1,0 +1,1 @@
+"""Tools that come with signoff, and the catalog of named toolsets."""

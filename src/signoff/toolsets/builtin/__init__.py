@@ -1,0 +1,1 @@
+"""Toolsets that come with signoff: they know what their own calls do."""

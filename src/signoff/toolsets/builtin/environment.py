@@ -1,0 +1,137 @@
+"""What a program finds around it: which file its name stands for, and which variables it is given.
+
+A variable can make a harmless program run another one (`LD_PRELOAD`, `GIT_EXTERNAL_DIFF`, `LESSOPEN` …), so what runs
+unasked gets an environment built from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from signoff.core.credential import secret_name
+from signoff.policy.shell.programs import PATH as FOLDERS
+
+FIXED_PATH = ":".join(FOLDERS)
+MARK = "SIGNOFF_CALL"
+"""The variable that marks every process of a call, so that none is left behind."""
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*")
+_PREFIXES = ("LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LESS", "SIGNOFF_")
+_NAMES = frozenset("""
+    BASH_ENV BASHOPTS BASH_LOADABLES_PATH BASH_XTRACEFD CDPATH ENV EXECIGNORE GLOBIGNORE IFS POSIXLY_CORRECT
+    PROMPT_COMMAND PS0 PS4 SHELLOPTS OLDPWD PWD
+    GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NIS_PATH NLSPATH RESOLV_HOST_CONF
+    GREP_OPTIONS TAR_OPTIONS RIPGREP_CONFIG_PATH BAT_CONFIG_PATH ACK_OPTIONS MANOPT MANPAGER PAGER XZ_OPT XZ_DEFAULTS
+    GZIP BZIP2 ZSTD_CLEVEL AWKPATH AWKLIBPATH
+    PERL5OPT PERL5LIB PERL5DB PERLLIB RUBYOPT RUBYLIB NODE_OPTIONS PYTHONSTARTUP PYTHONINSPECT PYTHONBREAKPOINT
+    JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
+""".split())  # fmt: skip
+_IDENTITY = re.compile(r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL)")
+
+
+class Found(NamedTuple):
+    """A program's file, or why there is none to run."""
+
+    path: str = ""
+    """Where it really is, with no links on the way."""
+    why: str = ""
+    name: str = ""
+    """Where it was found; some programs do different things by different names."""
+
+
+def find_program(name: str) -> Found:
+    """The file that a program's name stands for when it runs unasked: one that only root may change."""
+    if not name or "\0" in name:
+        return Found(why="command not found")
+    if "/" in name and os.path.dirname(name) not in FOLDERS:
+        return Found(why=f"only programs of {', '.join(FOLDERS)} are run without approval")
+    doubt = ""
+    for path in [name] if "/" in name else [f"{folder}/{name}" for folder in FOLDERS]:
+        if os.path.isfile(path):
+            real = os.path.realpath(path)
+            why = "is not executable" if not os.access(real, os.X_OK) else others_change(real)
+            if not why:
+                return Found(real, name=path)
+            doubt = doubt or f"{path} {why}, so it is not run without approval"
+    return Found(why=doubt or "command not found")
+
+
+def others_change(path: str) -> str:
+    """Why a file with no links in its path is not root's alone; empty where it is."""
+    part = path
+    while True:
+        try:
+            found = os.lstat(part)
+        except OSError as error:
+            return f"cannot be looked at ({error.strerror})"
+        if stat.S_ISLNK(found.st_mode) or (part == path and not stat.S_ISREG(found.st_mode)):
+            return "is not a plain file"
+        if found.st_uid != 0:
+            return "does not belong to root" if part == path else f"is in {part}, which does not belong to root"
+        if found.st_mode & _OTHERS_WRITE:
+            return "can be changed by others" if part == path else f"is in {part}, which others can change"
+        if part == "/":
+            return ""
+        part = os.path.dirname(part)
+
+
+def home_folder() -> str:
+    """What `~` stands for."""
+    home = os.environ.get("HOME", "")
+    if home.startswith("/"):
+        return home
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def bare_environment(extra: Mapping[str, str], *, folder: str) -> dict[str, str]:
+    """The variables of a program that runs unasked in `folder`; nothing of ours but who we are and the time zone."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = str(os.getuid())
+    zone = os.environ.get("TZ", "")
+    return {
+        "PATH": FIXED_PATH,
+        "HOME": home_folder(),
+        "USER": user,
+        "LOGNAME": user,
+        "PWD": folder,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PAGER": "cat",
+        **({"TZ": zone} if _ZONE.fullmatch(zone) else {}),
+        **extra,
+    }
+
+
+def approved_environment(given: Mapping[str, str], *, keep: Iterable[str] = ()) -> dict[str, str]:
+    """Our own variables for a command that a person approved, without those that change what its programs do.
+
+    Variables named like secrets stay out too, as the person saw none of them; `keep` names those that go in.
+    """
+    kept = frozenset(keep)
+    found = {name: value for name, value in given.items() if name in kept or not (changes(name) or secret_name(name))}
+    folders = [folder for folder in found.get("PATH", "").split(":") if folder.startswith("/")]
+    return {
+        **found,
+        "PATH": ":".join(folders) or FIXED_PATH,
+        "HOME": home_folder(),
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def changes(name: str) -> bool:
+    """Whether a variable of this name changes what programs load, run or mean."""
+    return name in _NAMES or (name.startswith(_PREFIXES) and not _IDENTITY.fullmatch(name))

@@ -1,0 +1,86 @@
+"""Two calls of the Linux kernel that Python does not offer: `openat2`, and a rename that never overwrites."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import sys
+from functools import cache
+from typing import Any
+
+NO_MAGIC_LINKS = 0x02
+BENEATH = 0x08
+
+_OPENAT2 = 437
+"""The same on every architecture that Python runs on, but for alpha."""
+_NO_REPLACE = 1
+_TRIES = 1000
+"""How often a look at `..` is repeated while somebody renames folders under it."""
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@cache
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def open_beneath(folder: int, path: bytes, flags: int, mode: int) -> int:
+    """Open what is below a folder, every link on the way included; raises `OSError` with EXDEV where it is not."""
+    how = _How(flags, mode if flags & os.O_CREAT else 0, BENEATH | NO_MAGIC_LINKS)
+    for _ in range(_TRIES):
+        opened = _libc().syscall(
+            ctypes.c_long(_OPENAT2),
+            ctypes.c_int(folder),
+            ctypes.c_char_p(path),
+            ctypes.byref(how),
+            ctypes.c_size_t(ctypes.sizeof(how)),
+        )
+        if opened >= 0:
+            return int(opened)
+        if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
+            break
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number))
+
+
+def has_open_beneath(folder: int) -> bool:
+    """Whether `open_beneath` works here, and whether what it opened can be asked for its name."""
+    if _libc() is None or platform.machine() == "alpha":
+        return False
+    try:
+        probe = open_beneath(folder, b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0)
+    except OSError:  # an old kernel, or a sandbox that forbids it
+        return False
+    try:
+        os.readlink(f"/proc/self/fd/{probe}")
+    except OSError:
+        return False
+    finally:
+        os.close(probe)
+    return True
+
+
+def rename_new(source_folder: int, source: str, target_folder: int, target: str) -> None:
+    """Rename where nothing has the new name yet; raises `FileExistsError` otherwise.
+
+    Where the system cannot do both at once, somebody who creates the name in the moment between loses it.
+    """
+    call = getattr(_libc(), "renameat2", None)
+    if call is not None:
+        done = call(source_folder, os.fsencode(source), target_folder, os.fsencode(target), _NO_REPLACE)
+        if done == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL, errno.EPERM):
+            raise OSError(number, os.strerror(number))
+    try:
+        os.stat(target, dir_fd=target_folder, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

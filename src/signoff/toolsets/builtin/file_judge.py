@@ -1,0 +1,97 @@
+"""What there is to say about a path before it is used: whether it is refused, and what a person should know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from posixpath import normpath
+
+from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_later
+from signoff.policy.secret import secret_place
+from signoff.policy.wording import shown
+from signoff.toolsets.builtin.beneath import Outside, Root
+
+OUTSIDE = "it leads outside of the root folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A path in a call."""
+
+    path: str
+    """From the root on, as it was written."""
+    where: str = ""
+    """Where it really leads; empty where nobody can say."""
+    refused: str = ""
+    """Why the tool will not touch it."""
+    secret: str = ""
+    """Why nobody should read it unasked, as words that follow the path."""
+    runs: str = ""
+    """Why a write there counts as running code."""
+
+    @property
+    def reason(self) -> str:
+        """What to tell the person who is asked."""
+        parts = [f"{shown(self.path)} {self.secret}"] if self.secret else []
+        parts += [f"writing {shown(self.path)} counts as running code: {self.runs}"] if self.runs else []
+        return "; ".join(parts)
+
+
+class Judge:
+    """Judges paths below one root."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._own = secret_place(root.path)
+        self._start = f"{root.path.rstrip('/')}/"
+        self._is_above_kernel = not is_kernel_place(self._start)
+
+    def of(self, path: str, *, writes: bool, follow: bool = True) -> Judged:
+        """What can be said about a path now. Whoever uses it later looks again, with `trouble_at`.
+
+        Without `follow` it is about the name itself, even if that is a link.
+        """
+        refused, inside = self.trouble(path)
+        if refused:
+            return Judged(path, refused=refused)
+        where = ""
+        try:
+            where = self._root.where(inside if follow else inside.rstrip("/"), follow=follow)
+            refused = self.trouble_at(inside, where, writes=writes)
+        except Outside:
+            refused = OUTSIDE
+        except (OSError, ValueError):
+            pass  # the tool will find the same, and say it
+        return Judged(
+            inside,
+            where,
+            refused,
+            self.secret(inside) or (self.secret(where) if where else ""),
+            (runs_later(inside) or runs_later(where)) if writes else "",
+        )
+
+    def trouble(self, path: str) -> tuple[str, str]:
+        """Why a path is refused as it is written, if so, and the path from the root on."""
+        try:
+            inside = self._root.relative(path)
+        except ValueError:
+            return path_trouble(path) or "it is no path", path
+        except Outside:
+            return path_trouble(path) or OUTSIDE, path
+        return path_trouble(inside), inside
+
+    def trouble_at(self, inside: str, where: str, *, writes: bool) -> str:
+        """Why it is refused that a path leads there: what a person was asked about is the name, not a way around it."""
+        if self._is_above_kernel and is_kernel_place(self._start + where):
+            return KERNEL
+        if normpath(inside) == where:
+            return ""
+        if secret := self.secret(where):
+            return f"it leads to {shown(where)}, which {secret}; use that path itself"
+        if writes and (runs := runs_later(where)):
+            return f"it leads to {shown(where)}; use that path itself, for writing there counts as running code: {runs}"
+        return ""
+
+    def secret(self, where: str) -> str:
+        """Why nobody should read a path below the root unasked. That the root itself is such a place was a choice."""
+        absolute = secret_place(normpath(self._start + where))
+        return secret_place(where) or ("" if absolute == self._own else absolute)

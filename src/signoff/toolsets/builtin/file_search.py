@@ -1,0 +1,149 @@
+"""Looking through the files below a root: names that match, and lines that match. Links are never gone through."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from signoff.core.visible import visible
+from signoff.policy.finding import Truth
+from signoff.policy.glob import Glob
+from signoff.toolsets.builtin.beneath import Root
+from signoff.toolsets.builtin.diffs import is_binary
+from signoff.toolsets.builtin.file_spot import Entry
+
+MOST_ENTRIES = 100_000
+SECONDS = 10.0
+_MOST_LINE = 20_000
+_MOST_SHOWN = 300
+_NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+@dataclass(slots=True)
+class Looking:
+    """One look through a folder: how much of it is left to look at, and what was left out so far."""
+
+    root: Root
+    most: int
+    """How many results are wanted at most."""
+    until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    entries: int = 0
+    cut: str = ""
+    """Why not all was looked at."""
+    left_out: Counter[str] = field(default_factory=Counter[str])
+
+    def is_over(self, found: int) -> bool:
+        """Whether to stop; says why in `cut`."""
+        if found >= self.most:
+            self.cut = f"stopped after {found} results"
+        return self.is_spent()
+
+    def is_spent(self) -> bool:
+        """Whether enough has been looked at, whatever was found."""
+        if self.cut:
+            return True
+        if self.entries > MOST_ENTRIES:
+            self.cut = f"stopped after {MOST_ENTRIES:,} files"
+        elif time.monotonic() > self.until:
+            self.cut = f"stopped after {SECONDS:.0f} seconds"
+        return bool(self.cut)
+
+    def notes(self) -> list[str]:
+        """What a reader has to know about what is not there."""
+        notes = [f"{count} {what} left out" for what, count in sorted(self.left_out.items())]
+        return [f"[{'; '.join([*([self.cut] if self.cut else []), *notes])}]"] if self.cut or notes else []
+
+    def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, Entry]]:
+        """What is in a folder, as paths from the root on, in order; with `recursive` what is in its folders, too.
+
+        Raises `OSError` where the folder itself cannot be listed; others below it are left out.
+        """
+        waiting = [path]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                entries = self.root.scandir(folder)
+            except OSError:
+                if folder == path:
+                    raise
+                self.left_out["unreadable folders"] += 1
+                continue
+            below: list[str] = []
+            for entry in entries:
+                if self.is_spent():
+                    return
+                self.entries += 1
+                inside = entry.name if folder in (".", "./") else f"{folder.rstrip('/')}/{entry.name}"
+                yield inside, entry
+                if recursive and entry.kind == "folder" and entry.name not in _NOT_LOOKED_INTO:
+                    below.append(inside)
+            waiting.extend(reversed(below))
+
+
+def name_filter(pattern: str) -> Callable[[str, str], bool]:
+    """A test of (path below the folder, name): globs with a `/` are about the path, others about the name.
+
+    Raises `BadGlob`.
+    """
+    if not pattern:
+        return lambda _path, _name: True
+    glob = Glob(pattern)
+    if "/" in pattern:
+        return lambda path, _name: glob.find(path) is Truth.YES
+    return lambda _path, name: glob.find(name) is Truth.YES
+
+
+def listed_names(looking: Looking, path: str, *, recursive: bool, pattern: str) -> list[str]:
+    """Names for a model to read: folders end in `/`, what is neither file nor folder says so."""
+    fits = name_filter(pattern)
+    start = "" if path in (".", "./") else f"{path.rstrip('/')}/"
+    lines: list[str] = []
+    for inside, entry in looking.walk(path, recursive=recursive):
+        below = inside.removeprefix(start)
+        if not fits(below, entry.name):
+            continue
+        if looking.is_over(len(lines)):
+            break
+        end = {"folder": "/", "link": " (a link)", "other": " (not a file)"}.get(entry.kind, "")
+        lines.append(f"{visible(inside)}{end}")
+    return lines
+
+
+def matching_lines(
+    looking: Looking, files: Iterator[str], fits: Callable[[str], bool], skip: Callable[[str], bool], most_bytes: int
+) -> list[str]:
+    """Lines of files that fit, as `path:number: line`. `skip` is asked about where a file really is."""
+    found: list[str] = []
+    for path in files:
+        if looking.is_over(len(found)):
+            break
+        data = _content(looking, path, skip, most_bytes)
+        if data is None:
+            continue
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+            if looking.is_over(len(found)):
+                break
+            if fits(line.removesuffix("\r")[:_MOST_LINE]):
+                text = line.strip()
+                text = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+                found.append(f"{visible(path)}:{number}: {text}")
+    return found
+
+
+def _content(looking: Looking, path: str, skip: Callable[[str], bool], most_bytes: int) -> bytes | None:
+    """What a file holds, where it is to be looked into."""
+    try:
+        with looking.root.reach(path) as opened:
+            if skip(opened.where):
+                looking.left_out["files that may hold secrets"] += 1
+            elif opened.stat.st_size > most_bytes:
+                looking.left_out["files that are too large"] += 1
+            elif is_binary(data := opened.read(most_bytes)):
+                looking.left_out["files that are not text"] += 1
+            else:
+                return data
+    except OSError:
+        looking.left_out["unreadable files"] += 1
+    return None

@@ -1,0 +1,91 @@
+"""What a person is shown before a file tool runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signoff.core.visible import visible
+from signoff.toolsets.builtin.beneath import Root
+from signoff.toolsets.builtin.diffs import EditTrouble, change, edited, encoded
+from signoff.toolsets.builtin.file_judge import Judged
+
+_VERBS = {
+    "list_files": "List",
+    "read_file": "Read",
+    "search_files": "Search",
+    "write_file": "Write",
+    "edit_file": "Edit",
+    "delete_file": "Delete",
+}
+
+
+def describe(
+    root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
+) -> Mapping[str, Any]:
+    """`summary`, `path`, `reason`, and `diff` or `preview`, as `ports.DeclaresApproval` has them."""
+    said: dict[str, Any] = {"summary": _summary(name, args, paths), "path": paths[-1].path}
+    reasons = [one.reason for one in paths if one.reason]
+    refused = next((one.refused for one in paths if one.refused), "")
+    if refused:
+        return said | {"reason": "; ".join([f"it will be refused: {refused}", *reasons])}
+    try:
+        said |= _change(root, name, args, paths, most_bytes)
+    except EditTrouble as error:
+        reasons.append(f"it will fail: {error}")
+    except OSError as error:
+        reasons.append(f"it may fail: {error.strerror or 'the file cannot be read'}")
+    return said | {"reason": "; ".join(reasons)} if reasons else said
+
+
+def _summary(name: str, args: Mapping[str, Any], paths: Sequence[Judged]) -> str:
+    if name == "move_file":
+        over = ", over what is there" if args.get("overwrite") else ""
+        return f"Move {_named(paths[0])} to {_named(paths[1])}{over}"
+    words = f"{_VERBS.get(name, name)} {_named(paths[0])}"
+    return f"{words} for {visible(str(args.get('pattern', '')))}" if name == "search_files" else words
+
+
+def _named(one: Judged) -> str:
+    plain = one.path.removeprefix("./").rstrip("/")
+    really = f" (a way to {visible(one.where)})" if one.where and one.where != plain else ""
+    return f"{visible(one.path)}{really}"
+
+
+def _change(
+    root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
+) -> Mapping[str, str]:
+    """How files change, where they do."""
+    path = paths[-1]
+    if name not in ("write_file", "edit_file", "delete_file", "move_file"):
+        return {}
+    if any(one.secret for one in paths):
+        return {"preview": "what the file holds is not shown, because it may be secret"}
+    if name == "move_file" and not args.get("overwrite"):
+        return {}
+    before = _content(root, path.path, most_bytes, follow=name in ("write_file", "edit_file"))
+    if before is not None and len(before) > most_bytes:
+        return {"preview": f"the file has more than {most_bytes:,} bytes"}
+    match name:
+        case "write_file":
+            return change(before, encoded(str(args.get("content", ""))), path.path)
+        case "edit_file":
+            old, new = str(args.get("old", "")), str(args.get("new", ""))
+            after = edited(before or b"", old, new, replace_all=bool(args.get("replace_all")))
+            return change(before, after, path.path)
+        case "delete_file":
+            return change(before, None, path.path) if before is not None else {}
+        case _:
+            after = _content(root, paths[0].path, most_bytes, follow=False)
+            return change(before, after, path.path) if before is not None and after is not None else {}
+
+
+def _content(root: Root, path: str, most: int, *, follow: bool) -> bytes | None:
+    """What a regular file holds, and one byte more than `most` where it is larger; None where there is none."""
+    with root.spot(path.rstrip("/"), follow=follow) as spot:
+        there = spot.stat()
+        opened = spot.open() if there is not None and (there.st_mode & 0o170000) == 0o100000 else None
+        if opened is None:
+            return None
+        with opened:
+            return opened.read(most + 1)

@@ -1,0 +1,184 @@
+"""A name in an open folder, and an open file: the two things that are read, written, moved and removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from signoff.toolsets.builtin.file_calls import rename_new
+
+SAFELY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""Never wait for whoever writes to a pipe, never take a terminal over."""
+
+
+class NotPlain(PermissionError):
+    """What is there is neither a regular file nor a folder, or not the one of them that is needed."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(errno.EINVAL, what, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a folder. What it is, is not followed through links."""
+
+    name: str
+    kind: Literal["file", "folder", "link", "other"]
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open file or folder, and where below the root it really is."""
+
+    fd: int
+    where: str
+    stat: os.stat_result
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def read(self, most: int) -> bytes:
+        """What it holds, at most so many bytes."""
+        parts: list[bytes] = []
+        while most > 0 and (part := os.read(self.fd, min(most, 1 << 20))):
+            parts.append(part)
+            most -= len(part)
+        return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A name in an open folder, whether or not anything has that name."""
+
+    folder: int
+    name: str
+    where: str
+    """Where it really is, below the root."""
+
+    def stat(self) -> os.stat_result | None:
+        """What has the name, itself, not what it links to; None where nothing has."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def open(self) -> Opened | None:
+        """The regular file of that name, for reading; None where nothing has the name."""
+        try:
+            opened = os.open(self.name, SAFELY | os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.folder)
+        except FileNotFoundError:
+            return None
+        return plain(opened, self.where, self.where, folder=False)
+
+    def write(self, data: bytes) -> None:
+        """Give the name to a new file with these bytes, all at once. Mode and owner of one that was there are kept.
+
+        Raises `PermissionError` where the file that is there may not be written.
+        """
+        before = self._before()
+        temporary = f".signoff-{secrets.token_hex(8)}.tmp"
+        file = os.open(temporary, SAFELY | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self.folder)
+        try:
+            try:
+                _write_all(file, data)
+                if before is not None:
+                    with suppress(PermissionError):  # only the superuser can give files away
+                        os.fchown(file, before.st_uid, before.st_gid)
+                    os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
+                os.fsync(file)
+            finally:
+                os.close(file)
+            os.replace(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=self.folder)
+            raise
+        self._sync()
+
+    def _before(self) -> os.stat_result | None:
+        """The file whose mode and owner are kept; None where there is none yet."""
+        there = self.stat()
+        if there is None:
+            return None
+        if not stat.S_ISREG(there.st_mode):
+            raise NotPlain(self.where, _kind_words(there.st_mode))
+        if not there.st_mode & 0o222:  # the superuser, who may, is held to it as well
+            raise PermissionError(errno.EACCES, "is read-only", self.where)
+        file = os.open(self.name, SAFELY | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.folder)
+        with plain(file, self.where, self.where, folder=False) as opened:
+            return opened.stat
+
+    def remove(self) -> None:
+        """Take the name away: of anything but a folder, or of a folder with nothing in it."""
+        there = self.stat()
+        if there is not None and stat.S_ISDIR(there.st_mode):
+            os.rmdir(self.name, dir_fd=self.folder)
+        else:
+            os.unlink(self.name, dir_fd=self.folder)
+        self._sync()
+
+    def move(self, target: Spot, *, overwrite: bool) -> None:
+        """Give the name up for another. Without `overwrite` raises `FileExistsError` where that is taken."""
+        if overwrite:
+            os.replace(self.name, target.name, src_dir_fd=self.folder, dst_dir_fd=target.folder)
+        else:
+            rename_new(self.folder, self.name, target.folder, target.name)
+        self._sync()
+        target._sync()
+
+    def _sync(self) -> None:
+        """Have the folder itself on disk; some file systems cannot."""
+        with suppress(OSError):
+            folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.folder)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def plain(fd: int, path: str, where: str, *, folder: bool | None) -> Opened:
+    """The open file, if it is of the kind that is wanted; it is closed otherwise."""
+    try:
+        found = os.fstat(fd)
+        is_file, is_folder = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)
+        if not (is_folder if folder else is_file or (folder is None and is_folder)):
+            if is_folder:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            raise NotPlain(path, _kind_words(found.st_mode))
+    except BaseException:
+        os.close(fd)
+        raise
+    return Opened(fd, where, found)
+
+
+def _kind_words(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
+    kind = "a regular file" if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
+    return f"is {kind}"
+
+
+def entry_of(item: os.DirEntry[str]) -> Entry:
+    if item.is_symlink():
+        return Entry(item.name, "link")
+    if item.is_dir(follow_symlinks=False):
+        return Entry(item.name, "folder")
+    try:
+        found = item.stat(follow_symlinks=False)
+    except OSError:
+        return Entry(item.name, "other")
+    return Entry(item.name, "file" if stat.S_ISREG(found.st_mode) else "other", found.st_size)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]

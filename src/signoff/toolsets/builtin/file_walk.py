@@ -1,0 +1,102 @@
+"""Opening beneath a folder step by step, where the kernel does not do it for us: no link is followed but by hand."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+
+MOST_LINKS = 40
+"""As many links as Linux follows in one path."""
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""To go through a folder, without leave to list it where the system knows the difference."""
+_IS_LINK = (errno.ELOOP, errno.ENOTDIR, getattr(errno, "EMLINK", errno.ELOOP))
+"""How systems refuse to open a link."""
+
+
+def walk_beneath(root: int, path: str, flags: int, mode: int) -> tuple[int, str]:
+    """Open what is below `root`; returns it, and the names that led there. EXDEV where it would lead out.
+
+    `..` goes back to the folder the walk came from, which is held open: renaming folders meanwhile moves nobody out.
+    """
+    walk = _Walk(root, path)
+    try:
+        return walk.open_last(flags | os.O_NOFOLLOW, mode), "/".join(walk.names) or "."
+    finally:
+        walk.close()
+
+
+class _Walk:
+    def __init__(self, root: int, path: str) -> None:
+        self.root = root
+        self.steps = deque(_steps(path))
+        self.folders: list[int] = []
+        self.names: list[str] = []
+        self.links = 0
+
+    @property
+    def here(self) -> int:
+        return self.folders[-1] if self.folders else self.root
+
+    def close(self) -> None:
+        for folder in self.folders:
+            os.close(folder)
+
+    def open_last(self, flags: int, mode: int) -> int:
+        """Go through all steps and open the last."""
+        while self.steps:
+            step = self.steps.popleft()
+            if step == "..":
+                self._back()
+            elif step != "." and not self.steps:
+                opened = self._try(step, flags, mode)
+                if opened is not None:
+                    self.names.append(step)
+                    return opened
+            elif step != ".":
+                folder = self._try(step, FOLDER, 0)
+                if folder is not None:
+                    self.folders.append(folder)
+                    self.names.append(step)
+        return os.open(".", flags & ~(os.O_CREAT | os.O_EXCL), dir_fd=self.here)
+
+    def _back(self) -> None:
+        if not self.folders:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        os.close(self.folders.pop())
+        self.names.pop()
+
+    def _try(self, step: str, flags: int, mode: int) -> int | None:
+        """Open one step; None where it is a link, whose own steps then come next."""
+        try:
+            opened = os.open(step, flags, mode, dir_fd=self.here)
+        except OSError as error:
+            if error.errno not in _IS_LINK:
+                raise
+            refused = error
+        else:
+            if not flags & getattr(os, "O_PATH", 0) or not _is_link(opened):
+                return opened
+            os.close(opened)
+            refused = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        try:
+            target = os.readlink(step, dir_fd=self.here)
+        except OSError:
+            raise refused from None  # no link after all
+        self.links += 1
+        if self.links > MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if target.startswith("/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        self.steps.extendleft(reversed(_steps(target)))
+        return None
+
+
+def _is_link(opened: int) -> bool:
+    return (os.fstat(opened).st_mode & 0o170000) == 0o120000
+
+
+def _steps(path: str) -> list[str]:
+    """The names on a path; one that has to be a folder, by a slash at its end, is followed by `.`."""
+    steps = [step for step in path.split("/") if step]
+    return [*steps, "."] if path.endswith("/") else steps

@@ -1,0 +1,210 @@
+"""Does a repository's own configuration make git run programs, or read elsewhere, while it only looks?
+
+Known harmless settings are listed; every other one counts. Files are read here, git is not asked: asking is running.
+The person's own configuration in the home folder is theirs, and not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+MOST_BYTES = 256 * 1024
+MOST_MODULES = 200
+
+_WHOLE = frozenset("""
+    advice alias am apply author blame branch checkout clean clone color column commit committer credential fetch
+    fsck gc gitflow github grep gui http i18n index init log maintenance notes pack pull push rebase receive reflog
+    remote repack rerere reset revert safe showbranch stash status submodule switch tag transfer url user versionsort
+    vscode-merge-base worktree
+""".split())  # fmt: skip
+"""Sections in which nothing is run by a command that only reads. An alias never hides a command of git's own."""
+_NOT_THERE = frozenset({"remote.promisor", "remote.partialclonefilter", "remote.vcs", "gc.recentobjectshook"})
+"""What is not harmless in them."""
+_KEYS = frozenset("""
+    core.abbrev core.autocrlf core.bare core.bigfilethreshold core.checkstat core.commentchar core.commitgraph
+    core.compression core.deltabasecachelimit core.eol core.filemode core.fscache core.hidedotfiles core.ignorecase
+    core.ignorestat core.logallrefupdates core.longpaths core.loosecompression core.multipackindex
+    core.packedgitlimit core.packedgitwindowsize core.precomposeunicode core.preloadindex core.protecthfs
+    core.protectntfs core.quotepath core.repositoryformatversion core.safecrlf core.sharedrepository
+    core.sparsecheckout core.sparsecheckoutcone core.splitindex core.symlinks core.trustctime core.untrackedcache
+    core.usereplacerefs core.warnambiguousrefs core.whitespace
+    diff.algorithm diff.autorefreshindex diff.binary diff.color diff.colormoved diff.colormovedws diff.context
+    diff.dirstat diff.ignoresubmodules diff.indentheuristic diff.interhunkcontext diff.mnemonicprefix diff.noprefix
+    diff.relative diff.renamelimit diff.renames diff.statgraphwidth diff.statnamewidth diff.submodule
+    diff.suppressblankempty diff.tool diff.wordregex diff.wserrorhighlight diff.xfuncname
+    extensions.objectformat extensions.refstorage extensions.worktreeconfig
+    feature.manyfiles gpg.format gpg.mintrustlevel
+    lfs.repositoryformatversion lfs.access lfs.locksverify
+    merge.conflictstyle merge.ff merge.log merge.renamelimit merge.renames merge.stat merge.tool merge.verbosity
+""".split())  # fmt: skip
+_BOOLEAN = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0", ""})
+_IF_BOOLEAN = re.compile(r"core\.fsmonitor|pager\..*")
+"""A program, unless it is only switched on or off."""
+
+_SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_ENTRY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?")
+_GITDIR = re.compile(r"gitdir:\s*(.+?)\s*")
+
+
+class Setting(NamedTuple):
+    """One line of a configuration."""
+
+    section: str
+    below: str
+    key: str
+    value: str
+
+    @property
+    def name(self) -> str:
+        middle = f".{self.below}" if self.below else ""
+        return f"{self.section}{middle}.{self.key}"
+
+
+class Odd(Exception):
+    """A file that cannot be read, or not fully understood; the message says why."""
+
+
+def repository_runs(folder: str) -> str:
+    """The setting that worries, of the repository that `folder` is in or of one around it; empty where none does.
+
+    Where something cannot be read or understood, that is what worries.
+    """
+    seen: set[str] = set()
+    try:
+        here = os.path.realpath(folder)
+        while True:
+            for git_folder in _git_folders(here):
+                if why := _folder_runs(git_folder, seen):
+                    return why
+            if here == os.path.dirname(here):
+                return ""
+            here = os.path.dirname(here)
+    except Odd as odd:
+        return str(odd)
+    except (OSError, ValueError) as error:
+        return f"the repository's configuration cannot be read ({error})"
+
+
+def _git_folders(folder: str) -> Iterator[str]:
+    """Where git would look for a repository's own files, from this folder."""
+    dot = os.path.join(folder, ".git")
+    if os.path.isdir(dot):
+        yield dot
+    elif os.path.lexists(dot):
+        yield _pointed(dot, _GITDIR)
+    if os.path.lexists(os.path.join(folder, "HEAD")) and os.path.isdir(os.path.join(folder, "objects")):
+        yield folder
+
+
+def _pointed(file: str, form: re.Pattern[str]) -> str:
+    """The folder that a file names."""
+    match = form.fullmatch(_text(file).rstrip("\n"))
+    if match is None:
+        raise Odd(f"{file} does not name a folder")
+    return os.path.join(os.path.dirname(file), match[1])
+
+
+def _folder_runs(git_folder: str, seen: set[str]) -> str:
+    """What worries in the files of one repository, of the one it is a worktree of, and of its submodules."""
+    git_folder = os.path.realpath(git_folder)
+    if git_folder in seen:
+        return ""
+    seen.add(git_folder)
+    if len(seen) > MOST_MODULES:
+        raise Odd("there are too many repositories to look at")
+    for name in ("config", "config.worktree"):
+        file = os.path.join(git_folder, name)
+        if os.path.lexists(file):
+            for setting in settings(_text(file)):
+                if not harmless(setting) and not _own_worktree(setting, git_folder):
+                    return setting.name
+    if os.path.lexists(common := os.path.join(git_folder, "commondir")):
+        if why := _folder_runs(_pointed(common, re.compile("(.+)")), seen):
+            return why
+    for module in _modules(os.path.join(git_folder, "modules")):
+        if why := _folder_runs(module, seen):
+            return f"{why} (of the submodule in {module})"
+    return ""
+
+
+def _modules(folder: str, depth: int = 0) -> Iterator[str]:
+    """The repositories of submodules, whose names may hold slashes."""
+    if not os.path.isdir(folder):
+        return
+    if depth > 8:
+        raise Odd(f"{folder} is too deep to look at")
+    with os.scandir(folder) as entries:
+        for number, entry in enumerate(entries):
+            if number > MOST_MODULES:
+                raise Odd(f"{folder} holds too many repositories to look at")
+            if os.path.lexists(os.path.join(entry.path, "HEAD")):
+                yield entry.path
+            elif entry.is_dir():
+                yield from _modules(entry.path, depth + 1)
+
+
+def _own_worktree(setting: Setting, git_folder: str) -> bool:
+    """Whether it names the folder of a submodule, which names this repository in turn."""
+    if (setting.section, setting.key) != ("core", "worktree"):
+        return False
+    dot = os.path.join(git_folder, setting.value, ".git")
+    return os.path.isfile(dot) and os.path.realpath(_pointed(dot, _GITDIR)) == git_folder
+
+
+def harmless(setting: Setting) -> bool:
+    """Whether nothing is run, or read elsewhere, because of a setting, by commands of git that only read."""
+    name = f"{setting.section}.{setting.key}"
+    if name == "blame.ignorerevsfile":  # what it holds may be shown as an error
+        return re.fullmatch(r"[\w.-]+", setting.value) is not None
+    if setting.section in _WHOLE:
+        return name not in _NOT_THERE
+    if _IF_BOOLEAN.fullmatch(name):
+        return setting.value.lower() in _BOOLEAN
+    return name in _KEYS
+
+
+def settings(text: str) -> Iterator[Setting]:
+    """The lines of a configuration. Raises where one of them is not understood."""
+    if "\0" in text:
+        raise Odd("the repository's configuration holds a NUL")
+    section = below = ""
+    for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"):
+        if line.endswith("\\"):  # whether the next line belongs to it depends on comments and quotes before
+            raise Odd("the repository's configuration has a line that goes on in the next")
+        rest = line
+        if match := _SECTION.match(rest):
+            section, dot, old = match[1].lower().partition(".")
+            below = old if dot else re.sub(r"\\(.)", r"\1", match[2] or "")
+            rest = rest[match.end() :]
+        rest = rest.strip()
+        if not rest or rest[0] in "#;":
+            continue
+        entry = _ENTRY.fullmatch(rest)
+        if entry is None or not section:
+            raise Odd(f"the repository's configuration has a line that is not understood: {rest[:60]}")
+        yield Setting(section, below, entry[1].lower(), _value(entry[2]))
+
+
+def _value(written: str | None) -> str:
+    """A value without its comment and quotes; a key alone is true."""
+    if written is None:
+        return "true"
+    if '"' in written or "\\" in written:
+        return written.strip().strip('"')
+    return re.split("[#;]", written)[0].strip()
+
+
+def _text(file: str) -> str:
+    """What a small plain file holds."""
+    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise Odd(f"{file} is not a plain file")
+        data = opened.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise Odd(f"{file} is too large to look at")
+    return data.decode("utf-8", "surrogateescape")

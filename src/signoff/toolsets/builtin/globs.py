@@ -1,0 +1,228 @@
+"""Looking for the files an unquoted pattern stands for, as bash does where nobody has changed its settings.
+
+Names that start with a dot need a dot in the pattern; a pattern that nothing fits stays as it is written (the caller
+sees an empty list); the order is that of code points. Ways to write a set of characters that mean different things in
+different shells are not guessed at: they raise `Unclear`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+MOST_ENTRIES = 200_000
+"""How many names of files are looked at for one pattern."""
+
+_CLASSES: dict[str, Callable[[str], bool]] = {
+    "alpha": str.isalpha,
+    "digit": lambda one: one in "0123456789",
+    "alnum": lambda one: one.isalpha() or one in "0123456789",
+    "upper": str.isupper,
+    "lower": str.islower,
+    "space": lambda one: one in " \t\n\v\f\r",
+    "blank": lambda one: one in " \t",
+    "punct": lambda one: one.isprintable() and not one.isalnum() and one != " ",
+    "cntrl": lambda one: ord(one) < 32 or ord(one) == 127,
+    "xdigit": lambda one: one in "0123456789abcdefABCDEF",
+    "graph": lambda one: one.isprintable() and one != " ",
+    "print": str.isprintable,
+}
+
+
+class Unclear(Exception):
+    """A pattern, or what it stands for, that nothing is run with unasked; the message says why."""
+
+
+class Chars(NamedTuple):
+    """A set of characters in brackets."""
+
+    none_of: bool
+    ranges: tuple[tuple[str, str], ...]
+    classes: tuple[str, ...]
+
+    def holds(self, one: str) -> bool:
+        if self.classes and one > "\x7f":  # what is a letter beyond ASCII depends on the system's tables
+            raise Unclear("has a class of characters such as [:alpha:] that meets a name with other characters")
+        found = any(low <= one <= high for low, high in self.ranges) or any(
+            _CLASSES[name](one) for name in self.classes
+        )
+        return found != self.none_of
+
+
+STAR, ANY = "*", "?"
+Token = str | Chars
+"""`STAR`, `ANY`, a set, or a literal character with a backslash in front."""
+
+
+def expand(pattern: str, folder: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
+    """The files that `pattern` stands for, seen from `folder`, sorted; empty where there is none.
+
+    Raises `Unclear` where there are more than `most`, where it takes too long, or where shells differ.
+    """
+    if "\0" in pattern:
+        raise Unclear("holds a NUL")
+    found: list[str] = []
+    for path in _Search(folder, stop).search("", _components(pattern)):
+        found.append(path)
+        if len(found) > most:
+            raise Unclear(f"stands for more than {most:,} files")
+    return sorted(found, key=os.fsencode)
+
+
+def escaped(text: str) -> str:
+    """A text as a pattern that only fits itself."""
+    return "".join(f"\\{one}" if one in "\\*?[]" else one for one in text)
+
+
+def _components(pattern: str) -> list[str]:
+    """The pattern cut at its slashes; a backslash protects nothing here, as no name holds a slash."""
+    parts = pattern.replace("\\/", "/").split("/")
+    if any(not part for part in parts[1:-1]):
+        raise Unclear("has two slashes in a row")
+    return parts
+
+
+class _Search:
+    def __init__(self, folder: str, stop: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._stop = stop
+        self._seen = 0
+
+    def search(self, before: str, parts: list[str]) -> Iterator[str]:
+        """Paths that begin with `before` and go on with something that fits the parts."""
+        part, rest = parts[0], parts[1:]
+        tokens = tokens_of(part)
+        if all(isinstance(token, str) and token[0] == "\\" for token in tokens):
+            path = before + "".join(str(token)[1:] for token in tokens)
+            names = [path] if rest or self._is_there(path) else []
+        else:
+            names = [before + name for name in self._names(before) if _fits_name(tokens, name)]
+        for path in names:
+            if not rest:
+                yield path
+            elif rest == [""]:
+                if os.path.isdir(os.path.join(self._folder, path)):
+                    yield f"{path}/"
+            else:
+                yield from self.search(f"{path}/", rest)
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._folder, path))
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            names = os.listdir(os.path.join(self._folder, folder))
+        except (OSError, ValueError):
+            return []
+        self._seen += len(names)
+        if self._seen > MOST_ENTRIES:
+            raise Unclear(f"has to be held against more than {MOST_ENTRIES:,} names")
+        if self._stop():
+            raise Unclear("takes too long to look for")
+        return names
+
+
+def _fits_name(tokens: list[Token], name: str) -> bool:
+    if name.startswith(".") and tokens[0] != "\\.":
+        return False
+    if any("\udc80" <= one <= "\udcff" for one in name):
+        raise Unclear("meets a name that is not text")
+    return fits(tokens, name)
+
+
+def fits(tokens: list[Token], name: str) -> bool:
+    """Whether the whole name fits. Takes no more steps than the product of both lengths."""
+    at = place = 0
+    star, mark = -1, 0
+    while place < len(name):
+        token = tokens[at] if at < len(tokens) else None
+        if token == STAR:
+            star, mark = at, place
+            at += 1
+        elif token is not None and _fits_one(token, name[place]):
+            at += 1
+            place += 1
+        elif star >= 0:
+            mark += 1
+            at, place = star + 1, mark
+        else:
+            return False
+    return all(token == STAR for token in tokens[at:])
+
+
+def _fits_one(token: Token, one: str) -> bool:
+    if isinstance(token, Chars):
+        return token.holds(one)
+    return token == ANY or token == f"\\{one}"
+
+
+def tokens_of(part: str) -> list[Token]:
+    """One component of a pattern, taken apart."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(part):
+        one = part[at]
+        if one == "\\" and at + 1 < len(part):
+            tokens.append(part[at : at + 2])
+            at += 2
+        elif one == "[":
+            chars, at = _set(part, at)
+            tokens.append(chars)
+        else:
+            tokens.append(one if one in "*?" else f"\\{one}")
+            at += 1
+    return tokens
+
+
+def _set(part: str, start: int) -> tuple[Token, int]:
+    """The set of characters that begins at `start`, and where it ends; a lone bracket is a character."""
+    at = start + 1
+    none_of = part[at : at + 1] in ("!", "^")
+    at += none_of
+    members: list[tuple[str, bool]] = []  # each with whether it is written plainly
+    classes: list[str] = []
+    first = at
+    while at < len(part) and (part[at] != "]" or at == first):
+        if part[at] == "[" and part[at + 1 : at + 2] in (":", ".", "="):
+            name, at = _class(part, at)
+            classes.append(name)
+            members.append(("", False))
+        elif part[at] == "\\" and at + 1 < len(part):
+            members.append((part[at + 1], False))
+            at += 2
+        else:
+            members.append((part[at], True))
+            at += 1
+    if at >= len(part):
+        if at > start + 1:
+            raise Unclear("has a bracket that is never closed")
+        return "\\[", start + 1
+    return Chars(none_of, _ranges(members), tuple(classes)), at + 1
+
+
+def _class(part: str, at: int) -> tuple[str, int]:
+    end = part.find(":]", at + 2)
+    name = part[at + 2 : end] if end > 0 and part[at + 1] == ":" else ""
+    if name not in _CLASSES:
+        raise Unclear("has a set of characters that not every shell reads alike")
+    return name, end + 2
+
+
+def _ranges(members: list[tuple[str, bool]]) -> tuple[tuple[str, str], ...]:
+    """`a-z` as a range, other members as themselves."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(members):
+        low = members[at][0]
+        if at + 2 < len(members) and members[at + 1] == ("-", True):
+            high = members[at + 2][0]
+            if not low or not high or low > high or max(low, high) > "\x7f":
+                raise Unclear("has a range of characters that not every shell reads alike")
+            found.append((low, high))
+            at += 3
+        else:
+            if low:
+                found.append((low, low))
+            at += 1
+    return tuple(found)

@@ -1,0 +1,354 @@
+"""Starting programs for one call, within limits, and ending everything that was started.
+
+The work is done in a thread of its own, so that the caller's event loop goes on. A call's processes are known by their
+session, and on Linux also by a variable and by a limit that all of them inherit: a daemon that leaves the session, or
+empties its environment, is found and ended too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+from uuid import uuid4
+
+from signoff.toolsets.builtin.environment import MARK, find_program
+from signoff.toolsets.builtin.sweep import started, sweep
+
+T = TypeVar("T")
+
+LINUX = sys.platform == "linux"
+_TICK = 0.02
+"""How often to look whether a child has ended, where the system does not tell."""
+_GRACE = 2.0
+"""How long to wait for what was killed to be gone, in seconds."""
+
+
+class Limits(NamedTuple):
+    """What one call may take."""
+
+    seconds: float = 60.0
+    output: int = 100_000
+    """Bytes of output that are kept; the rest is counted."""
+    file_size: int = 4 << 30
+    """Bytes that a program may write into one file."""
+    matches: int = 10_000
+    """Files that the patterns of one command may stand for."""
+
+
+USUAL = Limits()
+
+
+class Outcome(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    """The exit status, as a shell tells it: 128 and the signal's number where a signal ended it."""
+    out: str = ""
+    err: str = ""
+    stopped: str = ""
+    """Why it was stopped before its end; empty where it was not."""
+    doubt: str = ""
+    """Why it, or the rest of it, was not run without approval."""
+
+    @property
+    def text(self) -> str:
+        """For a model: what it printed, errors marked, and how it ended unless that was well."""
+        parts = [self.out.rstrip("\n")] if self.out.strip() else []
+        if self.err.strip():
+            parts.append("[stderr]\n" + self.err.rstrip("\n"))
+        if self.stopped:
+            parts.append(f"[stopped: {self.stopped}]")
+        elif self.code:
+            parts.append(f"[exit code {self.code}]")
+        return "\n".join(parts) or "[no output]"
+
+
+class Capture:
+    """The beginning and the end of a stream, and how much was left out between them."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 2 * self._half:
+            self._trim()
+
+    def _trim(self) -> None:
+        if (extra := len(self._tail) - self._half) > 0:
+            del self._tail[:extra]
+            self._left_out += extra
+
+    @property
+    def text(self) -> str:
+        """What is kept, cut between characters. A NUL is shown like a byte that is no text: stores may not take it."""
+        self._trim()
+        if not self._left_out:
+            return bytes(self._head + self._tail).decode("utf-8", "replace").replace("\0", "\ufffd")
+        head = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head)
+        start = next((at for at, byte in enumerate(self._tail[:4]) if byte & 0xC0 != 0x80), 0)
+        tail = self._tail[start:].decode("utf-8", "replace")
+        return f"{head}\n[… {self._left_out:,} bytes left out …]\n{tail}".replace("\0", "\ufffd")
+
+
+class Call:
+    """The processes of one call. To be used with `with`, in a thread of its own: at the end everything is gone."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.stopped = ""
+        self._until = time.monotonic() + limits.seconds
+        self._mark = uuid4()
+        self._file_size = limits.file_size + self._mark.int % (1 << 24)
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._since = 0
+        self._lock = threading.Lock()
+        self._closed = False
+        self._out, self._err = Capture(limits.output * 3 // 4), Capture(limits.output // 4)
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._waker = os.pipe()
+        self._fds = [self._wake, self._waker]
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self.out, self.err = self._stream(self._out), self._stream(self._err)
+        """Where programs write to."""
+
+    def _stream(self, capture: Capture) -> int:
+        reads, writes = os.pipe()
+        os.set_blocking(reads, False)
+        self._fds.append(reads)
+        self._selector.register(reads, selectors.EVENT_READ, capture)
+        return writes
+
+    def __enter__(self) -> Call:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what still runs, and take what it had printed."""
+        try:
+            self._end()
+        finally:
+            with self._lock:
+                self._closed = True
+                self._selector.close()
+                for fd in self._fds:
+                    os.close(fd)
+
+    def cancel(self) -> None:
+        """Have it stop; from any thread."""
+        with self._lock:
+            if not self._closed:
+                os.write(self._waker, b"x")
+
+    def outcome(self, code: int, doubt: str = "") -> Outcome:
+        """What it came to; once it is over."""
+        return Outcome(code, self._out.text, self._err.text, self.stopped, doubt)
+
+    def say(self, text: str) -> None:
+        """Add a line to what the command printed as an error."""
+        self.drain()
+        self._err.add(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def limit_words(self) -> list[str]:
+        """Words in front of a command that set its limits before it starts; empty where there is no such program."""
+        found = find_program("prlimit") if LINUX else None
+        if found is None or not found.path:
+            return []
+        wanted = {"core": resource.RLIMIT_CORE, "fsize": resource.RLIMIT_FSIZE, "cpu": resource.RLIMIT_CPU}
+        limits = self._limits()
+        return [found.path, *(f"--{name}={limits[kind]}" for name, kind in wanted.items()), "--"]
+
+    def _limits(self) -> Mapping[int, int]:
+        """Limits of every process; the size of files also marks them."""
+        seconds = int(self.limits.seconds * (os.cpu_count() or 1)) + 10
+        wanted = {
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_FSIZE: self._file_size,
+            resource.RLIMIT_CPU: seconds,
+        }
+        hard = {kind: resource.getrlimit(kind)[1] for kind in wanted}
+        return {
+            kind: size if hard[kind] == resource.RLIM_INFINITY else min(size, hard[kind])
+            for kind, size in wanted.items()
+        }
+
+    def _marking_size(self) -> int | None:
+        """The limit that only processes of this call have; None where a lower one, of everybody's, had to do."""
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        return self._file_size if hard == resource.RLIM_INFINITY or self._file_size < hard else None
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        program: str = "",
+        folder: str,
+        environment: Mapping[str, str],
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program. Raises OSError where it cannot be started."""
+        child = subprocess.Popen(
+            list(argv),
+            executable=program or None,
+            cwd=folder,
+            env={**environment, MARK: self._mark.hex},
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            close_fds=True,
+            restore_signals=True,  # a writer whose reader has gone must end, not go on without it
+            umask=0o022,
+        )
+        self._children.append(child)
+        if LINUX:
+            self._since = self._since or started(child.pid)
+            for kind, size in self._limits().items():
+                with suppress(OSError, ValueError):  # it may have ended already
+                    resource.prlimit(child.pid, kind, (size, size))
+        return child
+
+    def wait(self, children: Sequence[subprocess.Popen[bytes]]) -> bool:
+        """Take what they print until all have ended. False: stop, the call is over."""
+        watched = [fd for child in children if (fd := self._watch(child)) is not None]
+        try:
+            while not self.over() and any(ended(child) is None for child in children):
+                left = max(self._until - time.monotonic(), 0)
+                self._take(left if len(watched) == len(children) else min(left, _TICK))
+        finally:
+            for fd in watched:
+                self._selector.unregister(fd)
+                os.close(fd)
+        return not self.stopped
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> int | None:
+        """Be told when a child ends, where the system can tell."""
+        if not hasattr(os, "pidfd_open"):
+            return None
+        try:
+            fd = os.pidfd_open(child.pid)
+        except OSError:
+            return None
+        self._selector.register(fd, selectors.EVENT_READ, child)
+        return fd
+
+    def over(self) -> bool:
+        """Whether it has been stopped, or is out of time."""
+        if not self.stopped and time.monotonic() >= self._until:
+            self.stopped = f"it took longer than {self.limits.seconds:g} seconds"
+        return bool(self.stopped)
+
+    def drain(self) -> None:
+        """Take what has been printed so far."""
+        while self._take(0):
+            pass
+
+    def _take(self, seconds: float) -> bool:
+        """Wait for something to happen, and take it. Whether anything was read."""
+        took = False
+        for key, _ in self._selector.select(seconds):
+            if isinstance(key.data, Capture):
+                with suppress(BlockingIOError):
+                    data = os.read(key.fd, 1 << 16)
+                    key.data.add(data)
+                    took = took or bool(data)
+                    if not data:
+                        self._selector.unregister(key.fd)
+            elif key.data is None and not self.stopped:
+                self.stopped = "the call was cancelled"
+        return took
+
+    def _end(self) -> None:
+        for child in self._children:  # not waited for yet, so its number cannot have become another's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+        for child in self._children:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE)
+        if LINUX and self._children and not sweep(f"{MARK}={self._mark.hex}", self._marking_size(), self._since):
+            self._err.add(b"[a process of this command could not be ended]\n")
+        os.close(self.out)
+        os.close(self.err)
+        self._selector.unregister(self._wake)
+        until = time.monotonic() + _GRACE
+        while self._selector.get_map() and (left := until - time.monotonic()) > 0:
+            self._take(left)
+
+
+def ended(child: subprocess.Popen[bytes]) -> int | None:
+    """The exit status of a child that has ended, as a shell tells it; it is left there, to keep its number taken."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        code = child.poll()
+        return code if code is None or code >= 0 else 128 - code
+    if child.returncode is None:
+        try:
+            found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # somebody else in this program has waited for it
+            return child.wait()
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+async def in_thread(limits: Limits, work: Callable[[Call], T], finish: Callable[[Call, T], Outcome]) -> Outcome:
+    """Have `work` done with a new call in a thread; `finish` makes the outcome once everything has ended.
+
+    A cancelled task ends the processes before it goes.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Outcome] = loop.create_future()
+    call = Call(limits)
+
+    def tell(outcome: Outcome | None, error: BaseException | None) -> None:
+        if error is not None:
+            done.set_exception(error)
+        elif outcome is not None:
+            done.set_result(outcome)
+
+    def run() -> None:
+        outcome, failed = None, None
+        try:
+            with call:
+                made = work(call)
+            outcome = finish(call, made)
+        except BaseException as error:
+            failed = error
+        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(tell, outcome, failed)
+
+    try:
+        threading.Thread(target=run, name="signoff-shell").start()
+    except RuntimeError:  # no more threads
+        call.__exit__()
+        raise
+    cancelled = False
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError:
+            cancelled = True
+            call.cancel()
+    if cancelled:
+        done.exception()
+        raise asyncio.CancelledError
+    return done.result()

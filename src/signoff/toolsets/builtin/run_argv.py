@@ -1,0 +1,284 @@
+"""Running a line that was allowed unasked: the words that were judged, without any shell.
+
+Pipes, `&&`, `||`, `;`, redirects, `~` and patterns are done here as bash does them. Whatever turns out to be other than
+it was judged (a pattern that stands for a secret, a link that leads to one) ends the run: `Outcome.doubt` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import NamedTuple
+
+from signoff.policy.secret import secret_place
+from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
+from signoff.toolsets.builtin.environment import bare_environment, find_program, home_folder
+from signoff.toolsets.builtin.globs import Unclear, escaped, expand
+from signoff.toolsets.builtin.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.sandbox import Sandbox
+from signoff.toolsets.builtin.shell_builtins import BUILTINS, Folders, Said, run_builtin
+
+_MOST_SAID = 60_000
+"""Bytes that a command of ours may print: less than a pipe takes, so that it never waits for its reader."""
+_DEVICES = frozenset({(1, 3), (1, 5), (1, 8), (1, 9)})  # null, zero, random, urandom on Linux
+_DEVICE_NAMES = frozenset({"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"})
+
+
+class Step(NamedTuple):
+    """How one command of a line is run, beyond its words."""
+
+    environment: Mapping[str, str] = MappingProxyType({})
+    adds: tuple[str, ...] = ()
+    """Words that are put in."""
+    at: int = 1
+    """How many words stand before them."""
+
+
+async def run_line(
+    line: Line,
+    *,
+    root: str,
+    cwd: str = "",
+    limits: Limits = USUAL,
+    steps: Sequence[Step] = (),
+    sandbox: Sandbox | None = None,
+) -> Outcome:
+    """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order."""
+    plan = tuple(steps) or (Step(),) * len(line.commands)
+    if len(plan) != len(line.commands):
+        raise ValueError(f"{len(line.commands)} commands, but {len(plan)} steps")
+
+    def work(call: Call) -> tuple[int, str]:
+        return _Runner(call, cwd or root, sandbox).run(line, plan)
+
+    def finish(call: Call, made: tuple[int, str]) -> Outcome:
+        return call.outcome(*made)
+
+    return await in_thread(limits, work, finish)
+
+
+def path_doubt(path: str, folder: str, start: str, *, written: bool = False) -> str:
+    """Why a word must not be read unasked, should it be a path: it leads to a secret. Empty where it may.
+
+    What is `written` in the line has been judged as it stands; then only what links make of it counts. Paths below
+    `start`, where the line begins, are looked at from there: the way to it tells nothing about them.
+    """
+    absolute = os.path.normpath(os.path.join(folder, path))
+    if not written and (why := secret_place(_below(start, absolute))):
+        return f"{path} {why}"
+    try:
+        leads = os.path.realpath(absolute)
+    except (OSError, ValueError):
+        return f"{path} cannot be followed"
+    if leads != absolute and (why := secret_place(_below(os.path.realpath(start), leads))):
+        return f"{path} leads to {leads}, which {why}"
+    return ""
+
+
+def _below(start: str, path: str) -> str:
+    """A path as the list of secret places has it: from the start, from the home folder, or absolute."""
+    for folder, short in ((start, ""), (home_folder(), "~/")):
+        if folder != "/" and path.startswith(f"{folder}/"):
+            return short + os.path.relpath(path, folder)
+    return path
+
+
+class Expander:
+    """Makes the words of a command into what its program is given."""
+
+    def __init__(
+        self, folder: str, start: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._folder = folder
+        self._start = start
+        self._most = most
+        self._stop = stop
+
+    def argv(self, words: Sequence[Word]) -> list[str]:
+        """All words. Raises `Unclear` where one of them becomes something that nobody judged."""
+        if words[0].glob or words[0].tilde:
+            raise Unclear(f"`{words[0].text}` is not a plain program name")
+        found = [words[0].text]
+        for word in words[1:]:
+            found.extend(self.word(word))
+            if len(found) > self._most + len(words):
+                raise Unclear(f"`{word.text}` stands for more than {self._most:,} files")
+        return found
+
+    def word(self, word: Word) -> list[str]:
+        """What one word becomes: itself, or the files it stands for."""
+        home = home_folder() if word.tilde else ""
+        text = home + word.text[1:] if word.tilde else word.text
+        if not word.glob:
+            self._check(word, text, written=True)
+            return [text]
+        pattern = escaped(home) + word.glob[1:] if word.tilde else word.glob
+        try:
+            files = expand(pattern, self._folder, most=self._most, stop=self._stop)
+        except Unclear as unclear:
+            raise Unclear(f"`{word.text}` {unclear}") from None
+        for file in files:
+            if file.startswith("-"):
+                raise Unclear(f"`{word.text}` stands for {file!r}, which a program takes for an option")
+            self._check(word, file, written=False)
+        return files or [text]
+
+    def _check(self, word: Word, text: str, *, written: bool) -> None:
+        options = text.startswith("-") and "=" in text
+        path = text.partition("=")[2] if options else text
+        if why := path_doubt(path, self._folder, self._start, written=written):
+            raise Unclear(f"`{word.text}`: {why}")
+
+
+class _Trouble(Exception):
+    """A command that is not started; the message is for its errors."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Runner:
+    """One line on its way."""
+
+    def __init__(self, call: Call, folder: str, sandbox: Sandbox | None) -> None:
+        self._call = call
+        self._start_folder = folder
+        self._folders = Folders(folder)
+        self._sandbox = sandbox
+
+    def run(self, line: Line, steps: Sequence[Step]) -> tuple[int, str]:
+        """Exit status, and why the rest was not run."""
+        code, at = 0, 0
+        for pipeline in line.pipelines:
+            mine = steps[at : at + len(pipeline.stages)]
+            at += len(pipeline.stages)
+            if (pipeline.join is Join.AND and code) or (pipeline.join is Join.OR and not code):
+                continue
+            self._call.drain()
+            if self._call.over():
+                return 124, ""
+            try:
+                code = self._pipeline(pipeline, mine)
+            except Unclear as unclear:
+                return 126, str(unclear)
+        return code, ""
+
+    def _pipeline(self, pipeline: Pipeline, steps: Sequence[Step]) -> int:
+        """Start all commands, each reading from the one before; the status of the last."""
+        limits, now = self._call.limits, self._folders.now
+        expander = Expander(now, self._start_folder, most=limits.matches, stop=self._call.over)
+        ready = [_argv(expander, stage, step) for stage, step in zip(pipeline.stages, steps, strict=True)]
+        started: list[subprocess.Popen[bytes] | int] = []
+        with ExitStack() as last_reader:
+            reads: int | None = None
+            for number, (stage, step) in enumerate(zip(pipeline.stages, steps, strict=True)):
+                with ExitStack() as files:  # our own ends are closed at once, or a reader would never see the end
+                    files.push(last_reader.pop_all())
+                    stdin, stdout = reads, self._call.out
+                    if number + 1 < len(pipeline.stages):
+                        reads, stdout = os.pipe()
+                        last_reader.callback(os.close, reads)
+                        files.callback(os.close, stdout)
+                    streams = {0: _opened(os.devnull, files) if stdin is None else stdin, 1: stdout, 2: self._call.err}
+                    try:
+                        self._redirect(streams, stage.redirects, expander, files)
+                        started.append(self._start(ready[number], step, streams, alone=len(ready) == 1))
+                    except _Trouble as trouble:  # told where the command itself would have told it
+                        self._print(Said(err=f"signoff: {trouble}\n"), streams)
+                        started.append(trouble.code)
+        if not self._call.wait([one for one in started if isinstance(one, subprocess.Popen)]):
+            return 124
+        last = started[-1]
+        return last if isinstance(last, int) else ended(last) or 0
+
+    def _redirect(
+        self, streams: dict[int, int], redirects: Sequence[Redirect], expander: Expander, files: ExitStack
+    ) -> None:
+        """Join the command's streams to what its redirects say, in their order."""
+        for redirect in redirects:
+            if redirect.onto is not None:
+                if redirect.onto not in streams:
+                    raise _Trouble(f"{redirect.onto}: Bad file descriptor")
+                streams[redirect.fd] = streams[redirect.onto]
+            elif redirect.source is None:
+                streams[redirect.fd] = _opened(os.devnull, files, os.O_RDWR)
+            else:
+                found = expander.word(redirect.source)
+                if len(found) != 1:
+                    raise _Trouble(f"{redirect.source.text}: ambiguous redirect")
+                streams[redirect.fd] = _opened(os.path.join(self._folders.now, found[0]), files)
+
+    def _start(
+        self, argv: list[str], step: Step, streams: Mapping[int, int], *, alone: bool
+    ) -> subprocess.Popen[bytes] | int:
+        """Start a program, or do what a shell does itself."""
+        argv = unwrapped(argv)
+        if argv[0] in BUILTINS:
+            said = run_builtin(argv, self._folders if alone else Folders(self._folders.now, self._folders.before))
+            self._print(said, streams)
+            return said.code
+        found = find_program(argv[0])
+        if not found.path:
+            raise _Trouble(f"{argv[0]}: {found.why}", 127)
+        folder, sandbox = self._folders.now, self._sandbox
+        inside = sandbox is not None
+        words = [*sandbox.words(folder, writable=False), found.name, *argv[1:]] if sandbox is not None else argv
+        try:
+            return self._call.spawn(
+                words,
+                program="" if inside else found.path,
+                folder=folder,
+                environment=bare_environment(step.environment, folder=folder),
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+            )
+        except OSError as error:
+            raise _Trouble(f"{argv[0]}: {error.strerror}", 126) from None
+        except ValueError as error:
+            raise Unclear(f"`{argv[0]}`: {error}") from None
+
+    def _print(self, said: Said, streams: Mapping[int, int]) -> None:
+        """Write what a command of ours says to where its streams lead."""
+        self._call.drain()
+        for fd, text in ((1, said.out), (2, said.err)):
+            data = os.fsencode(text)
+            if len(data) > _MOST_SAID:
+                raise Unclear("a command prints too much")
+            if data:
+                os.write(streams[fd], data)
+
+
+def unwrapped(argv: Sequence[str]) -> list[str]:
+    """The words of the command that `command NAME …` runs."""
+    argv = list(argv)
+    while argv[0] == "command" and len(argv) > 1 and not argv[1].startswith("-"):
+        argv = argv[1:]
+    return argv
+
+
+def _argv(expander: Expander, stage: Simple, step: Step) -> list[str]:
+    argv = expander.argv(stage.words)
+    if any(word.glob for word in stage.words[: step.at]):
+        raise Unclear(f"`{stage.words[0].text}`: a pattern stands where its sub-command is read")
+    return [*argv[: step.at], *step.adds, *argv[step.at :]]
+
+
+def _opened(path: str, files: ExitStack, flags: int = os.O_RDONLY) -> int:
+    """Open a plain file or a harmless device; never one that makes its reader wait."""
+    try:
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise _Trouble(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from None
+    files.callback(os.close, fd)
+    found = os.fstat(fd)
+    device = (os.major(found.st_rdev), os.minor(found.st_rdev)) in _DEVICES or os.path.realpath(path) in _DEVICE_NAMES
+    if not (stat.S_ISREG(found.st_mode) or (stat.S_ISCHR(found.st_mode) and device)):
+        raise _Trouble(f"{path}: not a plain file")
+    os.set_blocking(fd, True)
+    return fd

@@ -1,0 +1,49 @@
+"""Running a command that a person approved: in a shell, just as it was shown to them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+
+from signoff.toolsets.builtin.environment import approved_environment
+from signoff.toolsets.builtin.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.sandbox import Sandbox
+
+
+async def run_approved(
+    command: str, *, root: str, limits: Limits = USUAL, sandbox: Sandbox | None = None, keep: Iterable[str] = ()
+) -> Outcome:
+    """Run `command` in a shell in the folder `root`. Whatever it started has ended when this returns.
+
+    `keep` names variables of ours that it gets although they are named like secrets.
+    """
+
+    def work(call: Call) -> subprocess.Popen[bytes] | None:
+        words = [*(sandbox.words(root, writable=True) if sandbox is not None else ()), *shell_words(command)]
+        try:
+            child = call.spawn(
+                [*call.limit_words(), *words],
+                folder=root,
+                environment=approved_environment(os.environ, keep=keep),
+                stdin=subprocess.DEVNULL,
+                stdout=call.out,
+                stderr=call.err,
+            )
+        except (OSError, ValueError) as error:
+            call.say(f"signoff: the command could not be started: {error}")
+            return None
+        call.wait([child])
+        return child
+
+    def finish(call: Call, child: subprocess.Popen[bytes] | None) -> Outcome:
+        return call.outcome(126 if child is None else ended(child) or 0)
+
+    return await in_thread(limits, work, finish)
+
+
+def shell_words(command: str) -> list[str]:
+    """The shell, with nothing of anybody's settings, and the command as one word."""
+    if os.access("/bin/bash", os.X_OK):
+        return ["/bin/bash", "--noprofile", "--norc", "-c", "--", command]
+    return ["/bin/sh", "-c", "--", command]

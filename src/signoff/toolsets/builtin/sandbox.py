@@ -1,0 +1,101 @@
+"""An optional boundary of the operating system around commands: bubblewrap (`bwrap`), where it is installed.
+
+Inside, everything is read-only (a command that a person approved may write in the root folder), there is no network,
+`/tmp` and `/run` are empty, other processes cannot be seen, and nothing outlives the call.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from signoff.errors import WrongUse
+from signoff.toolsets.builtin.environment import bare_environment, find_program
+
+Mode = Literal["auto", "on", "off"]
+INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
+_PROBE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A sandbox that works here."""
+
+    program: str
+    """Where bwrap is."""
+    root: str
+    """The folder that approved commands may write in; a real path."""
+    network: bool = False
+
+    def words(self, folder: str, *, writable: bool) -> list[str]:
+        """The words in front of a command that runs in `folder`."""
+        return [
+            self.program,
+            *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+            *(() if self.network else ("--unshare-net",)),
+            *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # sockets of other programs are reached through files
+            *("--bind" if writable else "--ro-bind", self.root, self.root),  # last, as the root may be below /tmp
+            *("--chdir", folder, "--"),
+        ]
+
+    @property
+    def text(self) -> str:
+        """What it does to a command that a person approves, for the card."""
+        reach = "with network" if self.network else "no network"
+        return f"runs in a sandbox: writes only below {self.root}, {reach}"
+
+
+def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | None:
+    """The sandbox for a root folder; None where it is off, or `auto` and there is none that works.
+
+    Raises `WrongUse` where it is `on` and cannot be had; the message says what to do.
+    """
+    if mode == "off":
+        return None
+    if mode not in ("auto", "on"):
+        raise WrongUse(f"sandbox is `auto`, `on` or `off`, not {mode!r}")
+    if root == "/":
+        if mode == "on":
+            raise WrongUse(
+                "sandbox is on, but the root folder is the whole file system; name a folder, or use sandbox: off"
+            )
+        return None
+    found = find_program("bwrap")
+    if not found.path:
+        if mode == "on":
+            raise WrongUse(f"sandbox is on, but bwrap cannot be run ({found.why}); {INSTALL}, or use sandbox: off")
+        return None
+    sandbox = Sandbox(found.path, root, network)
+    trouble = probe(tuple(sandbox.words(root, writable=False)))
+    if trouble and mode == "on":
+        raise WrongUse(
+            f"sandbox is on, but bwrap does not work here: {trouble}; allow user namespaces, or use sandbox: off"
+        )
+    return None if trouble else sandbox
+
+
+@lru_cache(maxsize=64)
+def probe(words: Sequence[str]) -> str:
+    """Why a sandbox with these words does not work here; empty where it does. Namespaces may be forbidden."""
+    harmless = find_program("true")
+    if not harmless.path:
+        return "there is no program to try it with"
+    try:
+        done = subprocess.run(
+            [*words, harmless.name],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+            env=bare_environment({}, folder="/"),
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else (done.stderr.strip() or f"exit code {done.returncode}")

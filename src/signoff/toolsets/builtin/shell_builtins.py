@@ -1,0 +1,171 @@
+"""Commands that a shell does itself, done without one: `cd`, `pwd`, `command -v`, `type`, `true`, `false` and `:`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from signoff.toolsets.builtin.environment import approved_environment, home_folder
+from signoff.toolsets.builtin.globs import Unclear
+
+BUILTINS = frozenset({"cd", "pwd", "command", "type", "true", "false", ":"})
+
+_KEYWORDS = frozenset(
+    "if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc".split()
+)
+_OWN = frozenset("""
+    . : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo
+    enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf
+    pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit
+    umask unalias unset wait
+""".split())  # fmt: skip
+"""What bash answers itself, for `type` and `command -v`."""
+
+
+class Said(NamedTuple):
+    """What a command printed, and how it ended."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+
+
+@dataclass(slots=True)
+class Folders:
+    """The working folder of a line, by the way it was reached, and the one before it."""
+
+    now: str
+    before: str = ""
+
+
+def run_builtin(argv: Sequence[str], folders: Folders) -> Said:
+    """Do what the command does; `cd` changes `folders`. Raises `Unclear` for options that are not known here."""
+    match argv[0]:
+        case "cd":
+            return _cd(argv[1:], folders)
+        case "pwd":
+            return _pwd(argv[1:], folders)
+        case "type":
+            return _type(argv[1:])
+        case "command":
+            return _command(argv[1:])
+        case name:
+            return Said(1 if name == "false" else 0)
+
+
+def _options(words: Sequence[str], known: str, name: str) -> tuple[str, list[str]]:
+    """The letters of the options, in order, and the operands."""
+    letters = ""
+    for at, word in enumerate(words):
+        if word == "--":
+            return letters, list(words[at + 1 :])
+        if len(word) < 2 or word[0] != "-":
+            return letters, list(words[at:])
+        if not set(word[1:]) <= set(known):
+            raise Unclear(f"`{name} {word}` is not known here")
+        letters += word[1:]
+    return letters, []
+
+
+def _cd(words: Sequence[str], folders: Folders) -> Said:
+    letters, operands = _options(words, "LP", "cd")
+    if len(operands) > 1:
+        return Said(1, err="signoff: cd: too many arguments\n")
+    target = operands[0] if operands else home_folder()
+    out = ""
+    if target == "-":
+        if not folders.before:
+            return Said(1, err="signoff: cd: OLDPWD not set\n")
+        target = folders.before
+        out = f"{target}\n"
+    if not target:
+        return Said()
+    written = os.path.join(folders.now, target)
+    led = os.path.realpath(written) if letters.endswith("P") else "/" + os.path.normpath(written).lstrip("/")
+    if why := _closed(written) or _closed(led):
+        return Said(1, err=f"signoff: cd: {target}: {why}\n")
+    folders.before, folders.now = folders.now, led
+    return Said(out=out)
+
+
+def _closed(folder: str) -> str:
+    """Why one cannot go into a folder."""
+    if not os.path.exists(folder):
+        return "No such file or directory"
+    if not os.path.isdir(folder):
+        return "Not a directory"
+    return "" if os.access(folder, os.X_OK) else "Permission denied"
+
+
+def _pwd(words: Sequence[str], folders: Folders) -> Said:
+    letters, _ = _options(words, "LP", "pwd")
+    return Said(out=(os.path.realpath(folders.now) if letters.endswith("P") else folders.now) + "\n")
+
+
+def _command(words: Sequence[str]) -> Said:
+    letters, names = _options(words, "vV", "command")
+    if not letters and names:
+        raise Unclear("`command --` is not known here")
+    if letters.endswith("V"):
+        said = _type(["--", *names])
+        return said._replace(err=said.err.replace("signoff: type:", "signoff: command:"))
+    found = [where for name in names if (where := _whole(name))]
+    return Said(0 if found or not names else 1, out="".join(f"{one}\n" for one in found))
+
+
+def _whole(name: str) -> str:
+    """What `command -v` says about a name."""
+    return name if _kind(name) in ("keyword", "builtin") else next(iter(_files(name)), "")
+
+
+def _type(words: Sequence[str]) -> Said:
+    letters, names = _options(words, "tpPa", "type")
+    code, out, err = 0, "", ""
+    for name in names:
+        lines = _typed(name, letters)
+        out += "".join(f"{line}\n" for line in lines)
+        if not lines and not ("p" in letters and _kind(name)):
+            code = 1
+            if not set(letters) & set("tpP"):
+                err += f"signoff: type: {name}: not found\n"
+    return Said(code, out, err)
+
+
+def _typed(name: str, letters: str) -> list[str]:
+    """What `type` says about a name, a line for each thing that it stands for."""
+    kind, files = _kind(name), _files(name)
+    if "P" in letters:
+        found = [("file", file) for file in files]
+    else:
+        own = [(kind, name)] if kind in ("keyword", "builtin") else []
+        found = own + [("file", file) for file in files]
+    if "a" not in letters:
+        found = found[:1]
+    lines: list[str] = []
+    for what, where in found:
+        if "t" in letters:
+            lines.append(what)
+        elif what == "file":
+            lines.append(where if set(letters) & set("pP") else f"{name} is {where}")
+        elif not set(letters) & set("pP"):
+            lines.append(f"{name} is a shell {what}")
+    return lines
+
+
+def _kind(name: str) -> str:
+    if name in _KEYWORDS:
+        return "keyword"
+    if name in _OWN:
+        return "builtin"
+    return "file" if _files(name) else ""
+
+
+def _files(name: str) -> list[str]:
+    """The programs of that name which an approved command would find, first the one that it would run."""
+    if not name:
+        return []
+    folders = approved_environment(os.environ)["PATH"].split(":")
+    paths = [name] if "/" in name else [os.path.join(folder, name) for folder in folders]
+    return [path for path in dict.fromkeys(paths) if os.path.isfile(path) and os.access(path, os.X_OK)]

@@ -1,0 +1,183 @@
+"""The SQL tools: `query` reads and cannot write, `execute` changes and is asked about.
+
+Whether a text only reads is told by `signoff.policy.sql`; the connections of `sql_databases` hold even where that is
+wrong. A failure is a `ToolFailed`: the model sees what was wrong and goes on, and no retry is used up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
+
+from signoff.errors import WrongUse
+from signoff.policy.sql import SqlFacts, read_sql
+from signoff.toolsets.builtin.sql_databases import DatabaseError, Job, Rows, database
+
+_TRANSACTIONS = frozenset("begin start commit end rollback abort savepoint release".split())
+_READ_ONLY = "this database is read-only: only `query` is there, and it only reads"
+
+
+def sql_toolset(
+    url: str,
+    *,
+    readonly: bool = False,
+    max_rows: int = 200,
+    max_chars: int = 50_000,
+    timeout: float = 30,
+    id: str = "sql",
+) -> SqlToolset:
+    """SQL tools for the database at `sqlite:PATH` or `postgresql://…`; the latter needs the extra `postgres`.
+
+    With `readonly` there is no `execute`. An answer has at most `max_rows` rows and `max_chars` characters, and a
+    statement that takes longer than `timeout` seconds is stopped. On PostgreSQL, give it a role that has no more
+    rights than its work needs: functions of the server's own may do more than write.
+    """
+    if max_rows < 1 or max_chars < 200 or not 0 < timeout < math.inf:
+        raise WrongUse("an SQL toolset needs max_rows >= 1, max_chars >= 200 and timeout > 0")
+    return SqlToolset(url, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout, id=id)
+
+
+class SqlToolset(FunctionToolset[Any]):
+    """Tools for one database, which say what they are about to do."""
+
+    def __init__(
+        self, url: str, *, readonly: bool, max_rows: int, max_chars: int, timeout: float, id: str = "sql"
+    ) -> None:
+        self.dialect, self._start = database(url)
+        self.readonly = readonly
+        self.max_rows = max_rows
+        self.max_chars = max_chars
+        self.timeout = timeout
+        super().__init__([self.query] if readonly else [self.query, self.execute], id=id)
+
+    # what the toolset declares about its calls
+
+    def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
+        """`data.read`, or `data.write` for whatever is not known to only read."""
+        return ("data.read",) if self.facts(args).read_only else ("data.write",)
+
+    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> bool:
+        """Only a read by `query` needs none."""
+        return not (name == "query" and self.facts(args).read_only)
+
+    def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
+        """What the SQL does and to what, and why it is asked about."""
+        facts = self.facts(args)
+        said = [_said(one.operation, one.writes or one.tables) for one in facts.statements]
+        reason = f"the SQL {facts.why}" if facts.why else ""
+        return {"summary": "; ".join(said) or "SQL that is not understood", "reason": reason}
+
+    def facts(self, args: Mapping[str, Any]) -> SqlFacts:
+        """What is known about the SQL of a call."""
+        sql = args.get("sql")
+        return read_sql(sql, self.dialect) if isinstance(sql, str) else SqlFacts((), "is not a text")
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """As for any toolset; a read-only one changes nothing, however the call came about."""
+        if self.readonly and name != "query":
+            raise ToolFailed(_READ_ONLY)
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+    # the tools
+
+    async def query(self, sql: str) -> str:
+        """Read from the database with one SQL statement that changes nothing. Returns JSON: columns, rows, truncated.
+
+        Args:
+            sql: One statement: SELECT, WITH, VALUES, EXPLAIN, SHOW or a PRAGMA that only reports.
+        """
+        facts = self.facts({"sql": sql})
+        _one(facts)
+        if not facts.read_only:
+            way = "" if self.readonly else " Use `execute` for anything that is not a plain read."
+            raise ToolFailed(f"`query` only reads, and this SQL {facts.why}.{way}")
+        if facts.statements[0].word.startswith("."):
+            raise ToolFailed("a command of the sqlite3 program is not SQL; read sqlite_schema instead")
+        rows = await self._run(lambda job: job.read(sql, self.max_rows))
+        return self._answer(rows)
+
+    async def execute(self, sql: str) -> str:
+        """Run one SQL statement that changes the database, in a transaction of its own. Returns JSON: rowcount.
+
+        Args:
+            sql: One statement: INSERT, UPDATE, DELETE, CREATE … BEGIN, COMMIT and the like are done for you.
+        """
+        facts = self.facts({"sql": sql})
+        _one(facts)
+        if facts.statements and facts.statements[0].operation in _TRANSACTIONS:
+            raise ToolFailed("every call is a transaction of its own; leave BEGIN, COMMIT and the like out")
+        rows = await self._run(lambda job: job.write(sql, self.max_rows))
+        return self._answer(rows, rowcount=rows.changed)
+
+    # how they are run
+
+    async def _run(self, work: Callable[[Job], Rows]) -> Rows:
+        """Work in a thread. Whatever ends the wait, the statement is stopped before this returns."""
+        job = self._start(self.timeout)
+        running = asyncio.ensure_future(asyncio.to_thread(work, job))
+        try:
+            done, _ = await asyncio.wait([running], timeout=self.timeout)
+        except asyncio.CancelledError:
+            await _ended(job, running)
+            raise
+        if not done:
+            await _ended(job, running)
+            raise ToolFailed(f"the database took longer than {self.timeout:g} seconds and was stopped")
+        try:
+            return running.result()
+        except DatabaseError as error:
+            raise ToolFailed(f"the database refused: {error}") from error
+
+    def _answer(self, found: Rows, **more: Any) -> str:
+        answer: dict[str, Any] = {**more, "columns": list(found.columns), "rows": [], "truncated": found.more}
+        if not found.columns and more:
+            return json.dumps(more)
+        left = self.max_chars - len(json.dumps(answer))
+        for row in found.rows:
+            shown = [_shown(value, self.max_chars // 4) for value in row]
+            left -= len(json.dumps(shown, ensure_ascii=False, default=str)) + 2
+            if left < 0 or any(cut for _, cut in shown):
+                answer["truncated"] = True
+            if left < 0:
+                break
+            answer["rows"].append([value for value, _ in shown])
+        return json.dumps(answer, ensure_ascii=False, default=str)
+
+
+async def _ended(job: Job, running: asyncio.Future[Rows]) -> None:
+    """Stop a job and wait until its thread is done, however often it takes to be heard."""
+    while not running.done():
+        await asyncio.to_thread(job.stop)
+        await asyncio.wait([running], timeout=0.05)
+    running.exception()
+
+
+def _one(facts: SqlFacts) -> None:
+    if len(facts.statements) > 1:
+        raise ToolFailed("one statement at a time, please: this SQL holds several")
+
+
+def _said(operation: str, tables: tuple[str, ...]) -> str:
+    return f"{operation.upper()} {', '.join(tables)}".rstrip()
+
+
+def _shown(value: Any, most: int) -> tuple[Any, bool]:
+    """A value that JSON can hold, and whether it had to be cut."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        value = "0x" + bytes(value[: most // 2 + 1]).hex()
+    elif isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[:most]}…", True
+    if isinstance(value, (dict, list)) and len(text := json.dumps(value, ensure_ascii=False)) > most:
+        return f"{text[:most]}…", True
+    return value, False

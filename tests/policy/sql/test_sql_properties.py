@@ -1,0 +1,83 @@
+"""What must hold for any text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signoff.policy.sql import read_sql
+
+DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
+EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
+PIECES = st.sampled_from("""
+SELECT FROM WHERE t a b * , ( ) ; ' " ` [ ] $$ $x$ -- # /* */ /*! E' U&' \\ \\' '' "" = <> :: := : @ ? $1 1 1.5 1e
+DELETE UPDATE INSERT INTO SET DROP TABLE WITH AS EXPLAIN ANALYZE PRAGMA SHOW DESC VALUES UNION ALL FOR lower count
+pg_sleep sleep f_write . .tables \n \r \t
+""".split(" ") + [" ", "\n", "\r\n", "\u00a0", "é", "ſ", "\x00"])  # fmt: skip
+TEXTS = st.one_of(
+    st.text(max_size=60), st.lists(PIECES, max_size=25).map("".join), st.lists(PIECES, max_size=25).map(" ".join)
+)
+READS = st.sampled_from([
+    "SELECT a, lower(b) FROM t WHERE c = 'it''s; --'",
+    "WITH x(a) AS (SELECT 1) SELECT count(*) FROM x",
+    "EXPLAIN DELETE FROM t",
+    "VALUES (1), (2)",
+    "SELECT (SELECT max(a) FROM t) AS m UNION ALL SELECT 1",
+    "TABLE t",
+])  # fmt: skip
+OTHERS = st.sampled_from([
+    "SELECT f_write(a) FROM t",
+    "WITH x AS (DELETE FROM t RETURNING a) SELECT a FROM x",
+    "EXPLAIN ANALYZE DELETE FROM t",
+    "SELECT a INTO b FROM t",
+    "INSERT INTO t VALUES (1)",
+])  # fmt: skip
+GAPS = st.sampled_from([" ", "\n", "\t ", "  ", " /* x; y */ ", " -- x ; '\n", "\r\n"])
+
+
+@settings(max_examples=2_000, deadline=None)
+@given(TEXTS, st.sampled_from(DIALECTS))
+def test_it_never_raises_and_always_says_why(text: str, dialect: str) -> None:
+    facts = read_sql(text, dialect)
+    if facts.read_only:
+        assert facts.statements and facts.why == ""
+    else:
+        assert facts.why.partition(": ")[0] in EFFECTS
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.sampled_from(DIALECTS))
+def test_a_write_after_it_is_never_lost(text: str, dialect: str) -> None:
+    assert not (read_sql(text, dialect).read_only and read_sql(text + "; DELETE FROM t", dialect).read_only) or (
+        # Whatever ends within a comment takes what follows with it.
+        read_sql(text + "\n; DELETE FROM t", dialect).read_only is False
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(READS, OTHERS), st.data(), st.sampled_from(("postgres", "sqlite", "generic")))
+def test_blanks_comments_and_case_change_nothing(sql: str, data: st.DataObject, dialect: str) -> None:
+    before = read_sql(sql, dialect)
+    head, quote, rest = sql.partition("'")
+    told = "".join(
+        data.draw(GAPS) if char == " " else char for char in data.draw(st.sampled_from([head, head.lower()]))
+    )
+    after = read_sql(data.draw(GAPS) + told + quote + rest + data.draw(GAPS), dialect)
+    assert (after.read_only, after.opaque) == (before.read_only, before.opaque)
+    assert [one.tables for one in after.statements] == [one.tables for one in before.statements]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("count", [10, 1_000, 20_000])
+def test_depth_and_length_are_no_way_in(dialect: str, count: int) -> None:
+    for part, end in (
+        ("(", ")"),
+        ("NOT ", ""),
+        ("- ", ""),
+        ("CASE WHEN 1 THEN ", " END"),
+        ("1 + ", ""),
+        ("lower(", ")"),
+    ):
+        text = ("SELECT " + part * count + "f_write(1)" + end * count)[:65_000]
+        assert not read_sql(text, dialect).read_only

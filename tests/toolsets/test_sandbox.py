@@ -1,0 +1,92 @@
+"""The words that put a command into a sandbox, and what the sandbox does where there is one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import WrongUse
+from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.toolsets.builtin.environment import find_program
+from signoff.toolsets.builtin.run_argv import run_line
+from signoff.toolsets.builtin.run_shell import run_approved
+from signoff.toolsets.builtin.sandbox import Sandbox, open_sandbox, probe
+
+HERE = find_program("bwrap")
+
+
+def binds(words: list[str]) -> list[tuple[str, str]]:
+    """How each folder is mounted, in order."""
+    kinds = ("--ro-bind", "--bind", "--tmpfs", "--dev", "--proc")
+    return [(words[at], words[at + 1]) for at in range(len(words)) if words[at] in kinds]
+
+
+def test_everything_is_read_only_and_the_root_comes_last() -> None:
+    sandbox = Sandbox("/usr/bin/bwrap", "/tmp/project")
+    words = sandbox.words("/tmp/project/sub", writable=False)
+    assert words[0] == "/usr/bin/bwrap" and words[-3:] == ["--chdir", "/tmp/project/sub", "--"]
+    assert binds(words)[0] == ("--ro-bind", "/") and binds(words)[-1] == ("--ro-bind", "/tmp/project")
+    assert ("--tmpfs", "/tmp") in binds(words) and ("--tmpfs", "/run") in binds(words)
+    assert "--bind" not in words
+    for needed in ("--unshare-net", "--unshare-pid", "--die-with-parent", "--new-session"):
+        assert needed in words
+
+
+def test_only_what_was_approved_may_write_and_only_below_the_root() -> None:
+    words = Sandbox("/usr/bin/bwrap", "/home/me/project").words("/home/me/project", writable=True)
+    assert [place for kind, place in binds(words) if kind == "--bind"] == ["/home/me/project"]
+
+
+def test_the_network_is_there_only_when_said() -> None:
+    assert "--unshare-net" not in Sandbox("/usr/bin/bwrap", "/r", network=True).words("/r", writable=True)
+    assert "no network" in Sandbox("/usr/bin/bwrap", "/r").text
+    assert "with network" in Sandbox("/usr/bin/bwrap", "/r", network=True).text
+
+
+def test_off_is_off_and_nonsense_is_refused(tmp_path: Path) -> None:
+    assert open_sandbox("off", str(tmp_path)) is None
+    with pytest.raises(WrongUse, match="'maybe'"):
+        open_sandbox("maybe", str(tmp_path))  # type: ignore[arg-type]
+
+
+def test_nothing_is_left_to_protect_around_the_whole_file_system() -> None:
+    assert open_sandbox("auto", "/") is None
+    with pytest.raises(WrongUse, match="whole file system"):
+        open_sandbox("on", "/")
+
+
+@pytest.mark.skipif(bool(HERE.path), reason="bwrap is installed")
+def test_without_bwrap_on_says_how_to_install_it_and_auto_goes_without(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="apt install bubblewrap"):
+        open_sandbox("on", str(tmp_path))
+    assert open_sandbox("auto", str(tmp_path)) is None
+
+
+def test_a_sandbox_that_does_not_work_is_found_out() -> None:
+    assert probe(("/usr/bin/env", "false")) != ""
+    assert probe(("/no/such/program",)) != ""
+    assert probe(("/usr/bin/env",)) == ""
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    if not HERE.path:
+        pytest.skip(f"bwrap cannot be run here: {HERE.why}")
+    found = open_sandbox("auto", str(tmp_path))
+    if found is None:
+        pytest.skip("bwrap is installed, but namespaces are forbidden here")
+    return found
+
+
+async def test_a_real_sandbox_holds(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    inside = Line((Pipeline((Simple((Word("cat"), Word("a.txt"))), Simple((Word("tee"), Word("b.txt"))))),))
+    outcome = await run_line(inside, root=str(tmp_path), sandbox=sandbox)
+    assert outcome.out == "x\n" and outcome.code == 1 and not (tmp_path / "b.txt").exists()
+    outcome = await run_approved(
+        "echo y > b.txt; echo z > /etc/z; ls /tmp /run; ls /sys/class/net", root=str(tmp_path), sandbox=sandbox
+    )
+    assert (tmp_path / "b.txt").read_text() == "y\n"
+    assert "/etc/z" in outcome.err and "z" not in os.listdir("/etc")
