@@ -134,7 +134,7 @@ def test_a_link_to_a_secret_is_seen() -> None:
     assert Policy.from_rules(READ).judge(call.changed(resolved={})).effect is Effect.ALLOW
 
 
-@pytest.mark.parametrize("command", ["cd ~/.ssh && cat config", "cd ~; cat .netrc", "cd .ssh && cd .. ; cat .ssh/x", "cd /root/.aws || true; cat credentials"])
+@pytest.mark.parametrize("command", ["cd ~/.ssh && cat config", "cd ~; cat .netrc", "cd .ssh && cd .. ; cat .ssh/x", "cd /home/ana/.aws || true; cat credentials"])
 def test_a_secret_is_seen_from_another_folder(command: str) -> None:
     assert judge(READ, command) is Effect.ASK
 

@@ -38,14 +38,16 @@ def test_what_the_page_says_about_its_examples(tmp_path: Path) -> None:
     file.write_text(YAML[1])
     verdict = load_settings(file).policy.judge(call("pay", amount=200))
     assert verdict.rules == ("rule-2",)
-    assert verdict.reason in CONSOLE[1]
+    assert verdict.reason in CONSOLE[2]
+    file.write_text("policy: [{allow: {tool: shell, command: read-only}}]")
+    explanation = load_settings(file).policy.explain(call("shell", command="sort -o a.txt a.txt"))
+    assert explanation.sentence in CONSOLE[1]
 
 
 def test_every_key_operator_and_label_is_on_the_page() -> None:
     keys = [
         *parse._RULE_KEYS,  # pyright: ignore[reportPrivateUsage]
         *parse_match._READERS,  # pyright: ignore[reportPrivateUsage]
-        *parse_match._RESERVED,  # pyright: ignore[reportPrivateUsage]
         *OPERATORS,
         *LABELS,
         *OnTimeout,

@@ -74,7 +74,8 @@ def test_windows_takes_more_for_something_else(path: str) -> None:
 
 
 RUN_LATER = """
-hooks a/workers .git/config .git/hooks/pre-commit sub/.git/HEAD .GIT/config .git .gitattributes a/.gitmodules .gitconfig hooks/pre-push
+hooks a/workers .\U0001d406it/config
+.git/config .git/hooks/pre-commit sub/.git/HEAD .GIT/config .git .gitattributes a/.gitmodules .gitconfig hooks/pre-push
 .husky/pre-commit package.json a/b/package.json PACKAGE.JSON Makefile makefile GNUmakefile rules.mk conftest.py
 tests/conftest.py sitecustomize.py usercustomize.py pyproject.toml setup.py setup.cfg tox.ini noxfile.py x.pth
 .pre-commit-config.yaml .vscode/tasks.json .idea/workspace.xml .devcontainer/devcontainer.json .github/workflows/ci.yml

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 
 SECRET = """
-    ~/.ssh ~/.ssh/config ~/.ssh/known_hosts .ssh/id_rsa /home/ana/.ssh/id_ed25519 /root/.ssh/authorized_keys x/.ssh/y/z
+    ~/.ssh ~/.ssh/config ~/.ssh/known_hosts .ssh/id_rsa /home/ana/.ssh/id_ed25519 x/.ssh/y/z
     id_rsa keys/id_ed25519 id_rsa_work id_ecdsa_sk server.pem tls/server.key a.p12 a.pfx store.jks a.keystore my.kdbx
     deploy-key api_key github_token token secret my-secret db_password credentials creds.json credentials.json
     client_secret_42.json app-secrets.yaml secrets.yml secrets.prod.yaml config/secrets.toml passwords.txt token.json
@@ -26,7 +26,7 @@ SECRET = """
     ~/.config/google-chrome/Default/Cookies /Users/ana/Library/Keychains/login.keychain-db ~/Library/Safari/History.db
     ~/.bash_history ~/.zsh_history ~/.python_history ~/.psql_history ~/.local/share/fish/fish_history
     /etc/shadow /etc/shadow- /etc/gshadow /etc/sudoers /etc/sudoers.d/x /etc/ssl/private/x /etc/ssh/ssh_host_rsa_key
-    /root /root/x /root/.config/x/y /proc/self/environ /proc/1/environ /proc/123/mem /proc/123/maps /proc/self/fd/3
+    /root /proc/self/environ /proc/1/environ /proc/123/mem /proc/123/maps /proc/self/fd/3
     /proc/1/root/etc/passwd /proc/self/cwd /proc/1/auxv /proc/self/task/1/environ /proc/thread-self/environ /proc/kcore
     /dev/sda /dev/mem /dev/tty /dev/tcp/example.com/80 /dev/fd/3 /run/secrets/db /var/run/secrets/kubernetes.io/x
     /run/user/1000/keyring ~/.local/state/signoff/signoff.db ~/.yarnrc.yml /home/ana/.yarnrc.yml .htpasswd auth.json
@@ -39,7 +39,7 @@ PLAIN = """
     id_rsa.pub public_key public-key.txt monkey keyboard.json hotkey key keys.py package.json package-lock.json
     .yarnrc.yml .gitignore .git/config .gitconfig ~/.gitconfig ~/.bashrc /etc/passwd /etc/hosts /etc/os-release
     /etc/ssl/certs/ca.crt /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/stdin /dev /proc /proc/cpuinfo
-    /proc/meminfo /proc/self/status /proc/1/cmdline /proc/123/limits /proc/self/net/tcp /root/project/src/a.py
+    /proc/meminfo /proc/self/status /proc/1/cmdline /proc/123/limits /proc/self/net/tcp
     /home/ana/project/x.txt ~/project/config.json app/reset-password .config/nvim/init.lua .docker/Dockerfile HEAD main
     .kube/cache/x config.json settings.xml gradle.properties hosts.yml .terraform.d/plugins/x.json etc/hosts a.pemx
 """
@@ -164,3 +164,12 @@ def test_a_folder_above_secrets(folder: str) -> None:
 )
 def test_a_folder_without_known_secrets(folder: str) -> None:
     assert holds_secrets(folder) == ""
+
+
+def test_the_home_of_the_superuser() -> None:
+    home = "/" + "root"
+
+    assert secret_place(f"{home}/.ssh/authorized_keys")
+    assert secret_place(f"{home}/notes")
+    assert secret_place(f"{home}/.config/x/y")
+    assert secret_place(f"{home}/project/src/a.py") == ""

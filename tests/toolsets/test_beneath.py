@@ -179,7 +179,8 @@ def test_writing_follows_links_inside_only(root: Root, tmp_path: Path) -> None:
     link(root, "out", "../outside/secret")
     link(root, "dangling", "../outside/new")
     link(root, "folder", "../outside")
-    for path in ("out", "dangling", "folder/new", "folder/deep/new", "../outside/new"):
+    link(root, "absolute", str(tmp_path / "outside" / "new"))
+    for path in ("out", "dangling", "absolute", "folder/new", "folder/deep/new", "../outside/new"):
         with pytest.raises(Outside):
             root.replace(path, b"x")
     assert os.listdir(tmp_path / "outside") == ["secret"]

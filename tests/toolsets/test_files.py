@@ -123,8 +123,8 @@ def test_what_the_kernel_keeps_is_no_file() -> None:
         assert isinstance(files.needs_approval("read_file", {"path": path}, None), Verdict)
     assert "refused" in refused(files.list_files, "proc/self")
     for path in ("etc/shadow", "/etc/shadow", "etc/../etc/shadow"):
-        assert files.needs_approval("read_file", {"path": path}, None) is True
-    assert files.needs_approval("read_file", {"path": "/etc/hostname"}, None) is False
+        assert files.needs_approval("read_file", {"path": path}, None).effect is Effect.ASK
+    assert files.needs_approval("read_file", {"path": "/etc/hostname"}, None).effect is Effect.ALLOW
 
 
 def test_searching(root: Path, files: FilesToolset) -> None:
@@ -246,7 +246,7 @@ def test_a_link_is_no_way_around_a_name(root: Path, files: FilesToolset) -> None
 
 
 def test_a_swap_while_a_person_is_asked_changes_nothing(root: Path, files: FilesToolset) -> None:
-    assert files.needs_approval("read_file", {"path": "notes.md"}, None) is False
+    assert files.needs_approval("read_file", {"path": "notes.md"}, None).effect is Effect.ALLOW
     (root / "notes.md").unlink()
     (root / "notes.md").symlink_to(".env")
     assert "use that path itself" in refused(files.read_file, "notes.md")
@@ -256,46 +256,43 @@ def test_a_swap_while_a_person_is_asked_changes_nothing(root: Path, files: Files
     assert (root / ".git/config").read_text().startswith("[core]")
 
 
+def test_the_folder_that_is_written_to_is_the_one_that_is_judged(root: Path, files: FilesToolset) -> None:
+    files.root.where = lambda path, follow=True: path  # the look before it, as it was before somebody swapped `cfg`
+    assert "counts as running code" in refused(files.write_file, "cfg/config", "x")
+    assert "counts as running code" in refused(files.move_file, "notes.md", "cfg/new")
+    assert "counts as running code" in refused(files.delete_file, "cfg/config")
+    assert (root / ".git/config").read_text().startswith("[core]") and (root / "notes.md").exists()
+
+
 # what it declares
 
 
 @pytest.mark.parametrize(
     ("name", "args", "labels", "needs"),
-    [
-        ("list_files", {}, {"fs.read"}, False),
-        ("read_file", {"path": "notes.md"}, {"fs.read"}, False),
-        ("read_file", {"path": ".env"}, {"fs.read"}, True),
-        ("read_file", {"path": "./src/../.env"}, {"fs.read"}, True),
-        ("search_files", {"pattern": "x"}, {"fs.read"}, False),
-        ("search_files", {"pattern": "x", "path": ".ssh"}, {"fs.read"}, True),
-        ("write_file", {"path": "notes.md", "content": ""}, {"fs.write"}, True),
-        ("write_file", {"path": ".git/config", "content": ""}, {"fs.write", "proc.exec"}, True),
-        ("edit_file", {"path": "package.json", "old": "a", "new": "b"}, {"fs.write", "proc.exec"}, True),
-        ("move_file", {"source": "notes.md", "target": "Makefile"}, {"fs.write", "proc.exec"}, True),
-        ("move_file", {"source": "conftest.py", "target": "x"}, {"fs.write", "proc.exec"}, True),
-        ("delete_file", {"path": "notes.md"}, {"fs.write"}, True),
-        ("delete_file", {"path": "out"}, {"fs.write"}, True),
-        ("something_else", {"path": "notes.md"}, set(), True),
-    ],
-)
+    [("list_files", {}, {"fs.read"}, False), ("read_file", {"path": "notes.md"}, {"fs.read"}, False),
+     ("read_file", {"path": ".env"}, {"fs.read"}, True), ("read_file", {"path": "./src/../.env"}, {"fs.read"}, True),
+     ("search_files", {"pattern": "x"}, {"fs.read"}, False),
+     ("search_files", {"pattern": "x", "path": ".ssh"}, {"fs.read"}, True),
+     ("write_file", {"path": "notes.md", "content": ""}, {"fs.write"}, True),
+     ("write_file", {"path": ".git/config", "content": ""}, {"fs.write", "proc.exec"}, True),
+     ("edit_file", {"path": "package.json", "old": "a", "new": "b"}, {"fs.write", "proc.exec"}, True),
+     ("move_file", {"source": "notes.md", "target": "Makefile"}, {"fs.write", "proc.exec"}, True),
+     ("move_file", {"source": "conftest.py", "target": "x"}, {"fs.write", "proc.exec"}, True),
+     ("delete_file", {"path": "notes.md"}, {"fs.write"}, True), ("delete_file", {"path": "out"}, {"fs.write"}, True),
+     ("something_else", {"path": "notes.md"}, set(), True)],
+)  # fmt: skip
 def test_labels_and_needs(files: FilesToolset, name: str, args: dict[str, Any], labels: set[str], needs: bool) -> None:
     assert set(files.capability_labels(name, args, None)) == labels
-    assert files.needs_approval(name, args, None) is needs
+    assert (files.needs_approval(name, args, None).effect is not Effect.ALLOW) is needs
 
 
 @pytest.mark.parametrize(
     ("name", "args"),
-    [
-        ("read_file", {"path": "../outside/secret"}),
-        ("read_file", {"path": "out/secret"}),
-        ("read_file", {"path": "alias"}),
-        ("read_file", {"path": ""}),
-        ("write_file", {"path": "cfg/config", "content": "x"}),
-        ("write_file", {"path": "/etc/x", "content": "x"}),
-        ("move_file", {"source": "notes.md", "target": "out/x"}),
-        ("delete_file", {"path": "out/secret"}),
-    ],
-)
+    [("read_file", {"path": "../outside/secret"}), ("read_file", {"path": "out/secret"}),
+     ("read_file", {"path": "alias"}), ("read_file", {"path": ""}),
+     ("write_file", {"path": "cfg/config", "content": "x"}), ("write_file", {"path": "/etc/x", "content": "x"}),
+     ("move_file", {"source": "notes.md", "target": "out/x"}), ("delete_file", {"path": "out/secret"})],
+)  # fmt: skip
 def test_nobody_is_asked_about_what_is_refused_anyway(files: FilesToolset, name: str, args: dict[str, Any]) -> None:
     said = files.needs_approval(name, args, None)
     assert isinstance(said, Verdict)
@@ -354,17 +351,9 @@ def returns(messages: list[ModelMessage]) -> list[tuple[str, str]]:
 
 async def test_reads_run_writes_ask_and_failures_do_not_end_the_run(root: Path, files: FilesToolset) -> None:
     ui = ScriptedUI(["approve", "deny"])
-    made = agent(
-        files,
-        ui,
-        ("p_read_file", {"path": "notes.md"}),
-        ("p_read_file", {"path": "missing"}),
-        ("p_read_file", {"path": "missing"}),
-        ("p_read_file", {"path": "missing"}),
-        ("p_read_file", {"path": "../outside/secret"}),
-        ("p_write_file", {"path": "notes.md", "content": "new\n"}),
-        ("p_delete_file", {"path": "notes.md"}),
-    )
+    reads = [("p_read_file", {"path": path}) for path in ("notes.md", *["missing"] * 3, "../outside/secret")]
+    write = ("p_write_file", {"path": "notes.md", "content": "new\n"})
+    made = agent(files, ui, *reads, write, ("p_delete_file", {"path": "notes.md"}))
     told = returns((await made.run("go")).all_messages())
     assert [outcome for outcome, _ in told] == ["success", "failed", "failed", "failed", "denied", "success", "denied"]
     assert "outside of the root" in told[4][1]

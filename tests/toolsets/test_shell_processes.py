@@ -41,7 +41,7 @@ async def test_a_command_that_never_ends_is_stopped(tmp_path: Path) -> None:
         outcome = await run_line(piped("yes", "cat"), root=str(tmp_path), limits=limits)
         assert outcome.stopped == "it took longer than 0.05 seconds" and outcome.code == 124
         assert outcome.text.endswith("[stopped: it took longer than 0.05 seconds]")
-    outcome = await run_approved("echo begun; while :; do :; done", root=str(tmp_path), limits=Limits(seconds=0.3))
+    outcome = await run_approved("echo begun; while :; do :; done", root=str(tmp_path), limits=Limits(seconds=1))
     assert outcome.stopped and outcome.out == "begun\n"
 
 
@@ -86,12 +86,14 @@ async def test_a_cancelled_task_ends_its_processes_first(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "begun")
     seconds = f"2000.{os.getpid()}"
     command = f"setsid sleep {seconds} & sleep {seconds} & echo > begun; wait"
-    task = asyncio.create_task(run_approved(command, root=str(tmp_path)))
+    task = asyncio.create_task(run_approved(command, root=str(tmp_path), limits=Limits(seconds=60)))
     await asyncio.to_thread((tmp_path / "begun").read_bytes)
     assert len(alive(f"sleep {seconds}")) >= 1
+    began = asyncio.get_running_loop().time()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert asyncio.get_running_loop().time() - began < 30, "it did not wait for the time limit"
     assert alive(f"sleep {seconds}") == []
 
 

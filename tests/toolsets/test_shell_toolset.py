@@ -12,9 +12,11 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ToolReturnPart
 
+from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
-from signoff.toolsets.builtin.shell import ShellToolset, shell
+from signoff.toolsets import shell_file_ops as shell
+from signoff.toolsets.builtin.shell import ShellToolset
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(GIT is None, reason="needs git")
@@ -79,7 +81,7 @@ async def test_everything_else_waits_for_a_person_and_then_runs_in_a_shell(root:
 )
 def test_what_it_declares(root: Path, command: str, needed: bool) -> None:
     tools, args = toolset(root), {"command": command}
-    assert tools.needs_approval("shell", args, None) is needed
+    assert (tools.needs_approval("shell", args, None).effect is not Effect.ALLOW) is needed
     labels = set(tools.capability_labels("shell", args, None))
     assert labels and (labels == {"fs.read"} or needed)
     described = tools.describe_approval("shell", args, None)

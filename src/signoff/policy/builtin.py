@@ -15,11 +15,12 @@ from signoff.policy.engine import Policy
 READ_TOOLS = ("list_files", "read_file", "search_files")
 WRITE_TOOLS = ("write_file", "edit_file", "move_file", "delete_file")
 
+_OUTSIDE = "refused: it leads outside of the root folder"
 _READS = list(READ_TOOLS)
 _WRITES = list(WRITE_TOOLS)
 
 _FILES: Sequence[Mapping[str, Any]] = (
-    {"deny": {"tool": _READS + _WRITES, "path": {"outside": "."}}, "reason": "this toolset stays inside its folder"},
+    {"deny": {"tool": _READS + _WRITES, "path": {"outside": "."}}, "reason": _OUTSIDE},
     {"ask": {"tool": _READS, "path": {"secret": True}}, "reason": "secrets may be kept there"},
     {"allow": {"tool": _READS, "path": {"inside": "."}}},
     {"allow": {"tool": ["list_files", "search_files"], "args": {"path": {"exists": False}}}},
@@ -60,6 +61,6 @@ def builtin_policy(name: str, root: str | None = None, dialect: str = "") -> Pol
 
 def _for_dialect(rule: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     effect = next(iter(rule))
-    matched = dict(rule[effect])
-    sql = matched["sql"] if isinstance(matched["sql"], dict) else {"is": matched["sql"]}
+    matched: dict[str, Any] = rule[effect]
+    sql = {"is": matched["sql"]} if isinstance(matched["sql"], str) else matched["sql"]
     return {**rule, effect: {**matched, "sql": {**sql, "dialect": dialect}}}

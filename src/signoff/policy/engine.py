@@ -100,7 +100,7 @@ class Policy:
         if not links:
             return ()
         found: list[str] = []
-        if links != {Links.COMMAND}:
+        if links - {Links.COMMAND}:
             texts = path_texts(call.args, named_only=Links.ANY not in links)
             found += [text for _, text, named in texts if text and (named or _could_be_path(text))]
         if Links.COMMAND in links:

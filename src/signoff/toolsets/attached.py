@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
+
 from signoff.core.call import Call
-from signoff.core.verdict import Verdict
+from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
 from signoff.policy.engine import Policy
+from signoff.ports import Passed, passed
 
 
-class AttachedPolicy:
-    """For toolsets to inherit: answers the gate's `needs_approval` by `policy`."""
+class AttachedToolset(FunctionToolset[Any]):
+    """Tools, and `policy` for their calls. Without a gate around them they keep to it by themselves."""
 
     policy: Policy
 
-    def call(self, name: str, args: Mapping[str, Any]) -> Call:
+    def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
         """The call as the toolset's own policy sees it, with links followed from the toolset's folder."""
         made = Call(tool=name, args=args, toolset=self.policy.name)
         root = os.path.realpath(self.policy.root or os.curdir)
@@ -26,8 +31,29 @@ class AttachedPolicy:
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
         """What the toolset's rules say; where none speaks, an ask that gives way to the user's own rules."""
-        return self.judged(self.call(name, args))
-
-    def judged(self, call: Call) -> Verdict:
-        """The verdict of the toolset's rules on a call."""
+        call = self.call_of(name, args)
         return self.policy.judge_layer(call) or replace(self.policy.judge(call), yields=True)
+
+    def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
+        """What the call will do, for the person who is asked."""
+        return {}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """As for any toolset; where no gate has judged the call, the toolset's own policy does."""
+        if let_through(ctx) is None and not ctx.tool_call_approved:
+            verdict = self.needs_approval(name, tool_args, ctx)
+            if verdict.effect is Effect.DENY:
+                raise ToolFailed(verdict.reason)
+            if verdict.effect is Effect.ASK:
+                described = self.describe_approval(name, tool_args, ctx)
+                raise ApprovalRequired(metadata={"reason": verdict.reason, **described})
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+
+def let_through(ctx: RunContext[Any]) -> Passed | None:
+    """How the gate let this very call through; None where no gate is around it."""
+    passing = passed.get()
+    mine = passing is not None and (passing.run_id, passing.call_id) == (ctx.run_id, ctx.tool_call_id)
+    return passing if mine else None

@@ -15,9 +15,7 @@ MOST_ASKED = 0.02
 
 def allowed(toolset: str) -> list[tuple[corpora.Case, bool]]:
     cases = list(corpora.shell_cases())
-    verdicts = corpora.judged(
-        {"tool": "shell", "toolset": toolset, "args": {"command": case.text}} for case in cases
-    )
+    verdicts = corpora.judged({"tool": "shell", "toolset": toolset, "args": {"command": case.text}} for case in cases)
     return [(case, verdict == "allow") for case, verdict in zip(cases, verdicts, strict=True)]
 
 

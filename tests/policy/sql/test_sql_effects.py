@@ -8,6 +8,21 @@ from signoff.policy.sql import read_sql
 
 EFFECTS = {
     "postgres": r"""
+writes    SELECT a replace INTO z FROM t
+writes    SELECT a ignore INTO z FROM t
+unknown   SELECT x FROM t, LATERAL f_write() y
+unknown   SELECT "in"(1)
+unknown   SELECT * FROM f_write() AS f_write
+unknown   SELECT * FROM f_write() f_write(a)
+waits     SELECT * FROM pg_sleep(1) AS pg_sleep
+unknown   SELECT lower (f_write ())
+unknown   EXPLAIN UPDATE t SET (a, b) = (f_write(), 1)
+unknown   WITH x AS (SELECT f_write()) SELECT 1
+unknown   SELECT a COLLATE "x" FROM t GROUP BY f_write()
+unknown   SELECT 1 UNION SELECT f_write()
+writes    SELECT 1 UNION SELECT 2 INTO z
+unknown   SELECT a FROM t JOIN u ON f_write()
+discloses SELECT * FROM "/etc/passwd"
 writes    SELECT * INTO x FROM t
 writes    SELECT * INTO TEMPORARY TABLE x FROM t
 writes    CREATE TABLE x AS SELECT 1
@@ -269,6 +284,9 @@ writes    REPLACE INTO t VALUES (1)
 changes   SELECT * FROM t FOR UPDATE
 """,
     "duckdb": r"""
+discloses SELECT * FROM "a.anything"
+discloses SELECT * FROM t POSITIONAL JOIN 'x.csv'
+discloses SELECT * FROM dir.arrow
 writes    COPY t TO 'x.csv'
 discloses FROM 'x.csv'
 discloses FROM "x.csv"

@@ -28,6 +28,24 @@ def test_a_query_names_its_tables_columns_and_functions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT * FROM t", {"*"}),
+        ("SELECT u.*, a FROM t u", {"*", "a"}),
+        ("SELECT count(*) FROM t WHERE b = 1", {"b"}),
+        ("SELECT to_jsonb(u) FROM t u", {"u", "*"}),
+        ("SELECT t FROM t", {"t", "*"}),
+        ("SELECT a FROM t JOIN v USING (ssn)", {"a", "ssn"}),
+        ("TABLE t", {"*"}),
+        ("INSERT INTO t (a, b) SELECT c, 1 FROM v", {"a", "b", "c"}),
+        ("UPDATE t SET a = b", {"a", "b"}),
+    ],
+)
+def test_columns_are_told_and_a_star_for_all_of_them(sql: str, columns: set[str]) -> None:
+    assert set(only(sql).columns) == columns
+
+
+@pytest.mark.parametrize(
     ("sql", "operation", "tables", "writes", "why"),
     [
         ("DELETE FROM t WHERE a = 1", "delete", {"t"}, {"t"}, "writes: `DELETE` removes rows of `t`"),
@@ -40,7 +58,7 @@ def test_a_query_names_its_tables_columns_and_functions() -> None:
         ("TRUNCATE a, b", "truncate", {"a", "b"}, {"a", "b"}, "writes: `TRUNCATE` empties `a`, `b`"),
         ("CREATE TABLE n AS SELECT * FROM t", "create", {"n", "t"}, {"n"}, "writes: `CREATE` makes `n`"),
         ("ALTER TABLE t ADD COLUMN a int", "alter", {"t"}, {"t"}, "writes: `ALTER` changes `t`"),
-        ("COPY t TO PROGRAM 'cat'", "copy", {"t"}, {"t"}, "runs: `COPY … PROGRAM` runs a program"),
+        ("COPY t TO STDOUT", "copy", {"t"}, {"t"}, "writes: `COPY` copies rows or files of `t`"),
         ("EXPLAIN ANALYZE DELETE FROM t", "delete", {"t"}, {"t"}, "writes: `DELETE` removes rows of `t` (`EXPLAIN"),
         ("SET x = 1", "set", set(), set(), "changes: `SET`"),
     ],
@@ -110,6 +128,29 @@ def test_a_known_write_is_told_even_where_the_rest_is_not_understood() -> None:
     assert facts.opaque, "its tables are not known, and a rule about tables has to hear that"
 
 
+@pytest.mark.parametrize(
+    ("sql", "operation", "why"),
+    [
+        ("SELECT f_write()", "select", "unknown: `f_write`"),
+        ("SELECT pg_read_file('x')", "select", "discloses: `pg_read_file`"),
+        ("INSERT INTO t SELECT f_write()", "insert", "writes: `INSERT`"),
+        ("DELETE FROM t WHERE pg_sleep(1) IS NULL", "delete", "writes: `DELETE`"),
+        ("EXPLAIN SELECT f_write()", "explain", "unknown: `f_write`"),
+        ("EXPLAIN ANALYZE DELETE FROM t WHERE f_write() = 1", "delete", "writes: `DELETE`"),
+        ("CREATE TABLE n AS SELECT f_write() AS a", "create", "writes: `CREATE`"),
+        ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "create", "writes: `CREATE`"),
+        ("CREATE EXTENSION dblink", "create", "writes: `CREATE`"),
+        ("COPY t TO PROGRAM 'cat'", "copy", "runs: `COPY … PROGRAM` runs a program"),
+        ("COPY t FROM '/etc/passwd'", "copy", "writes: `COPY`"),
+    ],
+)
+def test_what_may_do_more_than_its_operation_says_is_opaque_too(sql: str, operation: str, why: str) -> None:
+    facts = read_sql(sql, "postgres")
+    assert facts.statements[0].operation == operation
+    assert facts.opaque, "or a rule that allows the operation would allow this"
+    assert facts.why.startswith(why)
+
+
 def test_dialects_have_several_names() -> None:
     for names in (
         ("postgres", "postgresql", "pg", "PG"),
@@ -131,6 +172,30 @@ def test_without_a_dialect_every_reading_counts() -> None:
     assert not read_sql("SELECT soundex(a) FROM t").read_only, "in PostgreSQL it is somebody's own"
     assert read_sql("SELECT 1 # , f()\n", "mysql").read_only
     assert not read_sql("SELECT 1 # , f()\n").read_only
+
+
+def test_comments_nest_where_the_database_nests_them() -> None:
+    sql = "/* /* x */ SELECT 1; */ SELECT 2"
+    assert read_sql(sql, "postgres").read_only and len(read_sql(sql, "postgres").statements) == 1
+    assert read_sql("/* /* x */ */ DELETE FROM t", "postgres").why.startswith("writes")
+    for dialect in ("sqlite", "mysql", "oracle", "generic"):
+        assert not read_sql(sql, dialect).read_only
+    assert read_sql("/* /* */ DELETE FROM t --", "postgres").opaque, "it never ends"
+
+
+def test_functions_that_make_as_much_as_they_are_told() -> None:
+    for sql in (
+        "SELECT printf('%99999999d', 1)",
+        "SELECT printf('%.*c', 1000000000, 'x')",
+        "SELECT zeroblob(99999999)",
+    ):
+        assert read_sql(sql, "sqlite").why.startswith("waits:"), sql
+    assert read_sql("SELECT printf('%5.2f %s %%', a, b), zeroblob(8) FROM t", "sqlite").read_only
+
+
+def test_a_function_that_is_harmless_only_without_arguments() -> None:
+    assert read_sql("SELECT LAST_INSERT_ID()", "mysql").read_only
+    assert not read_sql("SELECT LAST_INSERT_ID(5)", "mysql").read_only
 
 
 def test_dot_commands_are_told_only_where_they_stand_alone() -> None:

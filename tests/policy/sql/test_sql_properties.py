@@ -10,11 +10,12 @@ from signoff.policy.sql import read_sql
 
 DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
-PIECES = st.sampled_from("""
+WORDS = """
 SELECT FROM WHERE t a b * , ( ) ; ' " ` [ ] $$ $x$ -- # /* */ /*! E' U&' \\ \\' '' "" = <> :: := : @ ? $1 1 1.5 1e
 DELETE UPDATE INSERT INTO SET DROP TABLE WITH AS EXPLAIN ANALYZE PRAGMA SHOW DESC VALUES UNION ALL FOR lower count
-pg_sleep sleep f_write . .tables \n \r \t
-""".split(" ") + [" ", "\n", "\r\n", "\u00a0", "é", "ſ", "\x00"])  # fmt: skip
+pg_sleep sleep f_write . .tables
+"""
+PIECES = st.sampled_from([*WORDS.split(), " ", "\n", "\r", "\t", "\r\n", "\u00a0", "é", "ſ", "\x00"])
 TEXTS = st.one_of(
     st.text(max_size=60), st.lists(PIECES, max_size=25).map("".join), st.lists(PIECES, max_size=25).map(" ".join)
 )
@@ -69,7 +70,7 @@ def test_blanks_comments_and_case_change_nothing(sql: str, data: st.DataObject, 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("count", [10, 1_000, 20_000])
+@pytest.mark.parametrize("count", [10, 300, 5_000])
 def test_depth_and_length_are_no_way_in(dialect: str, count: int) -> None:
     for part, end in (
         ("(", ")"),

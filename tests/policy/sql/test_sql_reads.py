@@ -6,15 +6,18 @@ import pytest
 
 from signoff.policy.sql import read_sql
 
+# Long queries go on in the next line after a backslash.
 READS = {
     "postgres": r"""
 SELECT id, name FROM users WHERE created_at > now() - interval '7 days' ORDER BY id DESC LIMIT 10
 SELECT u.id, count(o.*) FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.id HAVING count(o.id) > 5
 SELECT date_trunc('day', created_at)::date AS d, sum(amount)::numeric(10,2) FROM orders GROUP BY 1 ORDER BY 1
 SELECT * FROM information_schema.tables WHERE table_schema = 'public'
-SELECT relname, pg_size_pretty(pg_total_relation_size(c.oid)) FROM pg_catalog.pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname NOT IN ('pg_catalog','information_schema')
+SELECT relname, pg_size_pretty(pg_total_relation_size(c.oid)) FROM pg_catalog.pg_class c JOIN pg_namespace n ON \
+n.oid = c.relnamespace WHERE n.nspname NOT IN ('pg_catalog','information_schema')
 SELECT * FROM pg_stat_activity WHERE state = 'active'
-WITH RECURSIVE tree AS (SELECT id, parent_id, 1 AS depth FROM cat WHERE parent_id IS NULL UNION ALL SELECT c.id, c.parent_id, t.depth+1 FROM cat c JOIN tree t ON c.parent_id = t.id) SELECT * FROM tree
+WITH RECURSIVE tree AS (SELECT id, parent_id, 1 AS depth FROM cat WHERE parent_id IS NULL UNION ALL SELECT c.id, \
+c.parent_id, t.depth+1 FROM cat c JOIN tree t ON c.parent_id = t.id) SELECT * FROM tree
 SELECT data->>'name', data#>>'{a,b}', data @> '{"a":1}'::jsonb, data ? 'x' FROM docs
 SELECT DISTINCT ON (user_id) user_id, created_at FROM events ORDER BY user_id, created_at DESC
 SELECT row_number() OVER (PARTITION BY a ORDER BY b) rn, sum(x) FILTER (WHERE y > 0) FROM t
@@ -45,7 +48,8 @@ SELECT a, b FROM t GROUP BY GROUPING SETS ((a), (b), ())
 SELECT a, b, count(*) FROM t GROUP BY ROLLUP (a, b)
 SELECT * FROM t ORDER BY a NULLS LAST OFFSET 5 FETCH FIRST 10 ROWS ONLY
 SELECT sum(a) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY c ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
-SELECT lower(name) || ' ' || upper(x), length(trim(both ' ' from y)), position('a' in z), substring(a from 1 for 3) FROM t
+SELECT lower(name) || ' ' || upper(x), length(trim(both ' ' from y)), position('a' in z), substring(a from 1 for \
+3) FROM t
 EXPLAIN ANALYZE SELECT * FROM t
 EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM t WHERE id = 1
 EXPLAIN (FORMAT JSON) UPDATE t SET a = 1
@@ -90,7 +94,8 @@ SELECT E'a\nb', x'1F'
 SELECT * FROM t WHERE a <> 1 AND b != 2 AND c % 2 = 0 AND d & 1 = 1 AND -e < 3 AND f=-1
 SELECT comment, lock, show FROM t
 SELECT format('%s-%s', a, b), quote_literal(c), left(d, 3), concat_ws(',', a, b) FROM t
-SELECT lag(a) OVER (ORDER BY b), first_value(x) OVER (PARTITION BY y ORDER BY z RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW) FROM t
+SELECT lag(a) OVER (ORDER BY b), first_value(x) OVER (PARTITION BY y ORDER BY z RANGE BETWEEN INTERVAL '1 day' \
+PRECEDING AND CURRENT ROW) FROM t
 SELECT has_table_privilege('t', 'select')
 VALUES (1, 'a'), (2, 'b')
 WITH a AS MATERIALIZED (SELECT 1), b AS NOT MATERIALIZED (SELECT 2) SELECT * FROM a, b
@@ -99,6 +104,9 @@ SELECT count(*) AS total, count(DISTINCT a) FROM s.t
 SELECT ROW(1,2), ARRAY(SELECT 1)
 SELECT pg_catalog.lower(a) FROM t
 SELECT a +++ b FROM t
+SELECT U&'d\0061t', U & 1 FROM t
+SELECT /* /* nested */ */ 1
+SELECT "delete", 'DROP TABLE t; --', $$DELETE FROM t$$ FROM t
 """,
     "sqlite": r"""
 SELECT name FROM sqlite_master WHERE type='table'
@@ -186,7 +194,8 @@ SELECT COUNT(*) FROM t # trailing
 SELECT 1 -- comment
 TABLE t
 VALUES ROW(1,2), ROW(3,4)
-SELECT EXTRACT(YEAR FROM a), TRIM(LEADING 'x' FROM b), INSERT('abc', 1, 1, 'x'), REPLACE(a, 'b', 'c'), CHAR(77), MD5('a'), RAND(), UUID() FROM t
+SELECT EXTRACT(YEAR FROM a), TRIM(LEADING 'x' FROM b), INSERT('abc', 1, 1, 'x'), REPLACE(a, 'b', 'c'), CHAR(77), \
+MD5('a'), RAND(), UUID() FROM t
 SELECT * FROM t PARTITION (p0)
 SELECT * FROM a, b WHERE a.id = b.id ORDER BY RAND() LIMIT 10
 SELECT _utf8mb4'abc' COLLATE utf8mb4_bin
@@ -245,7 +254,8 @@ SELECT * FROM duckdb_tables()
     "mssql": r"""
 SELECT TOP 10 * FROM dbo.users ORDER BY id
 SELECT TOP (5) [name] FROM [dbo].[users] WITH (NOLOCK)
-SELECT GETDATE(), DATEADD(day, -1, GETDATE()), DATEDIFF(day, a, b), ISNULL(c, 0), LEN(d), CONVERT(varchar(10), e, 120) FROM t
+SELECT GETDATE(), DATEADD(day, -1, GETDATE()), DATEDIFF(day, a, b), ISNULL(c, 0), LEN(d), CONVERT(varchar(10), e, \
+120) FROM t
 SELECT name FROM sys.tables
 SELECT @@VERSION
 SELECT * FROM t ORDER BY a OFFSET 5 ROWS FETCH NEXT 10 ROWS ONLY
@@ -271,7 +281,7 @@ SELECT * FROM t WHERE a = :id
 SELECT USER FROM DUAL
 """,
 }
-CASES = [(dialect, sql) for dialect, lines in READS.items() for sql in lines.strip().splitlines()]
+CASES = [(dialect, sql) for dialect, lines in READS.items() for sql in lines.strip().replace(" \\\n", " ").splitlines()]
 
 
 @pytest.mark.parametrize(("dialect", "sql"), CASES)

@@ -87,7 +87,7 @@ class ShellFacts:
         if self.concern is None:
             return frozenset()
         found = {_effect(command) for command in self.tree.commands} - {""}
-        if self.tree.writes:
+        if set(self.tree.writes) - {"/dev/null"}:
             found.add("writes")
         if self.tree.opaque:
             found.add("unknown")
@@ -138,7 +138,7 @@ def _judge(line: Line, resolved: Mapping[str, str]) -> Iterator[Reading | Concer
 
 
 def _refused(refused: Refused) -> Concern:
-    return Concern("the command", refused.word, "unknown", refused.why)
+    return Concern("", refused.word, "unknown", refused.why)
 
 
 def _redirects(stage: Simple, where: Where) -> Concern | None:
@@ -153,9 +153,10 @@ def _redirects(stage: Simple, where: Where) -> Concern | None:
 
 def _after(pipeline: Pipeline, folders: tuple[str, ...]) -> Iterator[str]:
     """Where the rest of the line may run once this pipeline is through: a `cd` may also have failed."""
-    if len(pipeline.stages) > 1 or pipeline.stages[0].words[0].text != "cd":
+    first, *more = pipeline.stages
+    if more or first.words[0].text != "cd":
         return
-    operands = [word.text for word in pipeline.stages[0].words[1:] if not word.text.startswith("-")]
+    operands = [word.text for word in first.words[1:] if not word.text.startswith("-")]
     target = operands[0] if operands else "~"
     for folder in folders:
         yield target if target.startswith(("/", "~")) or not folder else f"{folder}/{target}"

@@ -19,19 +19,22 @@ _HERE_PARTS = frozenset(
     ("<<", "<<-", "heredoc_start", "heredoc_body", "heredoc_end", "ERROR", "|", "&&", "||", "file_descriptor")
 )
 _STATEMENTS = frozenset("command pipeline list redirected_statement subshell compound_statement test_command".split())
-_ODD_CHARACTERS = (
+_ODD = (
     (re.compile(r"[\x00-\x08\x0b-\x1f\x7f]"), "holds a control character"),
     (re.compile("[\ud800-\udfff]"), "holds half of a character"),
     (re.compile(r"[\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"), "holds an odd blank"),
+    (re.compile(r"\$\{[\s|]"), "holds a substitution that not every shell knows"),
 )
-_GLUED = re.compile(r"(?<![ \t\n])\\\n(?![ \t\n])")
+_GLUED = re.compile(r"(?<![ \t\n])\\\n(?![ \t\n])|\n[ \t]*+\\\n")
 _TIGHT = frozenset(
     "program command list pipeline redirected_statement file_redirect subshell compound_statement do_group "
     "command_substitution process_substitution negated_command if_statement while_statement for_statement "
     "case_statement case_item else_clause elif_clause function_definition herestring_redirect "
     "declaration_command unset_command variable_assignments".split()
 )
+_BLANK_OR_BACKSLASH = re.compile(r"[\s\\]")
 _BLANKS = re.compile(r"(?:[ \t\n]|\\\n)*+\Z")
+_BLANKS_IN_LINE = re.compile(r"(?:[ \t]|\\\n)*+\Z")
 _BLANK_AT_EDGE = re.compile(r"(?:\A|[\s;|&()<>`])\\[ \t]|\\[ \t](?:[\s;|&()<>`]|\Z)")
 _GLUED_DESCRIPTOR = re.compile(r"[^\s;|&<>()\d]\d++[<>]")
 _AFTER_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
@@ -39,12 +42,12 @@ _AFTER_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
 
 def pitfalls(text: str) -> Iterator[str]:
     """Where the parser is known to build a wrong tree, or may; found in the text alone, in linear time."""
-    for pattern, reason in _ODD_CHARACTERS:
+    for pattern, reason in _ODD:
         if match := pattern.search(text):
             yield f"{reason}: {match[0]!a}"
     if match := _GLUED.search(text):
         start = max(0, match.start() - 8)
-        yield f"continues a word on the next line: `{text[start : match.end() + 8]}`"
+        yield f"continues a word or starts anew on the next line: `{text[start : match.end() + 8]}`"
     if _BLANK_AT_EDGE.search(text):
         yield "has a word that starts or ends with a blank: `\\ `"
     if match := _GLUED_DESCRIPTOR.search(text):
@@ -56,7 +59,7 @@ def pitfalls(text: str) -> Iterator[str]:
     if "`" in text:
         if 0 <= text.find("${") < text.rfind("`"):
             yield "holds a backquote inside or after `${`"
-        if any("\\" in piece for piece in text.split("`")[1::2]):
+        if any("\\" in piece for piece in text.split("`")[1:-1:2]):
             yield "holds a backslash inside backquotes"
     if "@P}" in text:
         yield "expands a variable as a prompt: `@P}`"
@@ -89,13 +92,15 @@ def oddity(text: str, node: Node, kind: str) -> str:
     """Why the shell may not take this node for what the parser says it is; empty where it does."""
     if kind in _TIGHT and (gap := _gap(text, node, kind)):
         return f"holds text that the parser skips: `{short(gap)}`"
-    if kind not in ("comment", "negated_command", "compound_statement"):
+    if kind not in ("comment", "negated_command", "compound_statement", "simple_expansion"):
         return ""
     start, source = node.start_byte, text[node.start_byte : node.end_byte]
     if kind == "comment" and ((start and text[start - 1] not in " \t\n;&|()<>`") or "\n" in source):
         return f"holds what may be no comment: `{short(source)}`"
     if kind == "negated_command" and source[1:2] not in ("", " ", "\t", "(", "\n"):
         return f"holds `!` as part of a word: `{short(source)}`"
+    if kind == "simple_expansion" and _BLANK_OR_BACKSLASH.search(source):
+        return f"holds `$` apart from a name: `{short(source)}`"
     if source.startswith("{}"):
         return "holds `{}` where a program should stand"
     return ""
@@ -106,9 +111,10 @@ def _gap(text: str, node: Node, kind: str) -> str:
     end, last = node.start_byte, len(text) if kind == "program" else node.end_byte
     if kind == "program":
         end = 0
+    blanks = _BLANKS_IN_LINE if kind in ("command", "file_redirect", "herestring_redirect") else _BLANKS
     for child in node.children:
         start = child.start_byte
-        if start > end and not _BLANKS.match(text, end, start):
+        if start > end and not blanks.match(text, end, start):
             return text[end:start]
         end = child.end_byte
     return "" if end >= last or _BLANKS.match(text, end, last) else text[end:last]

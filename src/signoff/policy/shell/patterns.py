@@ -51,8 +51,9 @@ class CommandPattern:
         if name is None:
             return "any program whose name fits may run"
         known = program(name.lower().removesuffix(".exe").rpartition("/")[2])
-        free = self.open or len(self.words) == 1
-        if known is None or not free or not known.trouble.startswith(("runs", "changes")):
+        if known is None or len(self.words) > 1:
+            return ""
+        if not (known.trouble or known.needs_trouble).startswith(("runs", "changes")):
             return ""
         return f"`{name}` runs whatever it is given"
 

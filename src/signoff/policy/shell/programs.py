@@ -27,6 +27,7 @@ _ALWAYS = {
     "url": "sends: a request to another machine",
     "host": "sends: a request to another machine",
 }
+ALWAYS = "always"
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -38,7 +39,7 @@ class Concern(NamedTuple):
     """Why a command is more than known reading."""
 
     command: str
-    """The program, with its sub-command: `git branch`."""
+    """The program, with its sub-command: `git branch`; empty where the line as a whole is meant."""
     word: str
     """The word that decided."""
     effect: str
@@ -48,6 +49,8 @@ class Concern(NamedTuple):
     @property
     def sentence(self) -> str:
         """For people: "`sort -o` writes: its result into a file"."""
+        if not self.command:
+            return f"the command {self.why}"
         name = self.command if not self.word or self.word == self.command else f"{self.command} {self.word}"
         return f"`{name}` {self.why}" if self.effect == "unknown" else f"`{name}` {self.effect}: {self.why}"
 
@@ -232,7 +235,7 @@ class _Judge:
         if operands and known.operands_need and known.operands_need.isdisjoint(self.given):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
-        deep = bool(known.recursive & self.given)
+        deep = ALWAYS in known.recursive or bool(known.recursive & self.given)
         for number, (word, closed) in enumerate(operands):
             if number >= len(kinds) and not (known.repeats and kinds):
                 return self.concern(word.text, "unknown: is an operand more than it takes to only read")
@@ -289,6 +292,8 @@ class _Judge:
     def _path(self, word: Word, deep: bool) -> Concern | None:
         if word.text == "-" and not word.glob:
             return None
+        if word.text.startswith("@"):
+            return self.concern(word.text, "unknown: may be read as a list of options and files")
         for folder in self.where.folders:
             path = _from(folder, word.text)
             why = secret_place(path) or (holds_secrets(path) if deep else "")
@@ -307,16 +312,16 @@ class _Judge:
         return self._in_script(found) if isinstance(found, Trouble) else Reading(self.program, (), at)
 
     def _old_style(self, at: int) -> Reading | Concern:
-        """`tar tf x` is `tar -tf x`, as long as one letter at most takes a value."""
+        """`tar tfv x` is `tar -tv -f x`, as long as one letter at most takes a value."""
         bundle = self.words[at]
-        options = [self.program.options.get(f"-{letter}") for letter in bundle.text]
-        if bundle.glob or bundle.tilde or sum(1 for one in options if one and one.takes is not Takes.NOTHING) > 1:
+        known = {letter: self.program.options.get(f"-{letter}") for letter in bundle.text}
+        valued = [letter for letter, one in known.items() if one is not None and one.takes is not Takes.NOTHING]
+        if bundle.glob or bundle.tilde or len(valued) > 1 or not bundle.text.isalnum():
             return self._unknown(bundle.text)
-        dashed = bundle._replace(text=f"-{bundle.text}")
-        self.words = (*self.words[:at], dashed, *self.words[at + 1 :])
-        judged = self.judge(at)
-        own = isinstance(judged, Concern) and judged.word == dashed.text
-        return judged._replace(word=bundle.text) if own else judged
+        flags = "".join(letter for letter in bundle.text if letter not in valued)
+        dashed = [Word(f"-{letters}") for letters in (flags, *valued) if letters]
+        self.words = (*self.words[:at], *dashed, *self.words[at + 1 :])
+        return self.judge(at)
 
     def concern(self, word: str, trouble: str) -> Concern:
         effect, _, why = trouble.partition(": ")

@@ -87,8 +87,8 @@ class Program:
 
     @property
     def risky(self) -> bool:
-        """Whether any option of it does more than read, so that no word may turn into an option."""
-        return any(option.trouble for option in self.options.values())
+        """Whether any option of it does harm, so that no word may turn into an option. One that waits, times out."""
+        return any(option.trouble and not option.trouble.startswith("waits:") for option in self.options.values())
 
 
 def known_programs() -> frozenset[str]:

@@ -23,7 +23,7 @@ _CHANGES_PROGRAMS = re.compile(
       | XDG_\w+ | GREP_\w+ | LOCPATH | NLSPATH | OPENSSL_\w+ | CURL_HOME | WGETRC | DOCKER_\w+ | KUBECONFIG )\Z""",
     re.VERBOSE,
 )
-_SSH_SETTING = re.compile(r"(?i)(?:-\w*o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
+_SSH_SETTING = re.compile(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
 _RESERVED = frozenset("{ } ! if then elif else fi do done while until for select case esac function [[ ]] ((".split())
 _SETTERS = frozenset("read mapfile readarray getopts let".split())
 _SUBSCRIPT_BUILTINS = frozenset(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, WORD, Token
-from signoff.policy.sql.names import about_function, pure, stands_before
+from signoff.policy.sql.names import about_function, listed, pure
 
 _BULK = frozenset(
     {"randomblob", "zeroblob", "repeat", "space", "lpad", "rpad", "generate_series", "replicate", "range"}
 )
 _ONLY_NUMBERS = frozenset({"randomblob", "zeroblob"})
+_FORMATS = frozenset({"printf", "format"})
+_WIDE = re.compile(r"%[^a-zA-Z%]*(?:\d{7,}|\*)")
+WITHOUT_ARGUMENTS = frozenset({"last_insert_id"})
+"""Functions that only report if they are given nothing."""
 _MOST = 10_000_000
 _OWN_SCHEMAS = {"postgres": frozenset({"pg_catalog"})}
 
@@ -26,7 +31,7 @@ class Call(NamedTuple):
     at: int
 
 
-def calls(tokens: Sequence[Token]) -> Iterator[Call]:
+def calls(tokens: Sequence[Token], dialect: str) -> Iterator[Call]:
     """Every name before a parenthesis that is no keyword there."""
     for at in range(1, len(tokens)):
         name = tokens[at - 1]
@@ -36,11 +41,25 @@ def calls(tokens: Sequence[Token]) -> Iterator[Call]:
             continue  # Oracle's outer join; no call has such arguments
         before = tokens[at - 2] if at > 1 else None
         schema = tokens[at - 3].text if before is not None and before.text == "." and at > 2 else ""
-        if name.kind == WORD and not schema:
-            previous = "" if before is None else "string" if before.kind == STRING else before.low or before.text
-            if stands_before(name.low, previous):
-                continue
+        if name.kind == WORD and not schema and _is_keyword(name.low, before, tokens[at + 1 : at + 2], dialect):
+            continue
         yield Call(name.text, schema, name.kind == QUOTED, at - 1)
+
+
+def _is_keyword(word: str, before: Token | None, inside: Sequence[Token], dialect: str) -> bool:
+    """Whether a word before a parenthesis is a part of the language there, and cannot be anybody's function."""
+    if word in listed("words", "reserved"):
+        return True
+    if before is None or (word == "top" and dialect != "mssql"):
+        return False
+    if word in listed("words", "infix"):
+        operand = before.kind not in (SIGN, WORD) or before.text in (")", "]")
+        named = before.kind == WORD and before.low not in listed("words", "openers")
+        return operand or named or (before.low == "not" and word in ("like", "ilike", "rlike"))
+    if word in ("any", "some") and dialect not in ("postgres", "duckdb"):
+        if not inside or (inside[0].low not in ("select", "with", "values", "table") and inside[0].text != "("):
+            return False
+    return ("string" if before.kind == STRING else before.low or before.text) in listed("words", "after", word)
 
 
 def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Counter[str]) -> Iterator[tuple[str, str]]:
@@ -49,18 +68,20 @@ def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Coun
     `not_calls` says how often a name before a parenthesis is known to be something else: a table with its columns.
     """
     known = pure(dialect, generic)
-    found = list(calls(tokens))
+    found = list(calls(tokens, dialect))
     times = Counter(call.name.lower() for call in found)
     for call in found:
         low = call.name.lower() if call.name.isascii() else call.name
         if not_calls[low] and not_calls[low] == times[low]:
+            continue
+        if low in WITHOUT_ARGUMENTS and tokens[call.at + 2].text == ")":
             continue
         shown = f"{call.schema}.{call.name}" if call.schema else call.name
         if call.schema and call.schema.lower() not in _OWN_SCHEMAS.get(dialect, ()):
             yield f"unknown: `{shown}` is not a function that is known to only compute", shown
         elif (low not in known and not low.startswith("pg_stat_get_")) or (call.quoted and call.name != low):
             yield about_function(call.name), call.name
-        elif low in _BULK and (why := _too_much(tokens, call)):
+        elif (low in _BULK or low in _FORMATS) and (why := _too_much(tokens, call)):
             yield why, call.name
 
 
@@ -74,6 +95,8 @@ def _too_much(tokens: Sequence[Token], call: Call) -> str:
             break
         if token.kind == NUMBER and _value(token.text) > _MOST:
             return f"waits: `{call.name}` makes {token.text} of something"
+        if token.kind == STRING and call.name.lower() in _FORMATS and _WIDE.search(token.text):
+            return f"waits: nobody can tell how much `{call.name}` makes"
         plain = plain and (token.kind == NUMBER or token.text in "()")
     if not plain and call.name.lower() in _ONLY_NUMBERS:
         return f"waits: nobody can tell how much `{call.name}` makes"

@@ -45,6 +45,8 @@ class Manner:
     dollar: bool = False
     hash_comment: bool = False
     dash_needs_blank: bool = False
+    nests: bool = False
+    """Whether comments nest."""
     special_comments: tuple[str, ...] = ()
     signs: str = ""
     whole_signs: bool = False
@@ -58,8 +60,8 @@ _PG_SIGNS = (
     "@? #- ^@ |&> <&| &<| <<| |>> @-@ ## <^ >^ ?- ?# ?-| ?|| ~= >>= <<= !! |"
 )
 _MANNERS = {
-    "postgres": Manner("postgres", escapes=True, prefixes="e n b x", dollar=True, signs=_PG_SIGNS, whole_signs=True,
-                       variables="$1"),
+    "postgres": Manner("postgres", escapes=True, prefixes="e n b x", dollar=True, nests=True, signs=_PG_SIGNS,
+                       whole_signs=True, variables="$1"),
     "duckdb": Manner("duckdb", prefixes="e x", dollar=True, signs=_PG_SIGNS + " { } // ** ==", whole_signs=True,
                      variables="$1"),
     "sqlite": Manner("sqlite", quotes='"`[', prefixes="x", signs="& | ~ << >> == ?", variables="$ : @ ?1"),
@@ -84,6 +86,7 @@ _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|?]+")
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_]\w*)?\$", re.ASCII)
 _VARIABLE = re.compile(r"(?:\$|:|@@?)[A-Za-z_]\w*(?![\w$(])|\$\d+(?![\w$])|\?\d+(?![\w$])", re.ASCII)
 _NAMED = re.compile(r":(?:[^\W\d]|['\"{])")
+_COMMENT = re.compile(r"/\*|\*/")
 _BEFORE_NAME = frozenset({"from", "join", ".", "into", "update", "table", "describe", "desc"})
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
 
@@ -161,12 +164,16 @@ class _Lexer:
     def _block_comment(self) -> None:
         if self.text.startswith(self.manner.special_comments, self.at):
             raise NotUnderstood("holds a comment that the database reads", self.text[self.at : self.at + 3])
-        end = self.text.find("*/", self.at + 2)
-        if end < 0:
-            raise NotUnderstood("holds a comment without an end", "/*")
-        if "/*" in self.text[self.at + 2 : end + 1]:
-            raise NotUnderstood("holds a comment in a comment, which ends earlier for some", "/*")
-        self.at = end + 2
+        depth, end = 1, self.at + 2
+        while depth:
+            mark = _COMMENT.search(self.text, end)
+            if mark is None:
+                raise NotUnderstood("holds a comment without an end", "/*")
+            if mark[0] == "/*" and not self.manner.nests:
+                raise NotUnderstood("holds a comment in a comment, which ends earlier for some", "/*")
+            depth += 1 if mark[0] == "/*" else -1
+            end = mark.end()
+        self.at = end
 
     def _token(self) -> Token:
         text, at, manner = self.text, self.at, self.manner
@@ -204,11 +211,21 @@ class _Lexer:
             if low in ("x", "b") and not re.fullmatch("[0-9a-fA-F]*", string.text):
                 raise NotUnderstood(f"holds a string with `{word}` before it", word)
             return string
-        if after == "&" and low == "u" and self.text[self.at + 2 : self.at + 3] in ("'", '"'):
-            raise NotUnderstood("holds a string or a name with `U&` before it", word)
+        if after == "&" and low == "u" and self.manner.dollar:
+            return self._unicode(word)
         if "$" in word and "$$" in word:
             raise NotUnderstood("holds a name with `$$` in it", word)
         return self._take(WORD, len(word))
+
+    def _unicode(self, word: str) -> Token:
+        """`U&'…'`, a string whose escapes never end it. A name in such quotes is not the name that is written."""
+        following = self.text[self.at + 2 : self.at + 3]
+        if following == '"':
+            raise NotUnderstood("holds a name with `U&` before it", word)
+        if following != "'":
+            return self._take(WORD, 1)
+        self.at += 2
+        return self._string("'", escaped=True)
 
     def _string(self, quote: str, *, escaped: bool = False) -> Token:
         end = self._closing(quote)

@@ -46,10 +46,3 @@ def about_function(name: str) -> str:
     if effect:
         return f"{effect}: `{name}` {_lists()['said'][effect]}"
     return f"unknown: `{name}` is not a function that is known to only compute"
-
-
-def stands_before(word: str, previous: str) -> bool:
-    """Whether a keyword, not a function, may stand between `previous` and an opening parenthesis."""
-    if word in listed("words", "before_parenthesis"):
-        return True
-    return previous in listed("words", "after", word)

@@ -13,7 +13,11 @@ from signoff.policy.sql.statement import Reading, judge
 LONGEST = 65_536
 """Characters of SQL that are read; more is opaque."""
 MOST_STATEMENTS = 100
-_DOT = re.compile(r"\.(tables|schema|indexes|indices|databases|show)(?:[ \t]+[A-Za-z0-9_%]+)?[ \t]*\n?", re.ASCII)
+_DOT = re.compile(
+    r"\.(tables|schema|fullschema|indexes|indices|databases|dbinfo|show|help|version|headers|mode)"
+    r"(?:[ \t]+[A-Za-z0-9_%]+)?[ \t]*\n?",
+    re.ASCII,
+)
 
 
 def read_sql(text: str, dialect: str = "") -> SqlFacts:
@@ -21,6 +25,9 @@ def read_sql(text: str, dialect: str = "") -> SqlFacts:
 
     Dialects: `postgres`, `sqlite`, `mysql`, `duckdb`, `mssql`, `oracle`, and other usual names of these. With none, or
     `generic`, it has to be a read for PostgreSQL, SQLite and MySQL alike.
+
+    What a database holds is not known here: a view, a column's default, a policy on rows, or a function that is called
+    like a column (`t.f` in PostgreSQL, `f` in Oracle) may do more than the text says.
     """
     try:
         return _read(text, dialect)

@@ -21,29 +21,24 @@ class Reading(NamedTuple):
     generic: bool = False
 
 
-def judge(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+Judged = tuple[Statement, str]
+"""A statement, and why it is not wholly understood; empty where it is."""
+
+
+def judge(tokens: Sequence[Token], reading: Reading) -> Judged:
     """One statement, and why it is not wholly understood, if so. Raises `NotUnderstood` where nothing is known."""
     first = tokens[0].low or tokens[0].text
-    if first == "table":
-        return _table(tokens, reading)
     if special := _SPECIAL.get(first):
-        return special(tokens, reading), ""
-    if first in ("select", "with", "values", "from", "(") or first in (
-        "insert",
-        "replace",
-        "update",
-        "delete",
-        "merge",
-    ):
+        return special(tokens, reading)
+    if first in _DML or (first in _QUERIES and (first != "from" or reading.dialect == "duckdb")):
         return _query(tokens, reading)
     if first not in VERBS:
-        raise NotUnderstood(
-            f"starts with `{tokens[0].text[:40]}`, which is not known to only read", tokens[0].text[:40]
-        )
+        shown = tokens[0].text[:40]
+        raise NotUnderstood(f"starts with `{shown}`, which is not known to only read", shown)
     return about_verb(tokens, reading.dialect)
 
 
-def _query(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+def _query(tokens: Sequence[Token], reading: Reading) -> Judged:
     try:
         statement, found = examined(tokens, reading)
     except NotUnderstood as doubt:
@@ -51,7 +46,7 @@ def _query(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
         if deed := _plain_deed(tokens, reading.dialect) or _first_deed(tokens):
             return Statement(deed[0], False, why=deed[1], word=deed[2]), doubt.why
         raise
-    return _with(statement, [(why, word) for _, why, word in found.deeds] + found.doubts), ""
+    return _with(statement, [(why, word) for _, why, word in found.deeds], found.doubts)
 
 
 def _first_deed(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
@@ -59,12 +54,17 @@ def _first_deed(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
     return (first, f"writes: `{first.upper()}` {SAID[first]} a table", first.upper()) if first in _DML else None
 
 
-def _with(statement: Statement, problems: Sequence[tuple[str, str]]) -> Statement:
-    """The statement, with the worst of what was found about it: what is known comes before what is not."""
+def _with(statement: Statement, deeds: Sequence[tuple[str, str]], doubts: Sequence[tuple[str, str]]) -> Judged:
+    """The statement, with the worst of what was found about it: what is known comes before what is not.
+
+    One that may do more than its operation says is not wholly understood: no rule may allow it by its operation.
+    """
+    problems = [*deeds, *doubts]
     if not problems:
-        return statement
+        return statement, ""
     why, word = next((one for one in problems if not one[0].startswith("unknown:")), problems[0])
-    return _as(statement, read_only=False, why=why, word=word)
+    opaque = doubts[0][0].partition(": ")[2] if doubts else ""
+    return _as(statement, read_only=False, why=why, word=word), opaque
 
 
 def _as(statement: Statement, **changed: object) -> Statement:
@@ -87,7 +87,7 @@ def examined(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, Surv
         if not any(one[0] == deed[0] for one in found.deeds):
             found.deeds.append(deed)
     found.doubts.extend(calls.doubts(tokens, dialect, reading.generic, found.not_calls))
-    functions = [one.name.lower() for one in calls.calls(tokens) if not found.not_calls[one.name.lower()]]
+    functions = [one.name.lower() for one in calls.calls(tokens, dialect) if not found.not_calls[one.name.lower()]]
     statement = Statement(
         operation=_operation(tokens, found),
         read_only=True,
@@ -129,9 +129,9 @@ def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] |
         if low == "procedure":
             return "call", "runs: `PROCEDURE` runs code", "PROCEDURE"
         if low == "next" and following == "value":
-            return "select", "changes: `NEXT VALUE FOR` moves a sequence on", "NEXT VALUE FOR"
+            return "sequence", "changes: `NEXT VALUE FOR` moves a sequence on", "NEXT VALUE FOR"
         if low == "nextval" and at and tokens[at - 1].text == ".":
-            return "select", "changes: `NEXTVAL` moves a sequence on", "NEXTVAL"
+            return "sequence", "changes: `NEXTVAL` moves a sequence on", "NEXTVAL"
         if token.kind == VARIABLE and dialect == "mssql" and _is_set(tokens, at):
             return "set", f"changes: `{token.text}` is set", token.text
         if low in starts and tokens[at - 1].text != "." and not (at == 0 and low in _DML):
@@ -155,10 +155,10 @@ analyze verbose costs settings generic_plan buffers serialize wal timing summary
 _VALUES = frozenset({"true", "false", "on", "off", "0", "1", "text", "xml", "json", "yaml", "none", "binary"})
 
 
-def _explain(tokens: Sequence[Token], reading: Reading) -> Statement:
+def _explain(tokens: Sequence[Token], reading: Reading) -> Judged:
     if reading.dialect == "oracle":
         why = "writes: `EXPLAIN PLAN` adds rows to the plan table"
-        return Statement("explain", False, writes=("plan_table",), why=why, word="EXPLAIN PLAN")
+        return Statement("explain", False, writes=("plan_table",), why=why, word="EXPLAIN PLAN"), ""
     if reading.dialect == "mssql":
         raise NotUnderstood("starts with `EXPLAIN`, which is not known here", "EXPLAIN")
     at, runs = _explain_options(tokens)
@@ -175,10 +175,10 @@ def _explain(tokens: Sequence[Token], reading: Reading) -> Statement:
     if runs:
         ran = [(f"{why} (`EXPLAIN ANALYZE` runs it)", word) for _, why, word in found.deeds]
         operation = statement.operation if ran else "explain"
-        return _with(_as(statement, operation=operation), ran + found.doubts)
+        return _with(_as(statement, operation=operation), ran, found.doubts)
     # A planner may run functions, but it takes no row away: what is explained may be a change.
-    hidden = [(why, word) for operation, why, word in found.deeds if operation in ("call", "select")]
-    return _with(_as(statement, operation="explain", writes=()), hidden + found.doubts)
+    hidden = [(why, word) for operation, why, word in found.deeds if operation in ("call", "sequence")]
+    return _with(_as(statement, operation="explain", writes=()), hidden, found.doubts)
 
 
 def _explain_options(tokens: Sequence[Token]) -> tuple[int, bool]:
@@ -235,7 +235,7 @@ def _spelled_out(tokens: Sequence[Token]) -> Sequence[Token]:
     return [*words, *tokens[1:2], *tokens[2:]]
 
 
-def _table(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, str]:
+def _table(tokens: Sequence[Token], reading: Reading) -> Judged:
     if len(tokens) < 2 or tokens[1].kind not in (WORD, QUOTED):
         raise NotUnderstood("cannot be parsed: `TABLE`", "TABLE")
     return _query(_spelled_out(tokens), reading)
@@ -256,7 +256,7 @@ def _name(tokens: Sequence[Token]) -> str:
     return whole if tokens[0].kind == QUOTED else whole.lower()
 
 
-def _describe(tokens: Sequence[Token], reading: Reading) -> Statement:
+def _describe(tokens: Sequence[Token], reading: Reading) -> Judged:
     rest = tokens[1:]
     if rest and rest[0].low == "table" and len(rest) > 1:
         rest = rest[1:]
@@ -265,49 +265,50 @@ def _describe(tokens: Sequence[Token], reading: Reading) -> Statement:
     return _explain(tokens, reading)
 
 
-def _described(name: Sequence[Token], reading: Reading) -> Statement:
+def _described(name: Sequence[Token], reading: Reading) -> Judged:
     if reading.dialect == "duckdb":  # which takes the name of a file for a table
         query = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True), *name]
-        return _as(_query(query, reading)[0], operation="describe")
-    return Statement("describe", True, tables=(_name(name),))
+        statement, opaque = _query(query, reading)
+        return _as(statement, operation="describe"), opaque
+    return Statement("describe", True, tables=(_name(name),)), ""
 
 
-def _show(tokens: Sequence[Token], reading: Reading) -> Statement:
+def _show(tokens: Sequence[Token], reading: Reading) -> Judged:
     shown = [
         one for one in tokens[1:] if one.kind in (WORD, QUOTED, STRING, NUMBER) or one.text in (".", ",", "=", "*", "%")
     ]
     if not shown or len(shown) != len(tokens) - 1 or any(one.low in ("into", "procedure") for one in tokens):
         raise NotUnderstood("has a `SHOW` that is not plain", "SHOW")
     tables = [_name(shown[at + 1 :]) for at, one in enumerate(shown[:-1]) if one.low in ("from", "in", "table")]
-    return Statement("show", True, tables=_once(tables))
+    return Statement("show", True, tables=_once(tables)), ""
 
 
-def _pragma(tokens: Sequence[Token], reading: Reading) -> Statement:
+def _pragma(tokens: Sequence[Token], reading: Reading) -> Judged:
     rest = list(tokens[1:])
     if len(rest) > 2 and rest[1].text == ".":
         rest = rest[2:]
     name = rest[0].text.lower() if rest and rest[0].kind in (WORD, QUOTED) else ""
     own = "duckdb_" if reading.dialect == "duckdb" else ""
     if len(rest) == 1 and name in listed("pragmas", f"{own}alone"):
-        return Statement("pragma", True)
+        return Statement("pragma", True), ""
     argument = len(rest) == 4 and rest[1].text == "(" and rest[3].text == ")" and rest[1].kind == rest[3].kind == SIGN
     if argument and name in listed("pragmas", f"{own}about") and rest[2].kind != SIGN:
         tables = (rest[2].text.lower(),) if "table" in name or name == "index_list" or "key" in name else ()
-        return Statement("pragma", True, tables=tables)
-    return Statement(
-        "pragma", False, why=f"changes: `PRAGMA {name}` is not known to only report", word=f"PRAGMA {name}"
-    )
+        return Statement("pragma", True, tables=tables), ""
+    why = f"changes: `PRAGMA {name}` is not known to only report"
+    return Statement("pragma", False, why=why, word=f"PRAGMA {name}"), ""
 
 
-def _analyze(tokens: Sequence[Token], reading: Reading) -> Statement:
+def _analyze(tokens: Sequence[Token], reading: Reading) -> Judged:
     """MariaDB runs and explains with this word; elsewhere it gathers statistics."""
     follows = tokens[1].low if len(tokens) > 1 else ""
     if follows in ("select", "with", *_DML) or (reading.dialect == "mysql" and follows == "format"):
         return _explain(tokens, reading)
-    return Statement("analyze", False, why="writes: `ANALYZE` writes statistics", word="ANALYZE")
+    return Statement("analyze", False, why="writes: `ANALYZE` writes statistics", word="ANALYZE"), ""
 
 
-_SPECIAL: dict[str, Callable[[Sequence[Token], Reading], Statement]] = {
+_SPECIAL: dict[str, Callable[[Sequence[Token], Reading], Judged]] = {
+    "table": _table,
     "explain": _explain,
     "describe": _describe,
     "desc": _describe,

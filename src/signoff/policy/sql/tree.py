@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+from signoff.policy.sql.calls import WITHOUT_ARGUMENTS
 from signoff.policy.sql.facts import NotUnderstood
 from signoff.policy.sql.lexer import Token, manner_of, written
 from signoff.policy.sql.names import about_function, listed, pure
@@ -89,7 +90,8 @@ def survey(tree: exp.Expr, dialect: str, generic: bool) -> Survey:
     from sqlglot import exp
 
     found = Survey()
-    if not isinstance(tree, (exp.Query, exp.Values, exp.DML, exp.Merge)):
+    values = isinstance(tree, exp.Anonymous) and tree.name.lower() == "values"  # what MySQL's parser makes of it
+    if not values and not isinstance(tree, (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise NotUnderstood(f"is not a query but `{type(tree).__name__.lower()}`", type(tree).__name__.lower())
     for node in tree.walk():
         kind = type(node).__name__
@@ -100,6 +102,9 @@ def survey(tree: exp.Expr, dialect: str, generic: bool) -> Survey:
             found.doubts.append(_never(kind))
         elif kind not in _PLAIN and not isinstance(node, (exp.Func, exp.Binary, exp.Unary, exp.Predicate)):
             found.doubts.append((f"unknown: `{kind.lower()}` is not known to only read", kind.lower()))
+    sources = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery)}
+    if any(column.lower() in sources for column in found.columns):
+        found.columns.append("*")  # the name of a table, taken for a value, is all of its row
     if dialect == "oracle":
         found.doubts.extend(_dual(tree))
     return found
@@ -110,8 +115,6 @@ def _facts_of(found: Survey, node: exp.Expr, dialect: str, generic: bool) -> Non
 
     if isinstance(node, exp.Table):
         _table(found, node, dialect)
-    elif isinstance(node, exp.Column):
-        found.columns.append(node.name or "*")
     elif isinstance(node, exp.Anonymous):
         _anonymous(found, node, dialect, generic)
     elif isinstance(node, exp.DataType):
@@ -126,6 +129,20 @@ def _facts_of(found: Survey, node: exp.Expr, dialect: str, generic: bool) -> Non
         found.not_calls["partition"] += 1
     elif isinstance(node, exp.Schema) and isinstance(node.this, exp.Table):
         found.not_calls[node.this.name.lower()] += 1
+        found.columns.extend(one.name for one in node.expressions)
+    else:
+        found.columns.extend(_columns(node))
+
+
+def _columns(node: exp.Expr) -> Iterator[str]:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Column):
+        yield node.name or "*"
+    elif isinstance(node, exp.Star) and not isinstance(node.parent, (exp.Count, exp.Column)):
+        yield "*"
+    elif isinstance(node, exp.Join):
+        yield from (one.name for one in node.args.get("using") or ())
 
 
 def name_of(table: exp.Table, dialect: str) -> str:
@@ -152,7 +169,7 @@ def _table(found: Survey, node: exp.Table, dialect: str) -> None:
     secret = listed("tables", "discloses")
     if low in secret or (last in secret and last.startswith(("pg_", "user$", "fsdir", "duckdb_"))):
         found.doubts.append((f"discloses: `{name}` holds secrets or reads files", name))
-    elif any(char in low for char in "/\\:*?@") or (dialect == "duckdb" and _is_file(low)):
+    elif any(char in low for char in "/\\:*?@") or (dialect == "duckdb" and _is_file(node, low)):
         found.doubts.append((f"discloses: `{name}` may be a file or an address, not a table", name))
     elif dialect == "sqlite" and last.startswith("pragma_") and last[7:] not in _pragmas():
         found.doubts.append((f"unknown: `{name}` is not a pragma that is known to only report", name))
@@ -164,9 +181,15 @@ def _pragmas() -> frozenset[str]:
     return listed("pragmas", "alone") | listed("pragmas", "about")
 
 
-def _is_file(name: str) -> bool:
-    ends = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx", ".gz", ".zst", ".db", ".duckdb")
-    return name.endswith(ends) or " " in name
+_ENDS = tuple("""
+.csv .tsv .json .jsonl .ndjson .parquet .txt .xlsx .gz .zst .db .duckdb .arrow .arrows .feather .ipc .geojson .shp .gpkg
+.avro .orc .xml .yaml .log .sqlite .bz2
+""".split())  # fmt: skip
+
+
+def _is_file(node: exp.Table, name: str) -> bool:
+    """Whether DuckDB may look for a file of this name."""
+    return name.endswith(_ENDS) or any("." in part.name for part in node.parts)
 
 
 def _is_cte(node: exp.Table, name: str) -> bool:
@@ -193,6 +216,8 @@ def _anonymous(found: Survey, node: exp.Anonymous, dialect: str, generic: bool) 
     pragma = dialect == "sqlite" and low.startswith("pragma_") and low[7:] in _pragmas()
     if pragma:
         found.not_calls[low] += 1
+    elif low in WITHOUT_ARGUMENTS and not node.expressions:
+        return
     elif low not in pure(dialect, generic) and not low.startswith("pg_stat_get_"):
         found.doubts.append((about_function(name), name))
 

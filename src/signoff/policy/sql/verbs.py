@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from signoff.policy.sql.calls import doubts
 from signoff.policy.sql.facts import NotUnderstood, Statement
 from signoff.policy.sql.lexer import Token
 from signoff.policy.sql.tree import name_of, parse
@@ -84,14 +86,20 @@ unlock fetch close kill shutdown waitfor
 """.split())  # fmt: skip
 
 
+_PLAIN_KINDS = frozenset(
+    "table view index sequence schema database temp temporary unique materialized or replace if".split()
+)
+
+
 def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
-    """The statement, and why its tables are not known, if so."""
+    """The statement, and what is not known about it, if so."""
     verb = tokens[0].low
     tables: tuple[str, ...] = ()
     opaque = ""
     if verb not in _WITHOUT_TABLES:
         try:
             tables = _tables(tokens, dialect)
+            opaque = _more(tokens, dialect)
         except NotUnderstood:
             opaque = f"has a `{verb.upper()}` that is not read any further"
     shown = ", ".join(f"`{name}`" for name in tables[:3]) or "something"
@@ -102,6 +110,20 @@ def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
     writes = tables if verb in ("drop", "truncate", "rename", "lock") else tables[:1]
     statement = Statement(verb, False, tables=tables, writes=writes, why=f"{effect}: `{word}` {what}", word=word)
     return statement, opaque
+
+
+def _more(tokens: Sequence[Token], dialect: str) -> str:
+    """What a statement may do beyond its operation and its tables, so that no rule allows it by these alone."""
+    verb, kind = tokens[0].low, tokens[1].low if len(tokens) > 1 else ""
+    if verb in ("create", "alter", "drop") and kind not in _PLAIN_KINDS:
+        return f"has a `{verb.upper()} {kind.upper()}`, which may be more than a table"
+    if verb == "copy" and not any(token.low in ("stdin", "stdout") for token in tokens):
+        return "has a `COPY` from or to a file or a program"
+    query = next((at for at, token in enumerate(tokens) if token.low in ("select", "default", "check", "using")), None)
+    if query is not None:
+        for why, _ in doubts(tokens[query:], dialect, False, Counter()):
+            return why.partition(": ")[2]
+    return ""
 
 
 def _tables(tokens: Sequence[Token], dialect: str) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import os
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Literal
 
 from signoff.toolsets.builtin.file_calls import has_open_beneath, open_beneath
@@ -36,7 +35,7 @@ class Outside(PermissionError):
 class Root:
     """One folder, held open. Paths are relative to it; absolute ones have to start with it."""
 
-    def __init__(self, path: str | Path, *, how: How = "auto") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, how: How = "auto") -> None:
         """Raises `OSError` where there is no such folder. `how` is for tests: which way to open."""
         given = os.path.abspath(str(path))
         self._fd = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -52,7 +52,7 @@ class Judge:
         """
         refused, inside = self.trouble(path)
         if refused:
-            return Judged(path, refused=refused)
+            return Judged(path, "", refused, secret_place(path), runs_later(path) if writes else "")
         where = ""
         try:
             where = self._root.where(inside if follow else inside.rstrip("/"), follow=follow)

@@ -12,15 +12,18 @@ import stat
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
+from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.core.verdict import Effect, Verdict
+from signoff.policy.builtin import READ_TOOLS as READS
+from signoff.policy.builtin import WRITE_TOOLS as WRITES
+from signoff.policy.builtin import builtin_policy
 from signoff.policy.wording import shown
+from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.beneath import Root
 from signoff.toolsets.builtin.diffs import edited, encoded, is_binary
 from signoff.toolsets.builtin.file_judge import Judge, Judged
@@ -29,13 +32,11 @@ from signoff.toolsets.builtin.file_showing import describe
 from signoff.toolsets.builtin.file_spot import Opened, Spot
 from signoff.toolsets.builtin.file_words import line_test, some_lines, telling
 
-READS = ("list_files", "read_file", "search_files")
-WRITES = ("write_file", "edit_file", "move_file", "delete_file")
 READ_ONLY = "these files are read-only: nothing can be written, moved or deleted"
 
 
 def filesystem(
-    root: str | Path,
+    root: str | os.PathLike[str],
     *,
     read_only: bool = False,
     max_bytes: int = 10_000_000,
@@ -53,7 +54,7 @@ def filesystem(
     )
 
 
-class FilesToolset(FunctionToolset[Any]):
+class FilesToolset(AttachedToolset):
     """Tools for the files below a root, which say what they are about to do."""
 
     def __init__(
@@ -65,6 +66,9 @@ class FilesToolset(FunctionToolset[Any]):
         self.max_chars = max_chars
         self.max_results = max_results
         self._judge = Judge(root)
+        policy = builtin_policy("filesystem_ro" if read_only else "filesystem_rw", root.path)
+        assert policy is not None
+        self.policy = policy
         self._writing = threading.RLock()  # tools run in threads; two edits of one file must not undo each other
         names = READS if read_only else (*READS, *WRITES)
         super().__init__([getattr(self, name) for name in names], id=id)
@@ -79,18 +83,19 @@ class FilesToolset(FunctionToolset[Any]):
             return ()
         return ("fs.write", "proc.exec") if any(one.runs for one in self.judged(name, args)) else ("fs.write",)
 
-    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> bool | Verdict:
-        """Writes are asked about, and reads of secret places. What the tool refuses anyway is nobody's question."""
-        if name not in (*READS, *WRITES):
-            return True
-        if self.read_only and name in WRITES:
-            return Verdict(effect=Effect.DENY, rules=("toolset",), reason=READ_ONLY)
+    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
+        """What the toolset's rules say, and what the disk shows. What a tool refuses anyway is nobody's question."""
+        verdict = super().needs_approval(name, args, ctx)
+        if verdict.effect is Effect.DENY or name not in (*READS, *WRITES):
+            return verdict
         paths = self.judged(name, args)
         for one in paths:
             if one.refused:
                 reason = f"{shown(one.path)} is refused: {one.refused}"
-                return Verdict(effect=Effect.DENY, rules=("toolset",), reason=reason)
-        return name in WRITES or any(one.secret for one in paths)
+                return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=reason)
+        if verdict.effect is Effect.ALLOW and (secret := next((one.reason for one in paths if one.secret), "")):
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=secret)
+        return verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
         """What the call will do: `summary`, `path`, `reason`, and `diff` (or `preview`) where a file changes."""

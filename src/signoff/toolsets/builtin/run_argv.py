@@ -16,7 +16,13 @@ from typing import NamedTuple
 
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
-from signoff.toolsets.builtin.environment import bare_environment, find_program, home_folder
+from signoff.toolsets.builtin.environment import (
+    approved_environment,
+    bare_environment,
+    find_program,
+    find_trusted,
+    home_folder,
+)
 from signoff.toolsets.builtin.globs import Unclear, escaped, expand
 from signoff.toolsets.builtin.processes import USUAL, Call, Limits, Outcome, ended, in_thread
 from signoff.toolsets.builtin.sandbox import Sandbox
@@ -36,6 +42,8 @@ class Step(NamedTuple):
     """Words that are put in."""
     at: int = 1
     """How many words stand before them."""
+    trusted: bool = False
+    """Whether a rule of the user's names it, so that it is looked for and run as the user would."""
 
 
 async def run_line(
@@ -222,18 +230,18 @@ class _Runner:
             said = run_builtin(argv, self._folders if alone else Folders(self._folders.now, self._folders.before))
             self._print(said, streams)
             return said.code
-        found = find_program(argv[0])
+        found = find_trusted(argv[0], self._start_folder) if step.trusted else find_program(argv[0])
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)
         folder, sandbox = self._folders.now, self._sandbox
         inside = sandbox is not None
-        words = [*sandbox.words(folder, writable=False), found.name, *argv[1:]] if sandbox is not None else argv
+        words = [*sandbox.words(folder, writable=step.trusted), found.name, *argv[1:]] if sandbox is not None else argv
         try:
             return self._call.spawn(
                 words,
                 program="" if inside else found.path,
                 folder=folder,
-                environment=bare_environment(step.environment, folder=folder),
+                environment=_environment(step, folder),
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -252,6 +260,12 @@ class _Runner:
                 raise Unclear("a command prints too much")
             if data:
                 os.write(streams[fd], data)
+
+
+def _environment(step: Step, folder: str) -> dict[str, str]:
+    if step.trusted:
+        return {**approved_environment(os.environ), "PWD": folder}
+    return bare_environment(step.environment, folder=folder)
 
 
 def unwrapped(argv: Sequence[str]) -> list[str]:

@@ -4,71 +4,64 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_ai import ApprovalRequired, RunContext
-from pydantic_ai.toolsets import FunctionToolset
 
+from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
+from signoff.policy.builtin import builtin_policy
+from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.programs import Reading
+from signoff.toolsets.attached import AttachedToolset, let_through
 from signoff.toolsets.builtin.processes import Limits, Outcome
-from signoff.toolsets.builtin.run_argv import run_line
+from signoff.toolsets.builtin.run_argv import Step, run_line
 from signoff.toolsets.builtin.run_shell import run_approved
 from signoff.toolsets.builtin.sandbox import Mode, open_sandbox
 from signoff.toolsets.builtin.shell_plan import Plan, plan
 
-
-def shell(
-    root: str | os.PathLike[str],
-    *,
-    id: str = "shell_readonly",
-    timeout: float = 60.0,
-    max_output: int = 100_000,
-    sandbox: Mode = "auto",
-    keep: Iterable[str] = (),
-) -> ShellToolset:
-    """A shell that starts in the folder `root`.
-
-    `timeout` in seconds and `max_output` in bytes limit each call. `keep` names variables of the environment that
-    approved commands get although they are named like secrets. Raises `WrongUse` where the folder or the sandbox
-    cannot be had.
-    """
-    return ShellToolset(root, id=id, timeout=timeout, max_output=max_output, sandbox=sandbox, keep=keep)
+Kind = Literal["shell_readonly", "shell_file_ops"]
 
 
-def approved(ctx: RunContext[Any]) -> bool:
-    """Whether a person has approved this very call."""
-    return ctx.tool_call_approved
-
-
-class ShellToolset(FunctionToolset[Any]):
+class ShellToolset(AttachedToolset):
     """One tool that runs commands, and says what each of them is about to do."""
 
     def __init__(
         self,
         root: str | os.PathLike[str],
         *,
-        id: str = "shell_readonly",
+        kind: Kind = "shell_readonly",
+        id: str = "",
         timeout: float = 60.0,
         max_output: int = 100_000,
         sandbox: Mode = "auto",
+        network: bool = False,
         keep: Iterable[str] = (),
     ) -> None:
+        """A shell that starts in the folder `root`. See `signoff.toolsets` for the options; raises `WrongUse`."""
         self.root = os.path.realpath(root)
         if not os.path.isdir(self.root):
             raise WrongUse(f"the shell has no folder to start in: {self.root} is not one")
         if timeout <= 0 or max_output <= 0:
             raise WrongUse("timeout and max_output of a shell must be above 0")
+        policy = builtin_policy(kind, self.root)
+        if policy is None:
+            raise WrongUse(f"there is no shell of kind {kind!r}; write shell_readonly or shell_file_ops")
+        self.policy = policy
         self.limits = Limits(seconds=timeout, output=max_output)
-        self.sandbox = open_sandbox(sandbox, self.root)
+        self.sandbox = open_sandbox(sandbox, self.root, network=network)
         self.keep = tuple(keep)
-        super().__init__([self.shell], id=id)
+        super().__init__([self.shell], id=id or kind)
 
     def plan(self, command: str) -> Plan:
-        """How the command is run: here the facts of the policy room come in."""
+        """How the command is run unasked, or why it is not."""
         return plan(command, self.root)
 
-    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> bool:
-        return self.plan(str(args["command"])).line is None
+    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
+        verdict = super().needs_approval(name, args, ctx)
+        if verdict.effect is Effect.ALLOW and (why := self.plan(str(args["command"])).why):
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why, errors=(why,))
+        return verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
         command = str(args["command"])
@@ -86,17 +79,39 @@ class ShellToolset(FunctionToolset[Any]):
         return (await self._run(ctx, command)).text
 
     async def _run(self, ctx: RunContext[Any], command: str) -> Outcome:
-        if approved(ctx):
-            return await run_approved(command, root=self.root, limits=self.limits, sandbox=self.sandbox, keep=self.keep)
+        passing = let_through(ctx)
+        if passing.answered if passing is not None else ctx.tool_call_approved:
+            return await self._as_shown(command)
         found = self.plan(command)
-        if found.line is None:
+        if found.line is not None:
+            return await self._words(command, found)
+        if passing is None:  # something changed since it was judged
             raise ApprovalRequired(metadata=self._described(command, found.why))
+        trusted = self._trusted(command)  # a rule of the user's allows it
+        return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
+
+    async def _as_shown(self, command: str) -> Outcome:
+        return await run_approved(command, root=self.root, limits=self.limits, sandbox=self.sandbox, keep=self.keep)
+
+    async def _words(self, command: str, found: Plan) -> Outcome:
+        assert found.line is not None
         outcome = await run_line(
             found.line, root=self.root, limits=self.limits, steps=found.steps, sandbox=self.sandbox
         )
         if outcome.doubt:  # something changed since it was judged
             raise ApprovalRequired(metadata=self._described(command, outcome.doubt))
         return outcome
+
+    def _trusted(self, command: str) -> Plan | None:
+        """The words of a command that a rule of the user's allows; None where only a shell can run it."""
+        facts = read_shell(command)
+        if facts.line is None:
+            return None
+        steps = [
+            Step(one.program.environment, one.program.adds, one.at) if isinstance(one, Reading) else Step(trusted=True)
+            for one in facts.judged
+        ]
+        return Plan(facts.line, tuple(steps), labels=facts.labels)
 
     def _described(self, command: str, why: str) -> dict[str, Any]:
         around = self.sandbox.text if self.sandbox is not None else "runs without a sandbox"

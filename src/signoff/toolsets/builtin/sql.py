@@ -10,14 +10,17 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
+from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
+from signoff.policy.builtin import builtin_policy
 from signoff.policy.sql import SqlFacts, read_sql
+from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.sql_databases import DatabaseError, Job, Rows, database
 
 _TRANSACTIONS = frozenset("begin start commit end rollback abort savepoint release".split())
@@ -44,28 +47,33 @@ def sql_toolset(
     return SqlToolset(url, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout, id=id)
 
 
-class SqlToolset(FunctionToolset[Any]):
+class SqlToolset(AttachedToolset):
     """Tools for one database, which say what they are about to do."""
 
     def __init__(
         self, url: str, *, readonly: bool, max_rows: int, max_chars: int, timeout: float, id: str = "sql"
     ) -> None:
         self.dialect, self._start = database(url)
+        policy = builtin_policy("sql", dialect=self.dialect)
+        assert policy is not None
+        self.policy = policy
         self.readonly = readonly
         self.max_rows = max_rows
         self.max_chars = max_chars
-        self.timeout = timeout
+        self.time_limit = timeout
         super().__init__([self.query] if readonly else [self.query, self.execute], id=id)
 
     # what the toolset declares about its calls
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
-        """`data.read`, or `data.write` for whatever is not known to only read."""
+        """`data.read` for what is known to only read, and `data.write` for everything else."""
         return ("data.read",) if self.facts(args).read_only else ("data.write",)
 
-    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> bool:
-        """Only a read by `query` needs none."""
-        return not (name == "query" and self.facts(args).read_only)
+    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
+        """What the toolset's rules say; a read-only one has nothing but `query`."""
+        if self.readonly and name != "query":
+            return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=_READ_ONLY)
+        return super().needs_approval(name, args, ctx)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
         """What the SQL does and to what, and why it is asked about."""
@@ -97,10 +105,10 @@ class SqlToolset(FunctionToolset[Any]):
         """
         facts = self.facts({"sql": sql})
         _one(facts)
-        if not facts.read_only:
+        if facts.why.startswith("writes:"):
             way = "" if self.readonly else " Use `execute` for anything that is not a plain read."
             raise ToolFailed(f"`query` only reads, and this SQL {facts.why}.{way}")
-        if facts.statements[0].word.startswith("."):
+        if facts.statements and facts.statements[0].word.startswith("."):
             raise ToolFailed("a command of the sqlite3 program is not SQL; read sqlite_schema instead")
         rows = await self._run(lambda job: job.read(sql, self.max_rows))
         return self._answer(rows)
@@ -113,6 +121,8 @@ class SqlToolset(FunctionToolset[Any]):
         """
         facts = self.facts({"sql": sql})
         _one(facts)
+        if facts.read_only:
+            return await self.query(sql)  # through the connection that cannot write
         if facts.statements and facts.statements[0].operation in _TRANSACTIONS:
             raise ToolFailed("every call is a transaction of its own; leave BEGIN, COMMIT and the like out")
         rows = await self._run(lambda job: job.write(sql, self.max_rows))
@@ -122,26 +132,31 @@ class SqlToolset(FunctionToolset[Any]):
 
     async def _run(self, work: Callable[[Job], Rows]) -> Rows:
         """Work in a thread. Whatever ends the wait, the statement is stopped before this returns."""
-        job = self._start(self.timeout)
+        job = self._start(self.time_limit)
         running = asyncio.ensure_future(asyncio.to_thread(work, job))
         try:
-            done, _ = await asyncio.wait([running], timeout=self.timeout)
+            done, _ = await asyncio.wait([running], timeout=self.time_limit)
         except asyncio.CancelledError:
             await _ended(job, running)
             raise
         if not done:
             await _ended(job, running)
-            raise ToolFailed(f"the database took longer than {self.timeout:g} seconds and was stopped")
+            if running.exception() is None:  # it was done in the last moment, and what was done is done
+                return running.result()
+            raise ToolFailed(f"the database took longer than {self.time_limit:g} seconds and was stopped")
         try:
             return running.result()
         except DatabaseError as error:
             raise ToolFailed(f"the database refused: {error}") from error
 
     def _answer(self, found: Rows, **more: Any) -> str:
-        answer: dict[str, Any] = {**more, "columns": list(found.columns), "rows": [], "truncated": found.more}
+        columns = [_shown(name, 100)[0] for name in found.columns]
+        answer: dict[str, Any] = {**more, "columns": columns, "rows": [], "truncated": found.more}
         if not found.columns and more:
             return json.dumps(more)
         left = self.max_chars - len(json.dumps(answer))
+        if left < 0:
+            raise ToolFailed(f"{len(columns)} columns are too many to show; name the ones you need")
         for row in found.rows:
             shown = [_shown(value, self.max_chars // 4) for value in row]
             left -= len(json.dumps(shown, ensure_ascii=False, default=str)) + 2
@@ -164,6 +179,8 @@ async def _ended(job: Job, running: asyncio.Future[Rows]) -> None:
 def _one(facts: SqlFacts) -> None:
     if len(facts.statements) > 1:
         raise ToolFailed("one statement at a time, please: this SQL holds several")
+    if not facts.statements and not facts.opaque:
+        raise ToolFailed("there is no statement in this SQL")
 
 
 def _said(operation: str, tables: tuple[str, ...]) -> str:
@@ -173,11 +190,11 @@ def _said(operation: str, tables: tuple[str, ...]) -> str:
 def _shown(value: Any, most: int) -> tuple[Any, bool]:
     """A value that JSON can hold, and whether it had to be cut."""
     if isinstance(value, (bytes, bytearray, memoryview)):
-        value = "0x" + bytes(value[: most // 2 + 1]).hex()
+        value = f"0x{bytes(cast('bytes', value))[: most // 2 + 1].hex()}"
     elif isinstance(value, float) and not math.isfinite(value):
         value = str(value)
     if isinstance(value, str) and len(value) > most:
         return f"{value[:most]}…", True
-    if isinstance(value, (dict, list)) and len(text := json.dumps(value, ensure_ascii=False)) > most:
+    if len(text := json.dumps(value, ensure_ascii=False, default=str)) > most + 2:
         return f"{text[:most]}…", True
     return value, False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -89,7 +89,7 @@ class SqliteJob:
         with self._open("ro") as db:
             db.execute("PRAGMA query_only = 1")
             db.execute("PRAGMA trusted_schema = 0")
-            db.set_authorizer(lambda *action: _may_look(explains, *action))
+            db.set_authorizer(_may_explain if explains else _may_look)
             return _fetched(db.execute(sql), most)
 
     def write(self, sql: str, most: int) -> Rows:
@@ -112,7 +112,7 @@ class SqliteJob:
                 self._connection.interrupt()
 
     @contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def _open(self, mode: str) -> Generator[sqlite3.Connection]:
         where = f"file:{quote(self._path)}?mode={mode}"
         try:
             db = sqlite3.connect(where, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False)
@@ -132,8 +132,12 @@ class SqliteJob:
             db.close()
 
 
-def _may_look(explains: bool, action: int, first: str | None, second: str | None, *_: object) -> int:
-    if action in _LOOKING or (explains and action in _CHANGING_ROWS):
+def _may_explain(action: int, first: str | None, second: str | None, *_: object) -> int:
+    return sqlite3.SQLITE_OK if action in _CHANGING_ROWS else _may_look(action, first, second)
+
+
+def _may_look(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action in _LOOKING:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION:
         known = pure("sqlite", False) | _OPERATORS
@@ -206,7 +210,7 @@ class PostgresJob:
                 self._connection.cancel_safe(timeout=5)
 
     @contextmanager
-    def _open(self, begin: str) -> Iterator[Callable[[str], Any]]:
+    def _open(self, begin: str) -> Generator[Callable[[str], Any]]:
         import psycopg
 
         try:
@@ -238,7 +242,12 @@ def _sender(db: Any) -> Callable[[str], Any]:
     good = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
     def send(sql: str) -> Any:
-        result = db.pgconn.exec_params(sql.encode(), None)
+        if "\0" in sql:  # where the text would end, without a word
+            raise DatabaseError("the SQL holds a NUL character")
+        try:
+            result = db.pgconn.exec_params(sql.encode(), None)
+        except UnicodeEncodeError as error:
+            raise DatabaseError("the SQL holds half of a character") from error
         if result.status in good:
             return result
         if result.status in (pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH):

@@ -6,40 +6,59 @@ import tomllib
 from importlib.resources import files
 
 import pytest
-
-from signoff.policy.shell import table
-from signoff.policy.shell.facts import read_shell
 from tests.policy.shell.programs.cases_a import CASES_A
 from tests.policy.shell.programs.cases_git import CASES_GIT
 
+from signoff.policy.shell import table
+from signoff.policy.shell.facts import read_shell
+
 CASES = [*CASES_A, *CASES_GIT]
-TABLES = [file for file in files("signoff.policy.shell").joinpath("programs").iterdir() if file.name.endswith(".toml")]
 
 
-@pytest.mark.parametrize(("command", "expected"), CASES, ids=[command for command, _ in CASES])
-def test_case(command: str, expected: str) -> None:
-    facts = read_shell(command)
+@pytest.mark.parametrize("expected", ["read", "asks"])
+def test_cases(expected: str) -> None:
+    judged = {command: read_shell(command) for command, wanted in CASES if wanted == expected}
+    wrong = {command: facts.why for command, facts in judged.items() if facts.read_only is not (expected == "read")}
 
-    assert ("read" if facts.read_only else "asks") == expected, facts.why
-
-
-@pytest.mark.parametrize("name", sorted(table.known_programs()))
-def test_every_entry_loads_and_has_a_case(name: str) -> None:
-    assert table.program(name) is not None
-    firsts = {
-        simple.words[0].text for command, _ in CASES if (line := read_shell(command).line) for simple in line.commands
-    }
-
-    assert name in firsts, f"no case shows what `{name}` may do"
+    assert wrong == {}
 
 
-@pytest.mark.parametrize("file", TABLES, ids=lambda file: file.name)
-def test_a_programs_slice_is_its_table(file: object) -> None:
+def test_every_entry_loads() -> None:
+    for name in table.known_programs():
+        known = table.program(name)
+        assert known is not None
+        assert all(below.name.startswith(name) for below in known.commands.values())
+
+
+def test_every_entry_has_a_case() -> None:
+    lines = [line for command, _ in CASES if (line := read_shell(command).line)]
+    shown = {simple.words[0].text.rpartition("/")[2] for line in lines for simple in line.commands}
+
+    assert sorted(table.known_programs() - shown) == []
+
+
+def test_a_programs_slice_is_its_table() -> None:
     """Programs are parsed one by one, from the lines between their headers: nothing may fall between."""
-    whole = tomllib.loads(file.read_text())  # type: ignore[attr-defined]
+    tables = [
+        file for file in files("signoff.policy.shell").joinpath("programs").iterdir() if file.name.endswith(".toml")
+    ]
+    whole = {name: entry for file in tables for name, entry in tomllib.loads(file.read_text()).items()}
 
+    assert whole.keys() == table.known_programs()
     for name, entry in whole.items():
-        assert tomllib.loads(table._slices()[name])[name] == entry
+        assert tomllib.loads(table._slices()[name])[name] == entry  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {}, {"does": "x", "flag": "-a"}, {"does": "x", "style": "bsd"}, {"does": "x", "operands": "file"}, {"does": "x", "effect": "breaks"},
+        {"does": "x", "flags": "-a -a"}, {"does": "x", "flags": "a"}, {"does": "x", "asks": {"-o": "its output"}}, {"does": "x", "language": "perl"},
+    ],
+)  # fmt: skip
+def test_a_wrong_entry_says_so(entry: dict[str, object]) -> None:
+    with pytest.raises(table.BadTable, match="`frob`"):
+        table._build("frob", entry)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_table_is_of_everyday_size() -> None:
