@@ -248,7 +248,7 @@ class DeclaresApproval(Protocol):
         ...
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> str | Mapping[str, Any]:
-        """What the call will do: a line, or a mapping with `summary`, `reason`, `path`, `diff`."""
+        """What the call will do: a line, or a mapping with `summary`, `reason`, `path`, `diff`, `note`."""
         ...
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:

@@ -26,13 +26,25 @@ def test_the_folder_holds_exactly_what_was_approved(tmp_path: Path) -> None:
     root = tmp_path / "work"
     done = signoff("demo", "--answers", "approve,deny,edit,always", "--dir", str(root))
     assert done.returncode == 0, done.stderr
-    assert files(root) == {**BEFORE, "notes.md": WRITTEN, "counts.txt": "4 notes.md\n"}
+    sorted_notes = "".join(sorted(WRITTEN.splitlines(keepends=True)))
+    after = files(root)
+    assert after.pop("done.txt").strip().isdigit()
+    assert after.pop("sorted.md").splitlines() == sorted(set(sorted_notes.splitlines()))
+    assert after == {**BEFORE, "notes.md": WRITTEN}
     assert done.stderr.count("your answer >") == 4
     ran, _, rest = done.stdout.partition("What did not")
     assert "not asked again: an earlier answer was remembered always" in ran
-    assert "approved by --answers (script), with other arguments" in ran
+    assert "asked, as no rule allows it; approved by --answers (script), with other arguments" in ran
     assert "denied by policy: secrets stay where they are" in rest
     assert "delete_file" in rest
+
+
+def test_a_command_that_only_looks_harmless_is_asked_about_and_says_why(tmp_path: Path) -> None:
+    done = signoff("demo", "--answers", "deny,deny,deny,deny", "--dir", str(tmp_path / "work"))
+    asked, _, _ = done.stderr.partition("sha256")[2].partition("done.txt")
+    assert "`sort -o` writes: its result into a file" in asked
+    assert "sandbox" in asked
+    assert "allowed       shell(command=\"wc -l" in done.stderr
 
 
 @pytest.mark.parametrize(

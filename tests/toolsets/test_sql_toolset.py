@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.models.test import TestModel
 
 from signoff.core.verdict import Effect
 from signoff.errors import WrongUse

@@ -143,7 +143,12 @@ def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Draw
 
 def _facts(card: Card) -> list[tuple[str, str, str]]:
     why = f"{card.why} (rule {card.rule})" if card.rule and card.why else card.why or card.rule
-    facts = [("problem", card.problem, "bold red"), ("again", card.changed, "yellow"), ("why", why, "")]
+    facts = [
+        ("problem", card.problem, "bold red"),
+        ("again", card.changed, "yellow"),
+        ("why", why, ""),
+        ("note", card.note, ""),
+    ]
     facts += [("error", error, "yellow") for error in card.errors]
     facts += [("message", card.message, "bold"), ("needs", card.needs, ""), ("until", card.until, "")]
     return [fact for fact in facts if fact[1]]

@@ -49,7 +49,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
     approver = _approver(answers, console)
     root, grants = _scratch(folder)
     click.echo(f"A scripted agent gets release notes ready in {root}", err=True)
-    click.echo("Its policy: reading is allowed, changes and commands are asked about, .env is denied.\n", err=True)
+    click.echo("Its policy: what only reads is allowed, changes are asked about, .env is denied.\n", err=True)
     events: list[CallEvent] = []
 
     def observe(event: CallEvent) -> None:
@@ -165,6 +165,7 @@ def _on_whose_word(event: CallEvent) -> str:
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:
             decision = event.request.decision
             edited = ", with other arguments" if decision.edited_args is not None else ""
-            return f"asked by rule {rules}; approved by {decision.by}{edited}"
+            asked = f"asked by rule {rules}" if rules else "asked, as no rule allows it"
+            return f"{asked}; approved by {decision.by}{edited}"
         case _:
             return str(event.what)

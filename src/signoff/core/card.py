@@ -70,6 +70,8 @@ class Card:
     toolset: str = ""
     why: str = ""
     """Why it is asked, as a sentence."""
+    note: str = ""
+    """What the tool adds about the call: how it would run."""
     rule: str = ""
     """Which rules decided."""
     errors: tuple[str, ...] = ()
@@ -113,6 +115,7 @@ def card_for(
         chain=writer.line(" > ".join((*request.worker, request.tool_name))),
         toolset=writer.line((call.toolset if call else None) or ""),
         why=writer.line(_why(request), "the reason"),
+        note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
         message=writer.block(request.requirement.message, "the message"),
@@ -226,6 +229,11 @@ def _why(request: ApprovalRequest) -> str:
     if request.verdict is not None and request.verdict.reason:
         return request.verdict.reason
     return said if isinstance(said, str) and said.strip() else "the tool asks for approval"
+
+
+def _note(request: ApprovalRequest) -> str:
+    said = request.metadata.get("note")
+    return said if isinstance(said, str) else ""
 
 
 def _needs(request: ApprovalRequest) -> str:

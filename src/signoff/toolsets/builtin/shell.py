@@ -115,4 +115,4 @@ class ShellToolset(AttachedToolset):
 
     def _described(self, command: str, why: str) -> dict[str, Any]:
         around = self.sandbox.text if self.sandbox is not None else "runs without a sandbox"
-        return {"summary": f"Run: {command}", "reason": f"{why}; {around}" if why else around}
+        return {"summary": f"Run: {command}", "note": around, **({"reason": why} if why else {})}
