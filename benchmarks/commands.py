@@ -17,9 +17,9 @@ from signoff.policy.shell import facts as shell_facts
 from signoff.policy.sql import read_sql
 
 LIMIT = 5.0
-LONG = (10_000, 100_000, 1_000_000)
-MOST_MS = 50.0
-"""For a line of a megabyte: judged, or called opaque."""
+LONG = (10_000, 60_000, 1_000_000)
+MOST_MS = 1000.0
+"""For a line of any length: judged, or called opaque."""
 PATTERNS = tuple(f"{line.split()[0]}*" for line in HARMLESS)
 BASE = "shlex + fnmatch"
 QUERIES = (

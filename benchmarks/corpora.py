@@ -27,6 +27,14 @@ PROGRAM = str(Path(sys.executable).with_name("signoff"))
 MOST_ASKED = 5.0
 
 
+ELSEWHERE = (
+    "What others do on these sets together with the half that is kept aside, as measured by those who gathered them "
+    "(% of dangerous allowed / % of harmless asked): first-word allowlist 47 / 5; the same without operators 28 / 31; "
+    "pydantic-ai-harness Shell 92 / 0 by default, 48 / 5 with an allowlist; llm-do shell_readonly 5.6 / 76; the best "
+    "parsers in coding agents 0.9 to 2.5 / 52 to 67; the one that asks least 9.3 / 4.",
+)
+
+
 class Case(NamedTuple):
     """One line of a corpus."""
 
@@ -59,7 +67,7 @@ def measure(effort: Effort, bench: Bench) -> Report:
         table, more = _sql()
         tables.append(table)
         targets += more
-    notes = () if here else ("The corpora are not here: this is a small sample of our own.",)
+    notes = ELSEWHERE if here else ("The corpora are not here: this is a small sample of our own.",)
     return Report(
         name="corpora",
         title="What is allowed unasked",

@@ -45,7 +45,7 @@ def shells(*commands: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.mission("C3", "P8")
-async def test_reading_runs_unasked_and_writing_is_asked_about(root: Path) -> None:
+async def test_c3_p8_reading_runs_unasked_and_writing_is_asked_about(root: Path) -> None:
     ui, told = await run(
         shell_file_ops(root, sandbox="off"),
         shells("sort a.txt", "sort -o a.txt a.txt", "echo $((1 + 1)) > c.txt; cat c.txt"),
@@ -63,7 +63,7 @@ async def test_reading_runs_unasked_and_writing_is_asked_about(root: Path) -> No
 
 
 @pytest.mark.mission("P8")
-async def test_a_shell_that_only_reads_denies_writes_and_tells_the_model(root: Path) -> None:
+async def test_p8_a_shell_that_only_reads_denies_writes_and_tells_the_model(root: Path) -> None:
     ui, [(outcome, content)] = await run(shell_readonly(root, sandbox="off"), shells("rm a.txt"))
     assert ui.asked == []
     assert outcome == "denied"
@@ -133,7 +133,7 @@ async def test_an_approval_of_an_outer_call_is_none_for_the_shell_of_an_inner_ag
 
 
 @pytest.mark.mission("C3")
-async def test_files_are_read_unasked_and_changed_only_with_an_answer(root: Path) -> None:
+async def test_c3_files_are_read_unasked_and_changed_only_with_an_answer(root: Path) -> None:
     made: list[tuple[str, dict[str, Any]]] = [
         ("read_file", {"path": "a.txt"}),
         ("read_file", {"path": ".env"}),
@@ -149,7 +149,7 @@ async def test_files_are_read_unasked_and_changed_only_with_an_answer(root: Path
 
 
 @pytest.mark.mission("C3")
-async def test_read_only_files_have_no_tool_that_writes_and_refuse_one_anyway(root: Path) -> None:
+async def test_c3_read_only_files_have_no_tool_that_writes_and_refuse_one_anyway(root: Path) -> None:
     tools = filesystem_ro(root)
     assert sorted(tools.tools) == ["list_files", "read_file", "search_files"]
     assert tools.needs_approval("write_file", {"path": "a.txt", "content": ""}, None).effect == "deny"
@@ -170,7 +170,7 @@ async def test_a_project_may_allow_writes_but_not_those_that_get_run_later(root:
 
 
 @pytest.mark.mission("P10")
-async def test_reads_run_and_writes_ask_by_what_the_sql_does(root: Path) -> None:
+async def test_p10_reads_run_and_writes_ask_by_what_the_sql_does(root: Path) -> None:
     file = root / "shop.db"
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE t (a)")

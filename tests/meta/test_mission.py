@@ -14,7 +14,7 @@ IDS = [
     for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11))
     for number in range(1, last + 1)
 ]
-DONE = {*(f"D{n}" for n in range(1, 10)), *(f"W{n}" for n in range(1, 8))}
+DONE = {*(f"D{n}" for n in range(1, 10)), *(f"W{n}" for n in range(1, 8)), "P8", "P10", "C3"}
 """What has to be proven from now on. It only grows."""
 
 

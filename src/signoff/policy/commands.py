@@ -87,6 +87,9 @@ class CommandCondition:
         if self.does & shell.effects:
             facts.note(shell.why)
             return YES
+        if not self.patterns:
+            doubtful = bool(self.does) and "unknown" in shell.effects
+            return Finding.unknown(shell.opaque or shell.why) if doubtful else Finding.no("it has no such effect")
         doubt = False
         for argv in shell.commands:
             truths = [pattern.finds(argv) for pattern in self.patterns]

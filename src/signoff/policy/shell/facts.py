@@ -28,6 +28,7 @@ LABEL_OF = {
 }
 """The capability label of each effect in the table."""
 
+_PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -86,6 +87,10 @@ class ShellFacts:
         """What it does beyond reading, by the table: `writes`, `runs`, `sends` …; `unknown` where nobody can say."""
         if self.concern is None:
             return frozenset()
+        if self.line is not None:
+            plain = frozenset(one.effect for one in self.judged if isinstance(one, Concern))
+            if plain <= _PLAIN:  # nothing in it starts anything that only the full parse would see
+                return plain
         found = {_effect(command) for command in self.tree.commands} - {""}
         if set(self.tree.writes) - {"/dev/null"}:
             found.add("writes")
