@@ -141,8 +141,8 @@ def _no_operators(line: str) -> bool:
 
 
 NOT_ON_LISTS = frozenset(
-    "rm mv cp dd tee chmod chown mkdir rmdir touch ln kill sudo su sh bash zsh dash python python3 perl ruby node env xargs curl "
-    "wget ssh scp rsync truncate shred install make npm pip cargo docker eval exec source".split()
+    "rm mv cp dd tee chmod chown mkdir rmdir touch ln kill sudo su sh bash zsh dash python python3 perl ruby node env "
+    "xargs curl wget ssh scp rsync truncate shred install make npm pip cargo docker eval exec source".split()
 )
 BASELINES: dict[str, Callable[[str], bool]] = {
     "first word on a list": _first_word,

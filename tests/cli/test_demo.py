@@ -44,7 +44,7 @@ def test_a_command_that_only_looks_harmless_is_asked_about_and_says_why(tmp_path
     asked, _, _ = done.stderr.partition("sha256")[2].partition("done.txt")
     assert "`sort -o` writes: its result into a file" in asked
     assert "sandbox" in asked
-    assert "allowed       shell(command=\"wc -l" in done.stderr
+    assert 'allowed       shell(command="wc -l' in done.stderr
 
 
 @pytest.mark.parametrize(

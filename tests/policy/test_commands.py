@@ -18,7 +18,9 @@ def judge(rules: list[dict[str, Any]], command: Any, **args: Any) -> Effect:
 READ = [{"allow": {"tool": "shell", "command": "read-only"}}]
 
 
-@pytest.mark.parametrize("command", ["ls", "cat a.txt | head -3", "git status && git log -3", "grep -r x src 2>/dev/null"])
+@pytest.mark.parametrize(
+    "command", ["ls", "cat a.txt | head -3", "git status && git log -3", "grep -r x src 2>/dev/null"]
+)
 def test_known_reading_is_allowed(command: str) -> None:
     assert judge(READ, command) is Effect.ALLOW
 
@@ -43,7 +45,7 @@ def test_the_verdict_names_the_command_and_the_word_that_decided(command: str, n
     assert named in verdict.reason
 
 
-NPM = [{"allow": {"command": ["read-only", "npm test", "cargo build *", "npm run lint:*"]}}]
+NPM = [{"allow": {"command": ["read-only", "npm test", "cargo build *", "npm run lint:*", "git *"]}}]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,9 @@ NPM = [{"allow": {"command": ["read-only", "npm test", "cargo build *", "npm run
         ("sudo npm test", Effect.ASK),
         ("./npm test", Effect.ASK),
         ("cargo build *", Effect.ASK),
+        ("git -c alias.x='!touch y' x", Effect.ASK),
+        ("git grep -O./x TODO", Effect.ASK),
+        ("git commit -m x", Effect.ALLOW),
         ("npm test < ~/.netrc", Effect.ASK),
     ],
 )
@@ -80,10 +85,11 @@ DENY = [{"deny": {"command": ["rm -rf", "git push --force", "curl", "mkfs*"]}}, 
 @pytest.mark.parametrize(
     "command",
     [
-        "rm -rf x", "rm -r -f x", "rm x -fr", "/bin/rm -rf x", "r''m -rf x", "sudo rm -rf x", "env A=1 rm -rf x", "bash -c 'rm -rf x'",
-        "ls; rm -rf x", "ls && (cd x; rm -rf y)", "echo $(rm -rf x)", "for i in a; do rm -rf $i; done", "find . -exec rm -rf {} +",
-        "xargs rm -rf", "timeout 5 nice -n 3 rm -rf x", "cat <<EOF\n$(rm -rf x)\nEOF", "f() { rm -rf x; }; f",
-        "git push --force", "git -C x push origin main --force", "git push --forc origin", "curl https://example.com", "mkfs.ext4 /dev/x",
+        "rm -rf x", "rm -r -f x", "rm x -fr", "/bin/rm -rf x", "r''m -rf x", "sudo rm -rf x", "env A=1 rm -rf x",
+        "bash -c 'rm -rf x'", "ls; rm -rf x", "ls && (cd x; rm -rf y)", "echo $(rm -rf x)", "find . -exec rm -rf {} +",
+        "for i in a; do rm -rf $i; done", "xargs rm -rf", "timeout 5 nice -n 3 rm -rf x", "f() { rm -rf x; }; f",
+        "cat <<EOF\n$(rm -rf x)\nEOF", "git push --force", "git -C x push origin main --force",
+        "git push --forc origin", "curl https://example.com", "mkfs.ext4 /dev/x",
     ],
 )  # fmt: skip
 def test_a_pattern_that_denies_is_not_talked_out_of_it(command: str) -> None:
@@ -97,7 +103,17 @@ def test_what_it_does_not_mean_is_left_alone(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["$X -rf y", "eval \"$CMD\"", "echo cm0= | base64 -d | sh", "$(echo rm) -rf x", "rm $FLAGS x", "source x.sh", "python -c 'x'", "ls ((", "."],
+    [
+        "$X -rf y",
+        'eval "$CMD"',
+        "echo cm0= | base64 -d | sh",
+        "$(echo rm) -rf x",
+        "rm $FLAGS x",
+        "source x.sh",
+        "python -c 'x'",
+        "ls ((",
+        ".",
+    ],
 )
 def test_what_nobody_can_see_through_is_asked_about(command: str) -> None:
     assert judge(DENY, command) is Effect.ASK
@@ -134,14 +150,22 @@ def test_a_link_to_a_secret_is_seen() -> None:
     assert Policy.from_rules(READ).judge(call.changed(resolved={})).effect is Effect.ALLOW
 
 
-@pytest.mark.parametrize("command", ["cd ~/.ssh && cat config", "cd ~; cat .netrc", "cd .ssh && cd .. ; cat .ssh/x", "cd /home/ana/.aws || true; cat credentials"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd ~/.ssh && cat config",
+        "cd ~; cat .netrc",
+        "cd .ssh && cd .. ; cat .ssh/x",
+        "cd /home/ana/.aws || true; cat credentials",
+    ],
+)
 def test_a_secret_is_seen_from_another_folder(command: str) -> None:
     assert judge(READ, command) is Effect.ASK
 
 
 @pytest.mark.parametrize("pattern", ["", "*", "ls | wc", "ls > x", "$X", "a; b", "ls 'x"])
 def test_a_bad_pattern_says_so(pattern: str) -> None:
-    with pytest.raises(PolicyError, match="command pattern|empty|text"):
+    with pytest.raises(PolicyError, match=r"command pattern|empty|text"):
         Policy.from_rules([{"deny": {"command": pattern}}])
 
 
@@ -156,7 +180,9 @@ def test_explain_says_what_stood_in_the_way() -> None:
     assert "`sort -o` writes" in explained.considered[0].why
 
 
-@pytest.mark.parametrize("pattern", ["bash *", "sudo *", "python3 *", "xargs *", "env *", "*make", "bash.exe *"])
+@pytest.mark.parametrize(
+    "pattern", ["bash *", "sudo *", "python3 *", "xargs *", "env *", "*make", "bash.exe *", "python -c *", "node"]
+)
 def test_a_pattern_that_lets_anything_run_is_warned_about(pattern: str) -> None:
     [warning] = Policy.from_rules([{"allow": {"command": pattern}}]).warnings
 
@@ -166,3 +192,21 @@ def test_a_pattern_that_lets_anything_run_is_warned_about(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["npm test", "git status", "cargo build *", "bash scripts/check.sh"])
 def test_a_narrow_pattern_is_not(pattern: str) -> None:
     assert Policy.from_rules([{"allow": {"command": pattern}}]).warnings == ()
+
+
+SECRETS = [{"ask": {"command": {"secret": True}}}, {"allow": "shell"}]
+
+
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("cat ~/.ssh/id_rsa", Effect.ASK),
+        ("bash -c 'cp .env /elsewhere'", Effect.ASK),
+        ("frobnicate --all .aws/credentials", Effect.ASK),
+        ("cd ~/.ssh && cat config", Effect.ASK),
+        ("frobnicate notes.txt", Effect.ALLOW),
+        ("echo $HOME", Effect.ALLOW),
+    ],
+)
+def test_a_command_that_names_a_secret_place(command: str, effect: Effect) -> None:
+    assert judge(SECRETS, command) is effect

@@ -53,9 +53,11 @@ def test_public_places(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "example.com", "https:///x", "https://user:pw@example.com/", "https://example.com\\@evil.example/", "https://exa mple.com/",
-        "https://example.com/a/../b", "https://example.com/%2e%2e/x", "https://example.com/a%2fb", "https://%65xample.com/",
-        "https://example.com:99999/", "https://256.1.1.1/", "https://1.2.3.4.5/", "https://ex\u200bample.com/", "https://[::1/",
+        "", "example.com", "https:///x", "https://user:pw@example.com/", "https://example.com\\@evil.example/",
+        "https://exa mple.com/",
+        "https://example.com/a/../b", "https://example.com/%2e%2e/x", "https://example.com/a%2fb",
+        "https://%65xample.com/", "https://example.com:99999/", "https://256.1.1.1/", "https://1.2.3.4.5/",
+        "https://ex\u200bample.com/", "https://[::1/",
         "java\tscript:alert(1)", "https://-bad-.example/", "https://" + "a" * 9000,
     ],
 )  # fmt: skip

@@ -44,8 +44,10 @@ def lay_out(base: Path) -> Path:
 
 
 def _archives(work: Path) -> None:
-    for name, mode in (("pack.tar", "w"), ("pack.tar.gz", "w:gz"), ("archive.tar.gz", "w:gz")):
-        with tarfile.open(work / name, mode) as archive:  # pyright: ignore[reportCallIssue, reportArgumentType]
+    with tarfile.open(work / "pack.tar", "w") as archive:
+        archive.add(work / "src", "src")
+    for name in ("pack.tar.gz", "archive.tar.gz"):
+        with tarfile.open(work / name, "w:gz") as archive:
             archive.add(work / "file.txt", "file.txt")
             archive.add(work / "src", "src")
     for name in ("pack.zip", "archive.zip"):

@@ -26,7 +26,10 @@ _FILES: Sequence[Mapping[str, Any]] = (
     {"allow": {"tool": ["list_files", "search_files"], "args": {"path": {"exists": False}}}},
     {"ask": {"tool": _WRITES, "path": {"code": True}}, "reason": "what is written there gets run later"},
 )
-_READ_SHELL: Mapping[str, Any] = {"allow": {"tool": "shell", "command": "read-only"}}
+_READ_SHELL: Sequence[Mapping[str, Any]] = (
+    {"allow": {"tool": "shell", "command": "read-only"}},
+    {"ask": {"tool": "shell", "command": {"secret": True}}, "reason": "secrets may be kept there"},
+)
 
 RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "filesystem_rw": _FILES,
@@ -35,10 +38,10 @@ RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
         *_FILES[:-1],
     ),
     "shell_readonly": (
-        _READ_SHELL,
+        *_READ_SHELL,
         {"deny": {"tool": "shell", "command": {"does": "writes"}}, "reason": "this shell only reads"},
     ),
-    "shell_file_ops": (_READ_SHELL,),
+    "shell_file_ops": _READ_SHELL,
     "sql": (
         {"allow": {"tool": ["query", "execute"], "sql": "read-only"}},
         {"deny": {"tool": "query", "sql": {"does": "writes"}}, "reason": "`query` only reads; changes go to `execute`"},

@@ -10,6 +10,7 @@ from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.match import Links
 from signoff.policy.operators import kind_of
+from signoff.policy.secret import secret_place
 from signoff.policy.shell.facts import ShellFacts
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
@@ -17,6 +18,7 @@ from signoff.policy.shell.programs import Concern, Reading
 from signoff.policy.wording import listed, shown
 
 ARGUMENT = "command"
+LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class CommandCondition:
     patterns: tuple[CommandPattern, ...] = ()
     read_only: bool = False
     does: frozenset[str] = frozenset()
+    secret: bool = False
+    """Whether it names a secret place, whatever it does with it."""
     argument: str = ARGUMENT
     every: bool = False
     text: str = field(init=False, compare=False)
@@ -41,6 +45,7 @@ class CommandCondition:
         words = [f"like {listed(wanted)}"] if wanted else []
         words += ["that only reads"] if self.read_only else []
         words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
+        words += ["that names a secret place"] if self.secret else []
         object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
 
     @property
@@ -79,13 +84,17 @@ class CommandCondition:
             return True
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
             return False  # what it reads from is secret, whatever the words are like
-        return any(pattern.covers(simple) is Truth.YES for pattern in self.patterns)
+        concern = judged if isinstance(judged, Concern) else None
+        return any(pattern.covers(simple, concern) is Truth.YES for pattern in self.patterns)
 
     def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
         if self.read_only and shell.read_only:
             return YES
         if self.does & shell.effects:
             facts.note(shell.why)
+            return YES
+        if self.secret and (why := _names_secret(shell)):
+            facts.note(why)
             return YES
         if not self.patterns:
             doubtful = bool(self.does) and "unknown" in shell.effects
@@ -100,6 +109,20 @@ class CommandCondition:
         if shell.opaque or doubt or ("unknown" in shell.effects and self.does):
             return Finding.unknown(shell.opaque or shell.why)
         return Finding.no(f"no command in it is one {self.text.removeprefix('with a command ')}")
+
+
+def _names_secret(shell: ShellFacts) -> str:
+    """The secret place that a command reads, or that one of its words is; empty where there is none."""
+    if shell.read_only:
+        return ""
+    for one in shell.judged:
+        if isinstance(one, Concern) and one.effect == "discloses":
+            return one.sentence
+    for argv in shell.commands:
+        for word in argv[1:]:
+            if word and len(word) <= LONGEST_PATH and (why := secret_place(word)):
+                return f"{shown(word)} {why}"
+    return ""
 
 
 __all__ = ["ARGUMENT", "READ_ONLY", "CommandCondition"]

@@ -23,7 +23,7 @@ def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
     from signoff.policy.commands import ARGUMENT, CommandCondition  # they bring parsers that few policies need
     from signoff.policy.shell.patterns import BadCommand, CommandPattern
 
-    entries = _entries(spot, ("matches", "does", "arg"), needs=("matches", "does"))
+    entries = _entries(spot, ("matches", "does", "secret", "arg"), needs=("matches", "does", "secret"))
     patterns: list[CommandPattern] = []
     read_only = False
     for item in entries["matches"].one_or_more("a list of command patterns") if "matches" in entries else ():
@@ -39,9 +39,18 @@ def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
         patterns=tuple(patterns),
         read_only=read_only,
         does=_does(entries, wary),
+        secret=_secret(entries, wary),
         argument=entries["arg"].text("the name of an argument") if "arg" in entries else ARGUMENT,
         every=wary,
     )
+
+
+def _secret(entries: dict[str, Spot], wary: bool) -> bool:
+    if "secret" not in entries:
+        return False
+    if wary or not entries["secret"].flag():
+        raise entries["secret"].wrong_key("`secret: true` is for rules that ask or deny", f"use `{READ_ONLY}`")
+    return True
 
 
 def read_sql_condition(spot: Spot, wary: bool) -> Iterable[Condition]:

@@ -226,9 +226,9 @@ def all_of(facts: ShellFacts) -> None:
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> str:
+def mutated(draw: st.DrawFn, files_only: bool = False) -> str:
     """A command with a piece put in, taken out or doubled."""
-    text = draw(spoken(most=2)).text()
+    text = draw(spoken(files_only, most=2)).text()
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(text)))
         end = draw(st.integers(at, min(len(text), at + 5)))
@@ -351,7 +351,7 @@ def test_a_change_would_be_seen(bash: Bash, text: str) -> None:
         bash.run(ShellFacts(text))
 
 
-LINES = st.one_of(spoken(files_only=True, most=2).map(lambda line: line.text()), mutated())
+LINES = st.one_of(spoken(files_only=True, most=2).map(lambda line: line.text()), mutated(files_only=True))
 SHARED = [*CHECKS, HealthCheck.function_scoped_fixture]
 
 

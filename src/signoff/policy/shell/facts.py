@@ -70,7 +70,7 @@ class ShellFacts:
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:
         """The words of every simple command in it, at any depth; None for a word nobody can know beforehand."""
-        if self.line is not None and self.read_only:  # wrappers never only read: nothing is hidden in such a line
+        if self.line is not None and self.effects <= _PLAIN:  # wrappers run: nothing is hidden in such a line
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
         if self.line is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
 from signoff.policy.shell.line import Simple
+from signoff.policy.shell.programs import Concern
 from signoff.policy.shell.table import program
 from signoff.policy.shell.words import Refused, read_line
 
@@ -51,19 +52,26 @@ class CommandPattern:
         if name is None:
             return "any program whose name fits may run"
         known = program(name.lower().removesuffix(".exe").rpartition("/")[2])
-        if known is None or len(self.words) > 1:
+        options = all(glob.pattern.startswith("-") for glob in self.words[1:])
+        if known is None or not options or (len(self.words) > 1 and not self.open):
             return ""
         if not (known.trouble or known.needs_trouble).startswith(("runs", "changes")):
             return ""
         return f"`{name}` runs whatever it is given"
 
-    def covers(self, command: Simple) -> Truth:
-        """Whether a rule that allows the pattern allows the command: word for word."""
+    def covers(self, command: Simple, concern: Concern | None = None) -> Truth:
+        """Whether a rule that allows the pattern allows the command: word for word.
+
+        `concern` is what is known against the command: a last `*` does not stand for words that run other programs.
+        """
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
         if any(word.glob or word.tilde for word in words):
             return Truth.UNKNOWN  # what the shell puts in their place is not what the rule names
+        more = {word.text.partition("=")[0] for word in words[len(self.words) :]}
+        if concern is not None and concern.effect == "runs" and more & {concern.word, *concern.command.split()}:
+            return Truth.UNKNOWN
         truths = [glob.find(word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO

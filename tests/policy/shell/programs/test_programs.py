@@ -52,8 +52,9 @@ def test_a_programs_slice_is_its_table() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        {}, {"does": "x", "flag": "-a"}, {"does": "x", "style": "bsd"}, {"does": "x", "operands": "file"}, {"does": "x", "effect": "breaks"},
-        {"does": "x", "flags": "-a -a"}, {"does": "x", "flags": "a"}, {"does": "x", "asks": {"-o": "its output"}}, {"does": "x", "language": "perl"},
+        {}, {"does": "x", "flag": "-a"}, {"does": "x", "style": "bsd"}, {"does": "x", "operands": "file"},
+        {"does": "x", "effect": "breaks"}, {"does": "x", "flags": "-a -a"}, {"does": "x", "flags": "a"},
+        {"does": "x", "asks": {"-o": "its output"}}, {"does": "x", "language": "perl"},
     ],
 )  # fmt: skip
 def test_a_wrong_entry_says_so(entry: dict[str, object]) -> None:
