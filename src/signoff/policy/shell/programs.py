@@ -28,6 +28,7 @@ _ALWAYS = {
     "host": "sends: a request to another machine",
 }
 ALWAYS = "always"
+_SOCKETS = ("/inet/", "/inet4/", "/inet6/")
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -268,8 +269,9 @@ class _Judge:
         if kind.name == "ref":
             return self._ref(word)
         if kind.regex is not None:
-            fits = kind.regex.fullmatch(word.text) is not None and not word.glob
-            return None if fits else self.concern(word.text, "unknown: is not a value it is known to only read with")
+            if word.glob or kind.regex.fullmatch(word.text) is None:
+                return self.concern(word.text, "unknown: is not a value it is known to only read with")
+            return self._path(word, deep) if word.text[:1] not in "@+-" else None
         if kind.name in _SCRIPTS:
             trouble = _SCRIPTS[kind.name](word.text)
             return self._in_script(trouble) if trouble is not None else None
@@ -294,6 +296,8 @@ class _Judge:
             return None
         if word.text.startswith("@"):
             return self.concern(word.text, "unknown: may be read as a list of options and files")
+        if word.text.startswith(_SOCKETS):
+            return self.concern(word.text, "sends: some programs open a connection for such a name")
         for folder in self.where.folders:
             path = _from(folder, word.text)
             why = secret_place(path) or (holds_secrets(path) if deep else "")

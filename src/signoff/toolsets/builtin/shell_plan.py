@@ -54,8 +54,11 @@ def _labels(facts: ShellFacts) -> frozenset[str]:
 
 
 def _leads_to(path: str, root: str) -> str:
-    home = home_folder() if path == "~" or path.startswith("~/") else ""
-    return os.path.realpath(os.path.join(root, home + path[1:] if home else path))
+    home = home_folder()
+    written = home + path[1:] if path == "~" or path.startswith("~/") else path
+    real, home = os.path.realpath(os.path.join(root, written)), os.path.realpath(home)
+    inside = real == home or real.startswith(f"{home.rstrip('/')}/")
+    return f"~{real[len(home) :]}" if inside and home != "/" else real  # wherever a home is, its secrets are known
 
 
 def world_doubt(line: Line, root: str) -> str:

@@ -31,7 +31,7 @@ gawk '{print NF}' a ;; mawk '{print NR}' a ;; nawk '{print}' a ;; sed -n '1,5p' 
 sed -E 's/(a)/\1/g' ;; sed '$d' a ;; jq . a.json ;; jq -r '.a[] | .b' a.json ;; jq -n '1+1' ;; jq --indent 2 -S . a ;;
 gojq .a a.json ;; yq . a.yml ;; yq -r '.[0]' a.yml ;; xmllint --noout a.xml ;; xmllint --xpath '//a' a.xml ;; ls -la ;;
 ls --color=auto -R src ;; ls *.txt ;; ls -lhtr --time-style=+%s ;; dir -l ;; vdir ;; stat -c '%a %n' a ;;
-stat -f '%z' a ;; file -bi a ;; file -z a.gz ;; file -m magic a ;; find . -name '*.py' -type f ;; fd -e py foo src ;;
+stat -f '%z' a ;; file -bi a ;; file -z a.gz ;; find . -name '*.py' -type f ;; fd -e py foo src ;;
 fd -H -t f ;; fd --changed-within 2d x ;; fdfind x ;; locate -i x ;; plocate -c x ;; mlocate x ;; du -sh * ;;
 du -h --max-depth=1 . ;; du -ah -t 1G . ;; df -h ;; df -x tmpfs . ;; df --output=source,avail ;; tree -L 2 ;;
 tree -afi ;; tree -I 'node_modules|dist' ;; tree -P '*.txt' --prune ;; realpath -e a ;; realpath --relative-to=a b ;;
@@ -75,8 +75,8 @@ systemctl status ssh --no-pager ;; systemctl is-active ssh ;; systemctl list-uni
 ip addr show dev eth0 ;; ip -br link ;; ip route get 1.1.1.1 ;; ip -4 -j addr ;; ip neigh show ;; ip rule list ;;
 ip netns list ;; ifconfig ;; ifconfig eth0 ;; ifconfig -a ;; ss -tlnp ;; ss -t state established ;; netstat -tlnp ;;
 netstat -rn ;; docker ps -a ;; docker images ;; docker version ;; docker logs --tail 5 x ;; docker container ls ;;
-docker --version ;; podman ps ;; podman images -q ;; kubectl version --client ;; kubectl config current-context ;;
-aws --version ;; uv --version ;; cargo --version ;; cargo -V ;; npm ls --depth=0 ;; npm -v ;; npm root -g ;; pip list ;;
+docker --version ;; podman --version ;; kubectl version --client ;; kubectl config current-context ;;
+aws --version ;; uv --version ;; cargo --version ;; cargo -V ;; npm -v ;; pip list ;;
 pip show -f x ;; pip freeze ;; pip --version ;; pip3 list
 """
 """Lines that only read, with ` ;; ` between them."""
@@ -165,7 +165,7 @@ docker rm x ;; docker exec x ls ;; docker -H tcp://x ps ;; docker logs -f x ;; d
 docker container prune ;; docker system prune ;; podman run x ;; podman --url x ps ;; podman rm x ;; kubectl get pods ;;
 kubectl delete pod x ;; kubectl version ;; kubectl config view ;; kubectl apply -f a ;; aws s3 ls ;; uv run x ;;
 uv pip install x ;; cargo build ;; cargo tree ;; cargo run ;; cargo +nightly --version ;; npm install ;; npm run x ;;
-npm test ;; npm view x ;; npm ls --prefix x ;; npm config list ;; pip install x ;; pip list -o ;; pip list --outdated ;;
+npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;; pip install x ;; pip list -o ;; pip list --outdated ;;
 pip --python x list ;; pip download x ;; pip show --log b x ;; pip config list ;; pip3 uninstall x ;; 'time' ls
 """
 """Lines that do more, or may."""
