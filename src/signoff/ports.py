@@ -232,12 +232,16 @@ class Passed(NamedTuple):
 
     run_id: str | None
     call_id: str | None
+    tool: str
+    """The tool's name in its own toolset, below all wrappers."""
+    args: Mapping[str, Any]
+    """The arguments that were judged."""
     answered: bool
     """Whether a person's answer let it pass, now or remembered; otherwise policy alone allowed it."""
 
 
 passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)
-"""Set by the gate around a tool's body. A toolset that reads it compares the ids with its own context's."""
+"""Set by the gate around a tool's body. A toolset that reads it compares ids, tool and arguments with its own."""
 
 
 class DeclaresApproval(Protocol):

@@ -89,7 +89,9 @@ DENY = [{"deny": {"command": ["rm -rf", "git push --force", "curl", "mkfs*"]}}, 
         "bash -c 'rm -rf x'", "ls; rm -rf x", "ls && (cd x; rm -rf y)", "echo $(rm -rf x)", "find . -exec rm -rf {} +",
         "for i in a; do rm -rf $i; done", "xargs rm -rf", "timeout 5 nice -n 3 rm -rf x", "f() { rm -rf x; }; f",
         "cat <<EOF\n$(rm -rf x)\nEOF", "git push --force", "git -C x push origin main --force",
-        "git push --forc origin", "curl https://example.com", "mkfs.ext4 /dev/x",
+        "git push --forc origin", "curl https://example.com", "mkfs.ext4 /dev/x", "rm --recursive --force x",
+        "rm -R -f x", "rm -r --force x", "git push -f", "git push --force-with-lease", "git bisect run rm -rf x",
+        "find . -delete -exec rm -rf {} +", "touch a; git bisect run rm -rf x",
     ],
 )  # fmt: skip
 def test_a_pattern_that_denies_is_not_talked_out_of_it(command: str) -> None:

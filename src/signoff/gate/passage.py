@@ -17,6 +17,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.core.verdict import Verdict
 from signoff.gate.calls import KIND, Owner
+from signoff.ports import Passed
 
 
 @dataclass(slots=True)
@@ -38,6 +39,11 @@ class Passage:
     def was_external(self) -> bool:
         """Whether the tool's result is made elsewhere, so that running it means handing it out."""
         return (self.tool.tool_def.metadata or {}).get(KIND) == "external"
+
+    def passed(self, *, answered: bool) -> Passed:
+        """What the tool's own toolset may know about how it got through."""
+        name = self.owner.name if self.owner is not None else self.tool.tool_def.name
+        return Passed(self.ctx.run_id, self.ctx.tool_call_id, name, self.args, answered)
 
     async def request(
         self, policy_revision: str, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None

@@ -44,7 +44,6 @@ from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.telling import Teller
 from signoff.gate.tickets import Ticket, leads_to
 from signoff.policy.layers import strictest
-from signoff.ports import Passed
 
 
 @dataclass(slots=True)
@@ -276,8 +275,8 @@ class GatedRun:
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
-        passing = Passed(passage.ctx.run_id, passage.ctx.tool_call_id, why is not Happened.ALLOWED)
-        frame = enter(Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key), passing)
+        around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key)
+        frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED))
         try:
             result = await passage.execute(passage.args)
         except ApprovalRequired as own:

@@ -24,9 +24,13 @@ SIGNS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
 }
 _SYMBOLS = {"€": "EUR", "£": "GBP"}
 """Only signs that mean one currency: `$` and `¥` are several."""
+LONGEST = 64
+_MOST = 10**30
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}\.[0-9]{3}")
+"""A thousand in one country, one in another."""
 _AMOUNT = re.compile(
-    r"\s*(?P<before>[A-Za-z]{3}|[€£])?\s*(?P<number>[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,30})(?:\.[0-9]{1,18})?)"
-    r"\s*(?P<after>[A-Za-z]{3}|[€£])?\s*"
+    r"(?P<before>[A-Za-z]{3}|[€£])?\s*(?P<number>[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,30})(?:\.[0-9]{1,18})?)"
+    r"\s*(?P<after>[A-Za-z]{3}|[€£])?"
 )
 
 
@@ -48,6 +52,8 @@ class AmountCondition:
     bounds: tuple[tuple[str, Decimal], ...]
     currency: str = ""
     key: KeyPath = KEY
+    every: bool = False
+    """For rules that allow: a negative amount is in doubt unless a lower bound is given."""
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +67,8 @@ class AmountCondition:
         amount = read_amount(value)
         if isinstance(amount, str):
             return Finding.unknown(f"`{self.key.text}` {amount}")
+        if self.every and amount.number < 0 and not any(sign in (">", ">=", "equals") for sign, _ in self.bounds):
+            return Finding.unknown(f"`{self.key.text}` is negative")
         if self.currency:
             beside = KeyPath("currency", (*self.key.steps[:-1], "currency")).in_args(facts.call.args)
             said = {one for one in (amount.currency, _currency(beside)) if one}
@@ -78,13 +86,15 @@ def read_amount(value: object) -> Amount | str:
     if isinstance(value, (bool, Veiled)):
         return "is no amount"
     if isinstance(value, int):
-        return Amount(Decimal(value))
+        return Amount(Decimal(value)) if abs(value) < _MOST else "is too large for an amount"
     if isinstance(value, float):
         number = Decimal(repr(value))
         return Amount(number) if number.is_finite() else "is not a number"
     if not isinstance(value, str):
         return f"is {kind_of(value)}, not an amount"
-    found = _AMOUNT.fullmatch(value)
+    found = _AMOUNT.fullmatch(value.strip()) if len(value) <= LONGEST else None
+    if found is not None and _THOUSANDS.fullmatch(found["number"]):
+        return "may be thousands or thousandths; write it without the dot, or with two digits behind it"
     if found is None or (found["before"] and found["after"]):
         return "cannot be read as an amount, such as `1000.50` or `EUR 12`"
     try:

@@ -21,7 +21,7 @@ _WRITES = list(WRITE_TOOLS)
 
 _FILES: Sequence[Mapping[str, Any]] = (
     {"deny": {"tool": _READS + _WRITES, "path": {"outside": "."}}, "reason": _OUTSIDE},
-    {"ask": {"tool": _READS, "path": {"secret": True}}, "reason": "secrets may be kept there"},
+    {"ask": {"tool": _READS + _WRITES, "path": {"secret": True}}, "reason": "secrets may be kept there"},
     {"allow": {"tool": _READS, "path": {"inside": "."}}},
     {"allow": {"tool": ["list_files", "search_files"], "args": {"path": {"exists": False}}}},
     {"ask": {"tool": _WRITES, "path": {"code": True}}, "reason": "what is written there gets run later"},

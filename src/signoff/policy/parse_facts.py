@@ -105,7 +105,7 @@ def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     currency = entries["currency"].text("a currency, such as EUR") if "currency" in entries else ""
     if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
         raise entries["currency"].wrong(f"bad currency {shown(currency)}", "write its three letters, as in `EUR`")
-    yield AmountCondition(bounds, currency.upper(), _key(entries["arg"]) if "arg" in entries else KEY)
+    yield AmountCondition(bounds, currency.upper(), _key(entries["arg"]) if "arg" in entries else KEY, wary)
 
 
 def read_places(entries: dict[str, Spot], wary: bool) -> Iterator[Condition]:

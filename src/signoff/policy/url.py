@@ -7,7 +7,7 @@ readers may read differently is in doubt.
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,8 +18,14 @@ PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22}
 _ODD = re.compile(r"[\x00-\x20\x7f\\<>\"`{}|^]")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-_PRIVATE_ENDS = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa")
-_STEPS = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)|%2f|%5c|%00", re.IGNORECASE)
+_PRIVATE_ENDS = (
+    ".localhost", ".local", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa", ".localdomain", ".svc",
+)  # fmt: skip
+_EMBEDDED = tuple(
+    map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96"))
+)
+"""IPv6 addresses that stand for an IPv4 address, which may be any."""
+_STEPS = re.compile(r"(^|/)(\.|%2e){1,2}(;|/|$)|%25|%2f|%5c|%00", re.IGNORECASE)
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[/\\]{2}[^\s'\"<>`]+")
 
 
@@ -78,7 +84,8 @@ def _host(written: str) -> tuple[str, bool, str]:
             return name, True, odd
     address = _address(name)
     if address is not None:
-        return str(address), not address.is_global or address.is_multicast, ""
+        embedded = isinstance(address, IPv6Address) and any(address in network for network in _EMBEDDED)
+        return str(address), embedded or not address.is_global or address.is_multicast, ""
     if not _HOST.fullmatch(name) or len(name) > 253:
         return name, True, "has a host that is no name"
     if _NUMBER.fullmatch(name.rpartition(".")[2]):

@@ -14,7 +14,8 @@ from signoff.policy.url import PORTS, Url, read_url, urls_in
 from signoff.policy.wording import listed, shown
 
 _KEYS = re.compile(
-    r"(?:.*[_-])?(?:url|uri|urls|uris|endpoint|href|link|webhook|address)|.*(?:Url|Uri|URL|URI)", re.DOTALL
+    r"(?:.*[_-])?(?:url|uri|urls|uris|endpoint|href|urls|endpoints|link|webhook|address|proxy)|.*(?:Url|Uri|URL|URI)",
+    re.DOTALL,
 )
 _PATTERN = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?([^/:\s@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/\S*)?", re.IGNORECASE)
 
@@ -96,10 +97,9 @@ class UrlCondition:
         return method if found is YES else found
 
     def _every(self, facts: Facts) -> Finding:
-        texts = list(self._named(facts.call.args))
-        if not texts:
+        if not any(True for _ in self._named(facts.call.args)):
             return Finding.no("no argument is named as a URL")
-        for text in texts:
+        for text, _ in self._any(facts.call.args):  # a call that goes to one place must not go to another as well
             url = read_url(text)
             if url.doubt or not self._holds(url, sure=True):
                 why = f"{shown(text[:120])} {url.doubt or self._not()}"
@@ -143,6 +143,8 @@ class UrlCondition:
         for key, value in args.items():
             if key == self.argument if self.argument else _KEYS.fullmatch(key):
                 yield from _texts(value)
+            elif not self.argument and isinstance(value, Mapping):
+                yield from self._named(cast("Mapping[str, Any]", value))
 
     def _any(self, args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
         named = list(self._named(args))

@@ -42,7 +42,7 @@ class AttachedToolset(FunctionToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         """As for any toolset; where no gate has judged the call, the toolset's own policy does."""
-        if let_through(ctx) is None and not ctx.tool_call_approved:
+        if not may_run(ctx, name, tool_args):
             verdict = self.needs_approval(name, tool_args, ctx)
             if verdict.effect is Effect.DENY:
                 raise ToolFailed(verdict.reason)
@@ -52,8 +52,16 @@ class AttachedToolset(FunctionToolset[Any]):
         return await super().call_tool(name, tool_args, ctx, tool)
 
 
-def let_through(ctx: RunContext[Any]) -> Passed | None:
-    """How the gate let this very call through; None where no gate is around it."""
+def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> bool:
+    """Whether somebody judged this very call: a gate around it, or PydanticAI's own approval where there is none."""
+    passing = passed.get()
+    if passing is None or (passing.run_id, passing.call_id) != (ctx.run_id, ctx.tool_call_id):
+        return ctx.tool_call_approved
+    return (passing.tool, passing.args) == (name, args)
+
+
+def let_through(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Passed | None:
+    """How the gate let this very call through; None where no gate has."""
     passing = passed.get()
     mine = passing is not None and (passing.run_id, passing.call_id) == (ctx.run_id, ctx.tool_call_id)
-    return passing if mine else None
+    return passing if passing is not None and mine and may_run(ctx, name, args) else None

@@ -28,7 +28,7 @@ LABEL_OF = {
 }
 """The capability label of each effect in the table."""
 
-_PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
+_SOCKETS = ("/dev/tcp/", "/dev/udp/")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -43,6 +43,8 @@ class ShellFacts:
         self.refusal = read if isinstance(read, Refused) else None
         self.judged: tuple[Reading | Concern, ...] = () if self.line is None else tuple(_judge(self.line, resolved))
         """What is known about each simple command of `line`, in order."""
+        self.moves = self.line is not None and any(one.words[0].text == "cd" for one in self.line.commands)
+        """Whether it may leave the folder it starts in."""
         concerns = (one for one in self.judged if isinstance(one, Concern))
         self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
         """The first thing that is more than known reading; None where the line only reads."""
@@ -70,7 +72,7 @@ class ShellFacts:
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:
         """The words of every simple command in it, at any depth; None for a word nobody can know beforehand."""
-        if self.line is not None and self.effects <= _PLAIN:  # wrappers run: nothing is hidden in such a line
+        if self.line is not None and self.read_only:  # wrappers never only read: nothing is hidden in such a line
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
         if self.line is not None:
@@ -83,27 +85,30 @@ class ShellFacts:
         return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
 
     @cached_property
+    def known_effects(self) -> frozenset[str]:
+        """Effects that are certain at first sight, without the full parse; there may be more."""
+        return frozenset(one.effect for one in self.judged if isinstance(one, Concern))
+
+    @cached_property
     def effects(self) -> frozenset[str]:
-        """What it does beyond reading, by the table: `writes`, `runs`, `sends` …; `unknown` where nobody can say."""
-        if self.concern is None:
+        """What it does beyond reading: `writes`, `runs`, `sends` …; `unknown` where that may not be all."""
+        if self.read_only:
             return frozenset()
-        if self.line is not None:
-            plain = frozenset(one.effect for one in self.judged if isinstance(one, Concern))
-            if plain <= _PLAIN:  # nothing in it starts anything that only the full parse would see
-                return plain
-        found = {_effect(command) for command in self.tree.commands} - {""}
+        found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
         if set(self.tree.writes) - {"/dev/null"}:
             found.add("writes")
-        if self.tree.opaque:
-            found.add("unknown")
-        if self.line is not None:
-            found.add(self.concern.effect)
+        if any(target.startswith(_SOCKETS) for target in (*self.tree.reads, *self.tree.writes)):
+            found.add("sends")
+        if self.tree.opaque or any(isinstance(one, Concern) and one.word for one in self.judged):
+            found.add("unknown")  # a command is judged up to the first word that decides, and no further
         return frozenset(found or {"unknown"})
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The capability labels of a call that runs it."""
-        return frozenset({"fs.read", *(LABEL_OF[effect] for effect in self.effects)})
+        """The capability labels of a call that runs it. What is not known to only read, starts something."""
+        if self.read_only:
+            return frozenset({"fs.read"})
+        return frozenset({"fs.read", "proc.exec", *(LABEL_OF[effect] for effect in self.effects)})
 
 
 def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:

@@ -6,8 +6,12 @@ out of it: options count wherever they stand and however they are bundled or sho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
 
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
@@ -82,14 +86,15 @@ class CommandPattern:
         program = argv[0] if argv else None
         if program is None:
             return Truth.UNKNOWN
-        names = {program, program.rpartition("/")[2]}
-        if all(self.words[0].find(name) is Truth.NO for name in names):
+        known = _synonyms().get(self.words[0].pattern, Synonyms())
+        wanted = (self.words[0], *known.names)
+        if all(glob.find(name) is Truth.NO for name in {program, program.rpartition("/")[2]} for glob in wanted):
             return Truth.NO
         unknown = None in argv
         rest = [word for word in argv[1:] if word is not None]
         options = [glob.pattern for glob in self.words[1:] if glob.pattern.startswith("-")]
         operands = [glob for glob in self.words[1:] if not glob.pattern.startswith("-")]
-        found = all(_has_option(rest, option) for option in options) and _in_order(rest, operands)
+        found = all(_has_option(rest, option, known) for option in options) and _in_order(rest, operands)
         return Truth.YES if found else Truth.UNKNOWN if unknown else Truth.NO
 
 
@@ -108,7 +113,37 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _has_option(words: Sequence[str], option: str) -> bool:
+class Synonyms(NamedTuple):
+    """What means the same as a program's name and its options."""
+
+    names: tuple[Glob, ...] = ()
+    same: tuple[frozenset[str], ...] = ()
+
+    def of(self, option: str) -> frozenset[str]:
+        """The spellings of one option, its own among them."""
+        return next((group for group in self.same if option in group), frozenset({option}))
+
+
+@lru_cache(maxsize=1)
+def _synonyms() -> Mapping[str, Synonyms]:
+    data = tomllib.loads(files("signoff.policy.shell").joinpath("synonyms.toml").read_text(encoding="utf-8"))
+    return {
+        name: Synonyms(
+            tuple(Glob(other, over_names=True) for other in str(entry.get("names", "")).split()),
+            tuple(frozenset(group.split()) for group in entry.get("same", ())),
+        )
+        for name, entry in data.items()
+    }
+
+
+def _has_option(words: Sequence[str], option: str, known: Synonyms) -> bool:
+    """Whether an option is given in any of its spellings; of a bundle, each of its letters."""
+    bundled = len(option) > 2 and not option.startswith("--") and option not in words
+    parts = [f"-{letter}" for letter in option[1:]] if bundled else [option]
+    return all(any(_is_given(words, spelling) for spelling in known.of(part)) for part in parts)
+
+
+def _is_given(words: Sequence[str], option: str) -> bool:
     if option.startswith("--"):
         name, equals, _ = option.partition("=")
         given = {word.partition("=")[0] for word in words if word.startswith("--")}
@@ -116,7 +151,7 @@ def _has_option(words: Sequence[str], option: str) -> bool:
             return True
         return not equals and any(len(word) > 2 and name.startswith(word) for word in given)
     bundles = [word[1:] for word in words if len(word) > 1 and word[0] == "-" and word[1] != "-"]
-    return option in words or all(any(letter in bundle for bundle in bundles) for letter in option[1:])
+    return option in words or (len(option) == 2 and any(option[1] in bundle for bundle in bundles))
 
 
 def _in_order(words: Sequence[str], wanted: Sequence[Glob]) -> bool:

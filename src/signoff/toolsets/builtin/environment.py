@@ -63,14 +63,15 @@ def find_program(name: str) -> Found:
     return Found(why=doubt or "command not found")
 
 
-def find_trusted(name: str, root: str) -> Found:
+def find_trusted(name: str, root: str, folder: str) -> Found:
     """The file that a program's name stands for when a rule of the user's allows it: from the user's own PATH.
 
-    Folders below `root` do not count: what an agent may write there must not become a program.
+    Folders below `root` do not count: what an agent may write there must not become a program. A path starts from
+    `folder`, where the command runs.
     """
     folders = [one for one in os.environ.get("PATH", FIXED_PATH).split(":") if one.startswith("/")]
     outside = [one for one in folders if not f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
-    path = name if "/" in name else shutil.which(name, path=":".join(outside)) or ""
+    path = os.path.join(folder, name) if "/" in name else shutil.which(name, path=":".join(outside)) or ""
     if not path or not os.path.isfile(path):
         return Found(why="command not found")
     return Found(os.path.realpath(path), name=path)

@@ -230,7 +230,7 @@ class _Runner:
             said = run_builtin(argv, self._folders if alone else Folders(self._folders.now, self._folders.before))
             self._print(said, streams)
             return said.code
-        found = find_trusted(argv[0], self._start_folder) if step.trusted else find_program(argv[0])
+        found = find_trusted(argv[0], self._start_folder, self._folders.now) if step.trusted else find_program(argv[0])
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)
         folder, sandbox = self._folders.now, self._sandbox

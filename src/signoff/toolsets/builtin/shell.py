@@ -13,7 +13,7 @@ from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.programs import Reading
-from signoff.toolsets.attached import AttachedToolset, let_through
+from signoff.toolsets.attached import AttachedToolset, let_through, may_run
 from signoff.toolsets.builtin.processes import Limits, Outcome
 from signoff.toolsets.builtin.run_argv import Step, run_line
 from signoff.toolsets.builtin.run_shell import run_approved
@@ -79,8 +79,9 @@ class ShellToolset(AttachedToolset):
         return (await self._run(ctx, command)).text
 
     async def _run(self, ctx: RunContext[Any], command: str) -> Outcome:
-        passing = let_through(ctx)
-        if passing.answered if passing is not None else ctx.tool_call_approved:
+        args = {"command": command}
+        passing = let_through(ctx, "shell", args)
+        if passing.answered if passing is not None else may_run(ctx, "shell", args):
             return await self._as_shown(command)
         found = self.plan(command)
         if found.line is not None:
