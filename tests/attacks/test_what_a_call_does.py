@@ -128,13 +128,11 @@ async def test_a_tool_that_forwards_to_the_shell_gives_it_no_leave(root: Path, e
         [tool] = (await shell.get_tools(ctx)).values()
         return await shell.call_tool("shell", {"command": command}, ctx, tool)
 
-    rules = [{effect: "forward"}]
-    await told(
-        tools,
-        [("forward", {"command": "touch forwarded"})],
-        rules,
-        *(["approve", "deny"] if effect == "ask" else ["deny"]),
-    )
+    answers = ["approve", "deny"] if effect == "ask" else ["deny"]
+    # A question that comes up while an approved call runs cannot be asked any more: then the run fails.
+    ends = pytest.raises(UserError) if effect == "ask" else nullcontext()
+    with ends:
+        await told(tools, [("forward", {"command": "touch forwarded"})], [{effect: "forward"}], *answers)
 
     assert not (root / "forwarded").exists()
 

@@ -19,6 +19,8 @@ from signoff.policy.wording import listed, shown
 
 ARGUMENT = "command"
 LONGEST_PATH = 4096
+_PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
+"""Effects of commands whose words show all that they are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class CommandCondition:
     def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
         if self.read_only and shell.read_only:
             return YES
-        if self.does & shell.known_effects or self.does & shell.effects:
+        if self.does and (self.does & shell.known_effects or self.does & shell.effects):
             facts.note(shell.why)
             return YES
         if self.secret and (why := _names_secret(shell)):
@@ -120,8 +122,10 @@ def _names_secret(shell: ShellFacts) -> str:
     for one in shell.judged:
         if isinstance(one, Concern) and one.effect == "discloses":
             return one.sentence
-    texts = (word for argv in shell.commands for word in argv[1:] if word)
-    for text in (*texts, *shell.tree.reads, *shell.tree.writes):
+    plain = shell.line is not None and shell.known_effects <= _PLAIN
+    argvs = [simple.argv for simple in shell.line.commands] if plain and shell.line else shell.commands
+    targets = () if plain else (*shell.tree.reads, *shell.tree.writes)
+    for text in (*(word for argv in argvs for word in argv[1:] if word), *targets):
         if len(text) <= LONGEST_PATH and (why := secret_place(text)):
             return f"{shown(text)} {why}"
     return ""
