@@ -13,12 +13,32 @@ from signoff.core.call import LABELS
 from signoff.core.verdict import OnTimeout
 from signoff.policy import parse, parse_match
 from signoff.policy.operators import OPERATORS
+from signoff.policy.shell.facts import read_shell
+from signoff.policy.sql import read_sql
 
 PAGE = Path(__file__).parents[2] / "docs" / "policy.md"
 TEXT = PAGE.read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 YAML = [text for language, text in BLOCKS if language == "yaml"]
+README = re.findall(
+    r"^```yaml\n(policy:.*?)^```$", (PAGE.parents[1] / "README.md").read_text(), re.DOTALL | re.MULTILINE
+)
 CONSOLE = [text for language, text in BLOCKS if language == "console"]
+
+
+@pytest.mark.parametrize("text", README)
+def test_every_policy_in_the_readme_loads(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "signoff.yaml"
+    file.write_text(text + "people: {ana: {roles: [ops]}}\n")
+    assert load_settings(file).warnings == ()
+
+
+def test_the_readme_says_why_a_call_asks() -> None:
+    rows = re.findall(r"^\| `(.+)` \| (.+: .+) \|$", (PAGE.parents[1] / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 4
+    for text, why in rows:
+        found = read_sql(text, "postgres").why if text.startswith("WITH") else read_shell(text).why
+        assert why in found
 
 
 @pytest.mark.parametrize("text", YAML)

@@ -51,6 +51,7 @@ def refused(text: str) -> PolicyError:
         ("{ask: {worker: true}}", 20, ".ask.worker", "not true or false", ""),
         ("{ask: {label: fs.wirte}}", 19, ".ask.label", "unknown label `fs.wirte`", "did you mean `fs.write`?"),
         ("{ask: {label: [money, x]}}", 27, ".ask.label[1]", "unknown label `x`", "known here"),
+        ("{ask: {tool: pay, by: ops}}", 23, ".ask.by", "`by` is about the rule, not about the call", "beside `ask`"),
         # commands, SQL, URLs, amounts
         ("{ask: {command: ls | wc}}", 21, ".ask.command", "bad command pattern `ls | wc`", "one simple command"),
         ("{ask: {command: {}}}", 21, ".ask.command", "asks for nothing", "`matches`, `does`"),

@@ -15,6 +15,7 @@ from signoff.policy.parse_facts import (
     read_sql_condition,
     read_url_condition,
 )
+from signoff.policy.parse_requirement import REQUIREMENT_KEYS
 from signoff.policy.parse_value import read_globs, read_values
 from signoff.policy.paths import BadPath, PathCondition
 from signoff.policy.spot import Spot
@@ -52,6 +53,10 @@ def _word(spot: Spot, wary: bool) -> Match:
 
 
 def _conditions(spot: Spot, wary: bool) -> Match:
+    for key in spot.value:
+        if key in (*REQUIREMENT_KEYS, "reason", "id", "examples"):
+            fix = f"write it beside `ask`, `allow` or `deny`, as in {{ask: {{…}}, {key}: …}}"
+            raise spot.child(key).wrong_key(f"{shown(key)} is about the rule, not about the call", fix)
     entries = spot.entries(("tool", *_READERS))
     tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
     found: list[Condition] = []
