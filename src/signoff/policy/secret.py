@@ -190,8 +190,15 @@ def _by_parts(parts: list[str], absolute: bool) -> str:
     for at, part in enumerate(parts):
         if (found := places.below.get(part)) and (why := _fits(found, parts, at)):
             return why
+    if why := _by_file(parts, absolute):
+        return why
+    whole = _COPY.sub("", parts[-1])  # server.pem.gz is as secret as server.pem
+    return _by_file([*parts[:-1], whole], absolute) if whole and whole != parts[-1] else ""
+
+
+def _by_file(parts: list[str], absolute: bool) -> str:
     name = parts[-1]
-    if (found := places.ends.get(name)) and (why := _fits(found, parts, len(parts) - 1)):
+    if (found := _places().ends.get(name)) and (why := _fits(found, parts, len(parts) - 1)):
         return why
     return _by_name(name) or (_by_place(parts, absolute) if absolute or parts[0][0] == "~" else "")
 
@@ -229,6 +236,7 @@ def _is_spoken(name: str, places: _Places) -> bool:
 
 
 _BETWEEN = re.compile(r"[-_. ]")
+_COPY = re.compile(r"(?:\.(?:gz|z|bz2|xz|zst|lz4|lzma|bak|backup|old|orig|save|swp|tmp|copy)|~){1,4}$")
 
 
 def _by_place(parts: list[str], absolute: bool) -> str:

@@ -10,6 +10,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from signoff.policy.shell.literal import HOLE, Arg, Kind, read_word, unescape_here
+from signoff.policy.shell.wrappers import changes_programs, is_number
 
 _CHUNK = 128  # characters that the parser is given at a time
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -38,6 +39,16 @@ _BLANKS_IN_LINE = re.compile(r"(?:[ \t]|\\\n)*+\Z")
 _BLANK_AT_EDGE = re.compile(r"(?:\A|[\s;|&()<>`])\\[ \t]|\\[ \t](?:[\s;|&()<>`]|\Z)")
 _GLUED_DESCRIPTOR = re.compile(r"[^\s;|&<>()\d]\d++[<>]")
 _AFTER_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
+_ARITHMETIC = {"arithmetic_expansion": "", "command_substitution": "$((", "compound_statement": "((", "subshell": "(("}
+_EXPANSION = re.compile(
+    r"\$\{(?P<mark>[!#]?)(?P<name>\w+|[@*#?$!-])?(?:\[(?P<index>[^\]]*)\])?(?P<rest>.*)\Z", re.DOTALL
+)
+_INDEX = re.compile(r"\d+\Z|[@*]\Z")
+_INDEX_IN_ARRAY = re.compile(r"[\s(]\[(?!\d+\]\+?=)")
+_EXPANDS = re.compile(r"\$[({\[]|`")
+_COMPARES = frozenset("-eq -ne -lt -le -gt -ge".split())
+_NUMBER = re.compile(r"""\(*+(["']?)[-+]?(?:\d++|\$[#?$]|\$\{#\w++(?:\[[@*]\])?\})\1\)*+\Z""")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*+\Z")
 
 
 def pitfalls(text: str) -> Iterator[str]:
@@ -92,6 +103,8 @@ def oddity(text: str, node: Node, kind: str) -> str:
     """Why the shell may not take this node for what the parser says it is; empty where it does."""
     if kind in _TIGHT and (gap := _gap(text, node, kind)):
         return f"holds text that the parser skips: `{short(gap)}`"
+    if kind in _EVALUATES and (reason := _evaluation(text, node, kind)):
+        return reason
     if kind not in ("comment", "negated_command", "compound_statement", "simple_expansion"):
         return ""
     start, source = node.start_byte, text[node.start_byte : node.end_byte]
@@ -104,6 +117,59 @@ def oddity(text: str, node: Node, kind: str) -> str:
     if source.startswith("{}"):
         return "holds `{}` where a program should stand"
     return ""
+
+
+_EVALUATES = frozenset((*_ARITHMETIC, *"c_style_for_statement subscript array expansion regex extglob_pattern".split()))
+
+
+def _evaluation(text: str, node: Node, kind: str) -> str:
+    """Where the value of a variable is evaluated, which may run what stands in it: `x='a[$(rm y)]'; ((x))`."""
+    source = text[node.start_byte : node.end_byte]
+    if kind == "subscript":
+        index = source.partition("[")[2].removesuffix("]")
+        return "" if _INDEX.match(index) else f"evaluates a subscript that is no number: `{short(source)}`"
+    if kind == "array":
+        return f"evaluates a subscript that is no number: `{short(source)}`" if _INDEX_IN_ARRAY.search(source) else ""
+    if kind in ("regex", "extglob_pattern"):
+        hidden = not node.child_count and _EXPANDS.search(source)
+        return f"holds a pattern with an expansion: `{short(source)}`" if hidden else ""
+    if kind == "expansion":
+        return _expansion(source)
+    if kind == "c_style_for_statement":
+        body = node.child_by_field_name("body")
+        source = text[node.start_byte + 3 : body.start_byte if body else node.end_byte]
+    elif not source.startswith(_ARITHMETIC[kind]):
+        return ""
+    return "" if is_number(source.removeprefix("$")) else f"evaluates more than numbers: `{short(source.strip())}`"
+
+
+def _expansion(source: str) -> str:
+    """Why `${…}` may run or set something; empty where it does not."""
+    match = _EXPANSION.match(source)
+    if match is None:
+        return f"holds an expansion that is not understood: `{short(source)}`"
+    name, index, rest = match["name"] or "", match["index"], match["rest"]
+    if match["mark"] == "!" and name and not (rest == "}" and index in ("@", "*")) and rest not in ("@}", "*}"):
+        return f"uses a variable that another one names: `{short(source)}`"
+    if index is not None and not _INDEX.match(index):
+        return f"evaluates a subscript that is no number: `{short(source)}`"
+    if rest.startswith(":") and rest[1:2] not in ("-", "=", "?", "+") and not is_number(rest[1:-1]):
+        return f"evaluates more than numbers: `{short(source)}`"
+    if rest.startswith(("=", ":=")) and changes_programs(name):
+        return f"sets `{short(name)}`"
+    return ""
+
+
+def test_doubts(text: str) -> Iterator[str]:
+    """Why `[[ … ]]` may run what is held in its words or in variables."""
+    if "'" in text and ("$(" in text or "`" in text):
+        yield "may run what stands in a subscript inside `[[`"
+    words = ("", *text.split(), "")
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        if word in _COMPARES and not (_NUMBER.match(before) and _NUMBER.match(after)):
+            yield f"evaluates more than numbers: `{short(f'{before} {word} {after}')}`"
+        elif word in ("-v", "-R") and not _VARIABLE.match(after):
+            yield f"may run what stands in a subscript: `{short(f'{word} {after}')}`"
 
 
 def _gap(text: str, node: Node, kind: str) -> str:

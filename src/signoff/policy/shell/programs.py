@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from signoff.policy.facts import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
+from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_sed
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import Kind, Option, Program, Takes, program
@@ -28,7 +29,9 @@ _ALWAYS = {
     "host": "sends: a request to another machine",
 }
 ALWAYS = "always"
+PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
+_FILTERS = frozenset({"glob", "skip", "skip_folder", "pattern"})
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -64,6 +67,12 @@ class Reading(NamedTuple):
     """The files whose content it reads, seen from where the line starts; `~/` stands for the home folder."""
     at: int = 1
     """How many words name the program and its sub-command; `Program.adds` goes right behind them."""
+    deep: tuple[Word, ...] = ()
+    """What it reads with all that is below, hidden files too, seen from where the line starts."""
+    filters: tuple[Filter, ...] = ()
+    """Which of the files below `deep` it reads."""
+    pair: bool = False
+    """Whether it reads what is below `deep` only if all of these are there."""
 
 
 class Where(NamedTuple):
@@ -103,6 +112,8 @@ class _Judge:
         self.where = where
         self.paths: list[str] = []
         self.given: set[str] = set()
+        self.deep: list[Word] = []
+        self.filters: list[Filter] = []
 
     def judge(self, at: int) -> Reading | Concern:
         """Judge the words from `at` on, which follow the name of the program or sub-command."""
@@ -120,7 +131,14 @@ class _Judge:
             return stop
         if known.commands:
             return self._command(at, stop, operands)
-        return self._operands(operands) or Reading(known, tuple(self.paths), at)
+        return self._operands(operands) or self._reading(at)
+
+    def _reading(self, at: int) -> Reading:
+        known = self.program
+        hidden = not known.hidden or known.hidden & self.given or any(one.lets_in for one in self.filters)
+        pair = PAIR in known.recursive and known.recursive.isdisjoint(self.given)
+        deep = tuple(self.deep) if hidden and not (pair and len(self.deep) < 2) else ()
+        return Reading(known, tuple(self.paths), at, deep, tuple(self.filters), pair)
 
     def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> Reading | Concern:
         if not operands:
@@ -220,7 +238,7 @@ class _Judge:
     def _value(self, option: Option, name: str, value: Word) -> Concern | None:
         concern = self._check(option.kind, value)
         if concern is None and name in self.program.folder:
-            folders = tuple(_from(folder, value.text) for folder in self.where.folders)
+            folders = tuple(path for folder in self.where.folders for path in _from(folder, value.text))
             self.where = self.where._replace(folders=folders)
         return concern
 
@@ -236,7 +254,7 @@ class _Judge:
         if operands and known.operands_need and known.operands_need.isdisjoint(self.given):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
-        deep = ALWAYS in known.recursive or bool(known.recursive & self.given)
+        deep = not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})
         for number, (word, closed) in enumerate(operands):
             if number >= len(kinds) and not (known.repeats and kinds):
                 return self.concern(word.text, "unknown: is an operand more than it takes to only read")
@@ -245,7 +263,7 @@ class _Judge:
             concern = concern or self._check(kind, word, deep)
             if concern is not None:
                 return concern
-        return self._below_here(operands, kinds) if deep else None
+        return self._below_here(operands, kinds) if deep and PAIR not in known.recursive else None
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[Kind, ...]) -> Concern | None:
         """For a recursive command without a folder: it starts where it is run."""
@@ -267,7 +285,9 @@ class _Judge:
         if kind.name == "path":
             return self._path(word, deep)
         if kind.name == "ref":
-            return self._ref(word)
+            return self._ref(word, deep)
+        if kind.name in _FILTERS:
+            return self._filter(kind.name, word)
         if kind.regex is not None:
             if word.glob or kind.regex.fullmatch(word.text) is None:
                 return self.concern(word.text, "unknown: is not a value it is known to only read with")
@@ -280,18 +300,30 @@ class _Judge:
     def _in_script(self, trouble: Trouble) -> Concern:
         return self.concern(trouble.word, trouble.why)
 
-    def _ref(self, word: Word) -> Concern | None:
-        """A revision, a path or a pattern for paths, or `revision:path`."""
-        path = _MAGIC.sub("", word.text) if word.text.startswith(":") else word.text.rpartition(":")[2]
-        why = secret_place(path) if path else ""
-        if not why and any(sign in path for sign in "*?["):
-            hidden = f".{path.lstrip('*?')}"  # git itself looks for such files, and its `*` finds hidden ones too
-            why = may_match_secret(path) or may_match_secret(hidden) or secret_place(hidden)
-        if why:
-            return self.concern(word.text, f"discloses: {path} {why}")
-        return self._path(word, deep=True)
+    def _filter(self, kind: str, word: Word) -> Concern | None:
+        """A pattern for the names of the files that are read, or that are left out."""
+        text = word.text
+        if text.startswith(("[!", "[^")):
+            return self.concern(text, "discloses: matches names by what they do not start with, hidden ones too")
+        if kind == "pattern":
+            why = regex_names_secret(text)
+        elif kind == "glob" and not text.startswith("!"):
+            pattern = text.rpartition(":")[2]
+            why = names_secret(text) or names_secret(pattern)
+            self.filters.append(Filter(True, pattern))
+        else:
+            why = ""
+            self.filters.append(Filter(False, text.removeprefix("!"), folders=kind == "skip_folder"))
+        return self.concern(text, f"discloses: {text} {why}") if why else None
 
-    def _path(self, word: Word, deep: bool) -> Concern | None:
+    def _ref(self, word: Word, deep: bool) -> Concern | None:
+        """A revision, a path or a pattern for paths, or `revision:path`."""
+        for path in {_MAGIC.sub("", word.text, count=1), word.text.rpartition(":")[2]}:
+            if path and (why := names_secret(path)):
+                return self.concern(word.text, f"discloses: {path} {why}")
+        return self._path(word, deep=True, walks=deep)
+
+    def _path(self, word: Word, deep: bool, walks: bool | None = None) -> Concern | None:
         if word.text == "-" and not word.glob:
             return None
         if word.text.startswith("@"):
@@ -299,17 +331,25 @@ class _Judge:
         if word.text.startswith(_SOCKETS):
             return self.concern(word.text, "sends: some programs open a connection for such a name")
         for folder in self.where.folders:
-            path = _from(folder, word.text)
-            why = secret_place(path) or (holds_secrets(path) if deep else "")
-            if not why and word.glob:
-                why = may_match_secret(_from(folder, word.glob))
-            if not why and (leads := self.where.resolved.get(path)) is not None:
-                why = secret_place(leads) or (holds_secrets(leads) if deep else "")
-            if why:
+            globs = _from(folder, word.glob) if word.glob else ()
+            for path in _from(folder, word.text):
+                for named in (path, *(path + suffix for suffix in self.program.suffixes)):
+                    if why := self._secret(named, deep):
+                        return self.concern(word.text, f"discloses: {word.text} {why}")
+                    if not word.glob:
+                        self.paths.append(named)
+                if deep if walks is None else walks:
+                    self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
+            if why := next((why for glob in globs if (why := may_match_secret(glob))), ""):
                 return self.concern(word.text, f"discloses: {word.text} {why}")
-            if not word.glob:
-                self.paths.append(path)
         return None
+
+    def _secret(self, path: str, deep: bool) -> str:
+        """Why a file must not be read, by its name or by where it leads."""
+        leads = self.where.resolved.get(path, path)
+        return (
+            secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
+        )
 
     def _find(self, at: int) -> Reading | Concern:
         found = check_find(self.words[at:])
@@ -332,11 +372,15 @@ class _Judge:
         return Concern(self.program.name, word, effect, why)
 
 
-def _from(folder: str, path: str) -> str:
-    """A path as seen from where the line starts."""
-    if path.startswith(("/", "~/")) or path == "~":
-        return path
-    if not folder:
-        return path
-    joined = join(folder, path)
-    return normal(joined) if joined.startswith("/") else joined
+def _from(folder: str, path: str) -> tuple[str, ...]:
+    """A path as seen from where the line starts.
+
+    `..` behind a link leads elsewhere than the text says, so it stays; but `cd` takes it by the text, so there are two.
+    """
+    if not folder or path.startswith(("/", "~/")) or path == "~":
+        return (path,)
+    return (
+        tuple(dict.fromkeys((join(folder, path), join(normal(folder), path))))
+        if ".." in folder
+        else (join(folder, path),)
+    )

@@ -6,25 +6,40 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from signoff.policy.shell.languages.sed import sed_trouble
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Kind
 
 Args = tuple[Arg, ...]
 
 _SHELLS = frozenset("sh bash zsh dash ash ksh ksh93 mksh lksh pdksh yash rbash rzsh posh".split())
+_INPUTS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _GIT_VALUES = frozenset(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr-source".split()
 )
 _GIT_COMMAND_KEYS = re.compile(
-    r"(?i)alias\.|include|.*(pager|editor|sshcommand|fsmonitor|hookspath|external|textconv|command|program|helper|driver"
+    r"(?i)alias\.|include|protocol|.*(pager|editor|sshcommand|fsmonitor|hook|template|external|textconv|command|program|helper|driver"
     r"|cmd|proxy|askpass|filter|clean|smudge|process|tool|vcs|uploadpack|receivepack|insteadof)"
 )
 _GIT_RUNS = {
     "rebase": "-x --exec", "difftool": "-x --extcmd", "grep": "-O --open-files-in-pager", "clone": "-u --upload-pack",
     "fetch": "--upload-pack", "pull": "--upload-pack", "push": "--receive-pack --exec",
-    "ls-remote": "--upload-pack --exec", "archive": "--exec", "send-email": "--sendmail-cmd --to-cmd --cc-cmd",
+    "fetch-pack": "--upload-pack --exec", "send-pack": "--receive-pack --exec", "daemon": "--access-hook",
+    "instaweb": "-d --httpd -b --browser", "web--browse": "-b --browser -t --tool",
+    "ls-remote": "--upload-pack --exec", "archive": "--exec",
+    "send-email": "--sendmail-cmd --to-cmd --cc-cmd --header-cmd --smtp-server",
     "filter-branch": "--msg-filter --tree-filter --index-filter --env-filter --commit-filter --parent-filter "
-    "--tag-name-filter --setup",
+    "--tag-name-filter --setup --subdirectory-filter",
 }  # fmt: skip
+_GIT_HELPER = re.compile(r"(?:\A|=)(?:ext|fd)::(.*)", re.DOTALL)
+_GIT_DOUBTS = {
+    "filter-repo": "runs code of another language", "hook": "runs a hook", "shell": "runs commands",
+    "remote-ext": "runs a command",
+    "for-each-repo": "runs commands in many places", "difftool": "runs a tool of the settings",
+    "mergetool": "runs a tool of the settings",
+}  # fmt: skip
+_FD_EXEC = re.compile(r"(--exec(?:-batch)?(?==|\Z)|-[HIusgaiLpF0lq1]*[xX])=?(.*)\Z", re.DOTALL)
+_TAR_VALUES = "fbICFTXVgKLNH"
+_SED_COMMAND = re.compile(r"(?m)(?:^|[;{])[^\n;{a-zA-Z]*e[ \t]*+(\S.*)")
 
 
 class Inner(NamedTuple):
@@ -84,15 +99,13 @@ def option_scripts(name: str, args: Args, options: frozenset[str], out: Out) -> 
             option = next((one for one in options if len(one) == 2 and one[1] in text[1:]), text)
             value = text[text.find(option[1:]) + 1 :] if option != text and option in options else ""
             equals = value
-        elif option not in options and len(option) > 4:  # abbreviated
+        elif option not in options and len(option) > 2:  # abbreviated
             option = next((one for one in options if one.startswith(option)), option)
         if option not in options:
             continue
         found = True
-        if equals:
-            out.script(f"{name} {option}", Arg(value.removeprefix("exec="), arg.kind))
-        else:
-            out.script(f"{name} {option}", args[index + 1] if index + 1 < len(args) else UNKNOWN)
+        text = Arg(value, arg.kind) if equals else args[index + 1] if index + 1 < len(args) else UNKNOWN
+        out.script(f"{name} {option}", text._replace(text=text.text and text.text.removeprefix("exec=")))
     return found
 
 
@@ -143,13 +156,54 @@ def _fd(name: str, args: Args, out: Out) -> None:
     for index, arg in enumerate(args[1:], 1):
         text = arg.sure or ""
         out.check_option(name, arg)
-        if text in ("--exec", "--exec-batch") or re.match(r"-[HIusgaiLpF0lq1]*[xX]\Z", text):
+        if match := _FD_EXEC.match(text):
             end = next((at for at in range(index + 1, len(args)) if args[at].sure == ";"), len(args))
-            command = args[index + 1 : end]
+            command = (*([Arg(match[2])] if match[2] else []), *args[index + 1 : end])
             holes = any("{" in (one.text or "") for one in command)
             full = placed(command, "{") if holes else (*command, UNKNOWN)
-            out.inner.append(Inner(f"{name} {text}", full))
+            out.inner.append(Inner(f"{name} {match[1]}", full))
             return
+
+
+def old_tar(name: str, args: Args, out: Out) -> None:
+    """Letters without a dash take their values from the words that follow, in order."""
+    letters = (args[1].text or "") if len(args) > 1 else ""
+    if not letters.startswith("-"):
+        for letter, value in zip((one for one in letters if one in _TAR_VALUES), args[2:], strict=False):
+            if letter in "IF":
+                out.script(f"{name} {letter}", value)
+
+
+def _sed(name: str, args: Args, out: Out) -> None:
+    """A script may run commands; what stands in a file, or is not literal, is not seen."""
+    scripts: list[Arg] = []
+    operands: list[Arg] = []
+    at = 1
+    while at < len(args):
+        out.check_option(name, args[at])
+        text = args[at].text or ""
+        option = text.partition("=")[0]
+        letter = re.match(r"-[nErsuz]*([efl])", text)
+        at += 1
+        if text.startswith("--file") or (letter and letter[1] == "f"):
+            out.opaque.append(f"`{name}` runs a script from a file that is not shown")
+        if len(option) > 3 and "--expression".startswith(option) and "=" in text:
+            scripts.append(Arg(text.partition("=")[2], args[at - 1].kind))
+        elif letter and text[letter.end() :]:
+            scripts.append(Arg(text[letter.end() :], args[at - 1].kind))
+        elif letter or (len(option) > 3 and "--expression".startswith(option)):
+            scripts.extend(args[at : at + 1])
+            at += 1
+        elif not text.startswith("-") or text == "-":
+            operands.append(args[at - 1])
+    for script in scripts or operands[:1]:
+        trouble = sed_trouble(script.text or "", separate=bool(scripts))
+        if script.kind is Kind.PART:
+            out.opaque.append(f"`{name}` runs a script that is not literal")
+        elif trouble is not None:  # it names the first trouble only; more may follow
+            out.opaque.append(f"`{name}` runs a script that may run commands: `{trouble.word[:40]}`")
+        for match in _SED_COMMAND.finditer(script.text or ""):
+            out.inner.append(Inner(f"{name} e", script=match[1]))
 
 
 def _git(name: str, args: Args, out: Out) -> None:
@@ -167,6 +221,7 @@ def _git(name: str, args: Args, out: Out) -> None:
     if rest and command is None:
         out.opaque.append("`git` is given a sub-command that is not literal")
     verb = rest[1].sure if len(rest) > 1 else ""
+    _git_words(command or "", rest, out)
     if command == "bisect" and verb == "run":
         out.inner.append(Inner("git bisect run", rest[2:]))
     elif command == "submodule" and "foreach" in [arg.sure for arg in rest]:
@@ -179,9 +234,27 @@ def _git(name: str, args: Args, out: Out) -> None:
         option_scripts(f"{name} {command}", rest, frozenset(options.split()), out)
 
 
+def _git_words(command: str, rest: Args, out: Out) -> None:
+    """What runs something whatever the sub-command: helpers for remotes, settings of a new clone."""
+    if doubt := _GIT_DOUBTS.get(command):
+        out.opaque.append(f"`git {command}` {doubt}")
+    for index, arg in enumerate(rest[1:], 1):
+        text = arg.text or ""
+        if match := _GIT_HELPER.search(text):
+            out.opaque.append(f"`git {command}` is given a remote that runs a program")
+            out.inner.append(Inner("git ext::", script=match[1]))
+        if command in ("clone", "init") and text.startswith("--te"):
+            out.opaque.append(f"`git {command} --template` installs hooks")
+        if command == "clone" and (text in ("-c", "--config") or re.match(r"-[lnqvs]*c|--con\w*=", text)):
+            attached = text.partition("=")[2] if text.startswith("--") else text.partition("c")[2]
+            _git_setting(
+                Arg(attached, arg.kind) if attached else rest[index + 1] if rest[index + 1 :] else UNKNOWN, out
+            )
+
+
 def _git_setting(setting: Arg, out: Out) -> None:
     key, _, value = (setting.text or "").partition("=")
-    if setting.sure is None or _GIT_COMMAND_KEYS.match(key):
+    if setting.sure is None or _GIT_COMMAND_KEYS.match(key) or value.startswith("!") or _GIT_HELPER.search(value):
         out.opaque.append(f"`git -c {key}` may run a program")
     if key.lower().startswith("alias."):
         via = "git -c alias"
@@ -197,6 +270,8 @@ def _trap(name: str, args: Args, out: Out) -> None:
         operands = operands[1:] if text == "--" else ()
     if len(operands) > 1 and operands[0].sure not in ("-", ""):
         out.script(name, operands[0])
+    elif operands and operands[0].sure is None:
+        out.opaque.append("`trap` may run a text that is not literal")
 
 
 def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> None:
@@ -208,7 +283,7 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
         text = args[at].sure
         if text is not None and text == language.get("stop"):
             return
-        if text is None or text in codes or text.partition("=")[0] in codes or text in ("-", "/dev/stdin"):
+        if text is None or text in codes or text.partition("=")[0] in codes or text == "-" or text.startswith(_INPUTS):
             break
         if not text.startswith("-"):
             return
@@ -221,4 +296,5 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
 SPECIAL: Mapping[str, Callable[[str, Args, Out], None]] = {
     **dict.fromkeys(_SHELLS, _shell),
     "find": _find, "gfind": _find, "fd": _fd, "fdfind": _fd, "git": _git, "trap": _trap,
+    "sed": _sed, "gsed": _sed,
 }  # fmt: skip

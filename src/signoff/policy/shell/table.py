@@ -20,6 +20,7 @@ EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown"
 
 _PLAIN_KINDS = frozenset({
     "text", "number", "path", "name", "ref", "command", "output", "url", "host", "awk", "sed", "jq",
+    "glob", "skip", "skip_folder", "pattern",
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
 _LANGUAGES = frozenset({"find"})
@@ -77,6 +78,10 @@ class Program:
     operands_need: frozenset[str] = frozenset()
     operands_trouble: str = ""
     recursive: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    """Set where it leaves hidden files out: the options that make it read them, too."""
+    suffixes: tuple[str, ...] = ()
+    """What it puts behind a path that is not there."""
     folder: frozenset[str] = frozenset()
     old_style: bool = False
     language: str = ""
@@ -138,8 +143,8 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "operands_need", "operands_why", "recursive", "folder", "old_style", "language", "commands", "alone",
-    "environment", "adds",
+    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "folder", "old_style", "language",
+    "commands", "alone", "environment", "adds",
 })  # fmt: skip
 
 
@@ -168,6 +173,8 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         operands_need=_names(entry, "operands_need"),
         operands_trouble=_trouble(name, entry.get("operands_why", "unknown: an operand may make it do more than read")),
         recursive=_names(entry, "recursive"),
+        hidden=_names(entry, "hidden"),
+        suffixes=tuple(str(entry.get("suffixes", "")).split()),
         folder=_names(entry, "folder"),
         old_style=bool(entry.get("old_style")),
         language=language,

@@ -24,6 +24,7 @@ from signoff.policy.shell.grammar import (
     parse_root,
     pitfalls,
     short,
+    test_doubts,
 )
 from signoff.policy.shell.literal import HOLE, Arg, Kind, read_word
 from signoff.policy.shell.runners import Args
@@ -39,6 +40,7 @@ _MOST_REASONS = 40
 _OPERATOR = re.compile(r"[|&;<>(){}\[\]$`]")
 _WORD_END = re.compile(r"[\s;|&<>()`]|\\\n|\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[|\+?=)")
+_RUNS_IN_HERE = re.compile(r"(?<!\\)(?:`|\$\[)")
 _DESCRIPTOR = re.compile(r"\d+-?\Z|-\Z")
 
 _LOOSE_WORDS = frozenset(("word", "concatenation", "string", "raw_string", "command_name"))
@@ -339,8 +341,8 @@ class _Walk:
             if child.type == "ERROR" and ">" in self._source(child):
                 self.found.writes.append("?")
             body = child.type == "heredoc_body"
-            if body and not is_raw(self._source(node.children[1])) and re.search(r"(?<!\\)`", self._source(child)):
-                self.found.doubt("holds backquotes inside a here-document")
+            if body and not is_raw(self._source(node.children[1])) and _RUNS_IN_HERE.search(self._source(child)):
+                self.found.doubt("holds backquotes inside a here-document, or `$[`")
             if not is_here_word(child):
                 self._push([child], "here-document" if body else inside)
 
@@ -348,8 +350,8 @@ class _Walk:
         """`[ … ]` is a command, though the parser takes it apart; in `[[ … ]]` only what is expanded runs."""
         text = self._source(node)
         if text.startswith("[["):
-            if "'" in text and ("$(" in text or "`" in text):
-                self.found.doubt("may run what stands in a subscript inside `[[`")
+            for reason in test_doubts(text):
+                self.found.doubt(reason)
             self._push(node.children, inside)
         else:
             if "\n" in text:
@@ -367,17 +369,7 @@ class _Walk:
         self._push(node.children, inside)
 
     def _declaration(self, node: Node, inside: str) -> None:
-        args = self._args(find_atoms(node), inside)
-        name = args[0].text if args else ""
-        if name not in ("export", "readonly", "unset", "local") or any(
-            (arg.text or "-").startswith("-") for arg in args
-        ):
-            self.found.doubt(f"`{name}` may change what names mean")
-        for arg in args[1:]:
-            variable = re.split(r"[\[=+]", arg.text or "?", maxsplit=1)[0]
-            if changes_programs(variable):
-                self.found.doubt(f"sets `{short(variable)}`")
-        self._add(args, inside, node.start_byte)
+        self._add(self._args(find_atoms(node), inside), inside, node.start_byte)
 
     def _for(self, node: Node, _: str) -> None:
         variable = node.child_by_field_name("variable")

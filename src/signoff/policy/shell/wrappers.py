@@ -8,10 +8,11 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from signoff.policy.shell.literal import UNKNOWN, Arg
-from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, option_scripts, placed, run_code
+from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Kind
+from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
 _CHANGES_PROGRAMS = re.compile(
@@ -25,10 +26,16 @@ _CHANGES_PROGRAMS = re.compile(
 )
 _SSH_SETTING = re.compile(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
 _RESERVED = frozenset("{ } ! if then elif else fi do done while until for select case esac function [[ ]] ((".split())
-_SETTERS = frozenset("read mapfile readarray getopts let".split())
-_SUBSCRIPT_BUILTINS = frozenset(
-    "test [ printf unset let read declare typeset local export readonly mapfile readarray wait".split()
+_DECLARES = frozenset("export readonly unset local declare typeset integer float".split())
+_SETTERS = {"read": "dinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc", "getopts": ""}
+_SUBSCRIPT_BUILTINS = frozenset(("test", "[", "printf", "let", "wait", *_DECLARES, *_SETTERS))
+_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*+\[(?!(?:\d++|[@*])\])")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*+(?:\[\d++\])?\Z")
+_NUMBERS = re.compile(
+    r"(?:[\s+*/%<>=!&|^~?:,;()\[\]-]|0[xX][0-9a-fA-F]++(?!\w)|\d++(?![\w#])|\$[#?$]|\$\{#\w++\}|\$(?=\(\(|\[))*+\Z"
 )
+_TEXTS = ("doubt", "optional", "starts")
+_LOADER = re.compile(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
 
 
 class Handed(NamedTuple):
@@ -52,6 +59,14 @@ class _Spec(NamedTuple):
     joins: bool = False
     shell: bool = False
     tail: bool = False
+    direct: frozenset[str] = frozenset()
+    program: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    risks: frozenset[str] = frozenset()
+    two: frozenset[str] = frozenset()
+    optional: str = ""
+    starts: str = ""
+    abbreviates: bool = False
     doubt: str = ""
     commands: Mapping[str, _Spec] = {}
 
@@ -60,6 +75,7 @@ class _Table(NamedTuple):
     wrappers: Mapping[str, _Spec]
     scripts: Mapping[str, frozenset[str]]
     code: Mapping[str, Mapping[str, str]]
+    words: Mapping[str, Mapping[str, str]]
     doubts: Mapping[str, str]
 
 
@@ -68,8 +84,13 @@ def _table() -> _Table:
     source = files("signoff.policy.shell").joinpath("wrappers.toml").read_text("utf-8")
     raw: dict[str, Any] = tomllib.loads(source)
     wrappers = {name: _spec(raw["wrappers"], keys) for name, keys in raw["wrappers"].items()}
+    for pair in cast("str", raw["alike"]).split():
+        other, _, name = pair.partition("=")
+        wrappers[other] = wrappers[name]
+    wrappers.update(dict.fromkeys(cast("str", raw["plain"]).split(), _Spec()))
     scripts = {name: frozenset(cast("str", options).split()) for name, options in raw["scripts"].items()}
-    return _Table(wrappers, scripts, raw["code"], raw["doubts"])
+    doubts = {name: reason for reason, names in raw["doubts"].items() for name in cast("str", names).split()}
+    return _Table(wrappers, scripts, raw["code"], raw["words"], doubts)
 
 
 def _spec(raw: Mapping[str, Any], keys: Mapping[str, Any]) -> _Spec:
@@ -85,13 +106,18 @@ def _spec(raw: Mapping[str, Any], keys: Mapping[str, Any]) -> _Spec:
         if key == "commands":
             made[key] = {name: _spec(raw, below) for name, below in value.items()}
         else:
-            made[key] = frozenset(value.split()) if isinstance(value, str) and key != "doubt" else value
+            made[key] = frozenset(value.split()) if isinstance(value, str) and key not in _TEXTS else value
     return _Spec(**made)
 
 
 def changes_programs(name: str) -> bool:
     """Whether a variable of this name changes which programs run, or what they do."""
     return _CHANGES_PROGRAMS.match(name) is not None
+
+
+def is_number(text: str) -> bool:
+    """Whether arithmetic on this text sees numbers only: the value of a variable is evaluated, and may run things."""
+    return _NUMBERS.match(text) is not None
 
 
 def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
@@ -107,10 +133,12 @@ def _dispatch(name: str, args: Args, out: Out) -> None:
     table = _table()
     if doubt := table.doubts.get(name):
         out.opaque.append(f"`{name}` {doubt}")
+    if rule := table.words.get(name):
+        _look(name, args, rule, out)
     _side_effects(name, args, out)
     if special := SPECIAL.get(name):
         special(name, args, out)
-    elif spec := table.wrappers.get(name):
+    elif spec := table.wrappers.get("ld.so" if _LOADER.match(name) else name):
         _wrapper(name, args, spec, out)
     elif options := table.scripts.get(name):
         option_scripts(name, args, options, out)
@@ -118,13 +146,28 @@ def _dispatch(name: str, args: Args, out: Out) -> None:
         run_code(name, args, language, out)
 
 
+def _look(name: str, args: Args, rule: Mapping[str, str], out: Out) -> None:
+    """Words that carry commands in the program's own way."""
+    for arg in args[1:]:
+        text = arg.text or HOLE
+        if "doubt" in rule and (text.startswith(HOLE) or re.search(rule["doubt"], text)):
+            out.opaque.append(f"`{name}` may run what one of its words says")
+        for match in re.finditer(rule["runs"], text) if "runs" in rule else ():
+            out.script(name, Arg(match[1], arg.kind))
+
+
 def _side_effects(name: str, args: Args, out: Out) -> None:
     """What builtins do to the shell, and what is run by the way."""
     if name in _SUBSCRIPT_BUILTINS:
-        if any("[" in text and ("$(" in text or "`" in text) for arg in args[1:] if (text := arg.text)):
-            out.opaque.append(f"`{name}` may run what stands in a subscript")
-    if name in _SETTERS or (name == "printf" and any(arg.word in ("-v", None) for arg in args[1:2])):
-        _assigned(args, out)
+        _subscripts(name, args, out)
+    if name in _DECLARES:
+        if name not in ("export", "readonly", "unset", "local") or any((a.text or "-")[:1] == "-" for a in args[1:]):
+            out.opaque.append(f"`{name}` may change what names mean")
+        _assigned(args[1:], out)
+    elif name in _SETTERS:
+        _assigned(_set_by(args, _SETTERS[name]), out)
+    elif name == "printf" and len(args) > 2:
+        _printf(args, out)
     if name in _RESERVED:
         out.opaque.append(f"`{name}` stands where a program should")
         out.inner.append(Inner(name, args[1:]))
@@ -132,6 +175,42 @@ def _side_effects(name: str, args: Args, out: Out) -> None:
         for arg in args[1:]:
             if match := _SSH_SETTING.match(arg.text or ""):
                 out.script(f"{name} -o {match[1]}", Arg(match[2], arg.kind))
+    if name in ("tar", "gtar", "bsdtar"):
+        old_tar(name, args, out)
+
+
+def _printf(args: Args, out: Out) -> None:
+    first = args[1].text or ""
+    if args[1].may_be_option:
+        out.opaque.append("`printf` may set a variable, by a word that is not literal")
+    if first.startswith("-v"):
+        _assigned((Arg(first[2:]),) if first[2:] else args[2:3], out)
+
+
+def _subscripts(name: str, args: Args, out: Out) -> None:
+    """A subscript is evaluated, and with it what stands in a variable that it names."""
+    texts = [arg.text or "" for arg in args[1:]]
+    if any(_SUBSCRIPT.match(text) or ("[" in text and ("$(" in text or "`" in text)) for text in texts):
+        out.opaque.append(f"`{name}` may run what stands in a subscript")
+    if name == "let" and not all(is_number(text) and text for text in texts):
+        out.opaque.append("`let` evaluates more than numbers")
+    if name in ("test", "["):
+        for before, after in pairwise(args[1:]):
+            unknown = before.kind is Kind.PART and after.kind is Kind.PART
+            if unknown or (before.sure in ("-v", "-R") and not _VARIABLE.match(after.sure or "")):
+                out.opaque.append(f"`{name}` may run what stands in a subscript")
+
+
+def _set_by(args: Args, values: str) -> Args:
+    """The words of a builtin that may name a variable: not its options, nor the values of these letters."""
+    found: list[Arg] = []
+    skip = False
+    for arg in args[1:]:
+        text = arg.text or ""
+        if not skip and not (text.startswith("-") and arg.sure):
+            found.append(arg)
+        skip = not skip and text.startswith("-") and text[-1] in values
+    return tuple(found)
 
 
 class _Scan(NamedTuple):
@@ -155,6 +234,12 @@ def _scan(name: str, args: Args, at: int, spec: _Spec, out: Out) -> _Scan:
         if not text.startswith("-") or (text == "-" and "-" not in spec.flags):
             break
         following = args[at + 1] if at + 1 < len(args) else UNKNOWN
+        if text in spec.after or text in spec.two:
+            seen.append((text, following))
+            at += 3 if text in spec.two else 1
+            if text in spec.after:
+                return _Scan(at, tuple(seen))
+            continue
         found, takes = _long(text, following, spec) if text.startswith("--") else _short(text, following, spec)
         for option, value in found:
             if option not in spec.flags and option not in spec.values | spec.maybe | spec.script:
@@ -193,32 +278,66 @@ def _short(text: str, following: Arg, spec: _Spec) -> tuple[list[tuple[str, Arg]
 
 
 def _wrapper(name: str, args: Args, spec: _Spec, out: Out) -> None:
-    if spec.doubt:
-        out.opaque.append(f"`{name}` {spec.doubt}")
+    _doubt_wrapper(name, args, spec, out)
+    if spec.direct:
+        scan = _scan(name, args, 1, spec, out)
+        if any(option in spec.direct for option, _ in scan.seen):
+            out.inner.append(Inner(name, args[scan.at :]))
+            return
     if spec.anywhere and option_scripts(name, args, spec.script, out):
         return
     scan = _scan(name, args, 1, spec, out)
-    at, seen = scan.at, list(scan.seen)
-    if spec.commands:
-        below = spec.commands.get(args[at].sure or "") if at < len(args) else None
-        if below is not None:
-            _wrapper(f"{name} {args[at].sure}", args[at:], below, out)
-        return
-    for option, value in seen:
+    for option, value in scan.seen:
         if option in spec.script:
             out.script(f"{name} {option}", value)
-    if any(option in spec.stops for option, _ in seen):
+    if spec.commands:
+        below = _below(args[scan.at].sure or "", spec) if scan.at < len(args) else None
+        if below is not None:
+            _wrapper(f"{name} {args[scan.at].sure}", args[scan.at :], below, out)
         return
+    given = dict(scan.seen)
+    if given.keys() & spec.stops or (spec.after and not given.keys() & spec.after):
+        return
+    if programs := [value for option, value in scan.seen if option in spec.program]:
+        out.inner.append(Inner(name, (programs[-1], *args[scan.at :])))
+        return
+    at, seen = _skip_operands(name, args, scan, spec, out)
+    if spec.assigns:
+        at = _assignments(args, at, out)
+    _command(name, args[at:], spec, seen, out)
+
+
+def _doubt_wrapper(name: str, args: Args, spec: _Spec, out: Out) -> None:
+    if spec.doubt:
+        out.opaque.append(f"`{name}` {spec.doubt}")
+    for arg in args[1:] if spec.risks else ():
+        option = (arg.text or "").partition("=")[0]
+        option = option if option.startswith("--") else option[:2]
+        if option in spec.risks:
+            out.opaque.append(f"`{name} {option}` changes what is run")
+
+
+def _skip_operands(name: str, args: Args, scan: _Scan, spec: _Spec, out: Out) -> tuple[int, dict[str, Arg]]:
+    """Where the command starts behind the words that stand before it, and all options up to there."""
+    at, seen = scan.at, dict(scan.seen)
     for _ in range(spec.operands):
+        if spec.optional and not (at < len(args) and re.fullmatch(spec.optional, args[at].sure or "")):
+            break
         at += 1
         if spec.between and not scan.stuck:
             scan = _scan(name, args, at, spec, out)
-            at, seen = scan.at, [*seen, *scan.seen]
+            at = scan.at
+            seen.update(scan.seen)
     if at < len(args) and spec.operands and args[at].sure == "--":
         at += 1
-    if spec.assigns:
-        at = _assignments(args, at, out)
-    _command(name, args[at:], spec, dict(seen), out)
+    return at, seen
+
+
+def _below(word: str, spec: _Spec) -> _Spec | None:
+    """The sub-command of this name, which some programs let be shortened."""
+    if spec.abbreviates and word and word not in spec.commands:
+        word = next((name for name in spec.commands if name.startswith(word)), word)
+    return spec.commands.get(word)
 
 
 def _assignments(args: Args, at: int, out: Out) -> int:
@@ -231,10 +350,12 @@ def _assignments(args: Args, at: int, out: Out) -> int:
 
 def _assigned(args: Args, out: Out) -> None:
     """Variables that a builtin sets by name."""
-    for arg in args[1:]:
+    for arg in args:
         variable = re.split(r"[\[=+]", arg.text or "", maxsplit=1)[0]
         if changes_programs(variable):
             out.opaque.append(f"sets `{variable}`")
+        elif arg.kind is not Kind.SURE and not _ASSIGNMENT.match(arg.text or ""):
+            out.opaque.append("sets a variable whose name is not literal")
 
 
 def _command(name: str, command: Args, spec: _Spec, seen: Mapping[str, Arg], out: Out) -> None:
@@ -243,12 +364,12 @@ def _command(name: str, command: Args, spec: _Spec, seen: Mapping[str, Arg], out
     elif not command:
         if spec.shell:
             out.input(name)
-    elif spec.joins and not (name == "watch" and ("-x" in seen or "--exec" in seen)):
+    elif spec.joins:
         out.script(name, joined(command))
     else:
         if spec.tail:
             command = _with_input(command, seen)
-        out.inner.append(Inner(name, command))
+        out.inner.append(Inner(name, (Arg(spec.starts), *command) if spec.starts else command))
 
 
 def _with_input(command: Args, seen: Mapping[str, Arg]) -> Args:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, WORD, Token
-from signoff.policy.sql.names import about_function, listed, pure
+from signoff.policy.sql.names import about_function, listed, pure, secret_setting
 
 _BULK = frozenset(
     {"randomblob", "zeroblob", "repeat", "space", "lpad", "rpad", "generate_series", "replicate", "range"}
 )
 _ONLY_NUMBERS = frozenset({"randomblob", "zeroblob"})
 _FORMATS = frozenset({"printf", "format"})
+_PLAIN_SETTING = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _WIDE = re.compile(r"%[^a-zA-Z%]*(?:\d{7,}|\*)")
 WITHOUT_ARGUMENTS = frozenset({"last_insert_id"})
 """Functions that only report if they are given nothing."""
@@ -81,8 +82,22 @@ def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Coun
             yield f"unknown: `{shown}` is not a function that is known to only compute", shown
         elif (low not in known and not low.startswith("pg_stat_get_")) or (call.quoted and call.name != low):
             yield about_function(call.name), call.name
-        elif (low in _BULK or low in _FORMATS) and (why := _too_much(tokens, call)):
+        elif why := _by_arguments(low, tokens, call):
             yield why, call.name
+
+
+def _by_arguments(low: str, tokens: Sequence[Token], call: Call) -> str:
+    if low == "current_setting":
+        return _setting(tokens[call.at + 2 : call.at + 4])
+    return _too_much(tokens, call) if low in _BULK or low in _FORMATS else ""
+
+
+def _setting(argument: Sequence[Token]) -> str:
+    """Why a setting must not be read; one that the text does not name may be any."""
+    plain = bool(argument) and argument[0].kind == STRING and _PLAIN_SETTING.fullmatch(argument[0].text)
+    if len(argument) < 2 or not plain or argument[1].text not in (")", ","):
+        return "discloses: nobody can tell which setting `current_setting` reads"
+    return f"discloses: the setting {argument[0].text} holds a secret" if secret_setting(argument[0].text) else ""
 
 
 def _too_much(tokens: Sequence[Token], call: Call) -> str:

@@ -22,6 +22,12 @@ def listed(*keys: str) -> frozenset[str]:
     return frozenset(found.split()) if isinstance(found, str) else frozenset()
 
 
+def secret_setting(name: str) -> bool:
+    """Whether a setting of this name holds a secret, such as the password of a standby's connection."""
+    low = name.lower()
+    return low not in listed("settings", "plain") and any(word in low for word in listed("settings", "secret"))
+
+
 @lru_cache(maxsize=16)
 def pure(dialect: str, generic: bool) -> frozenset[str]:
     """Functions that only compute or report."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signoff.policy.sql import calls
 from signoff.policy.sql.facts import NotUnderstood, Statement
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, VARIABLE, WORD, Token
-from signoff.policy.sql.names import listed
+from signoff.policy.sql.names import listed, secret_setting
 from signoff.policy.sql.tree import SAID, Survey, parse, survey
 from signoff.policy.sql.verbs import VERBS, about_verb
 
@@ -279,8 +279,19 @@ def _show(tokens: Sequence[Token], reading: Reading) -> Judged:
     ]
     if not shown or len(shown) != len(tokens) - 1 or any(one.low in ("into", "procedure") for one in tokens):
         raise NotUnderstood("has a `SHOW` that is not plain", "SHOW")
+    if word := _shows_secret(shown, reading):
+        return Statement("show", False, why=f"discloses: `{word}` shows a secret, or the hash of one", word=word), ""
     tables = [_name(shown[at + 1 :]) for at, one in enumerate(shown[:-1]) if one.low in ("from", "in", "table")]
     return Statement("show", True, tables=_once(tables)), ""
+
+
+def _shows_secret(shown: Sequence[Token], reading: Reading) -> str:
+    """The words of a `SHOW` that discloses: a setting of PostgreSQL, or how somebody logs in to MySQL."""
+    if reading.dialect == "postgres" and _is_name(shown) and secret_setting("".join(one.text for one in shown)):
+        return f"SHOW {_name(shown)}"
+    first = [one.low for one in shown[:2]]
+    logins = first in (["create", "user"], ["create", "server"]) or first[0] == "grants"
+    return f"SHOW {' '.join(first).upper()}" if logins and reading.dialect == "mysql" else ""
 
 
 def _pragma(tokens: Sequence[Token], reading: Reading) -> Judged:

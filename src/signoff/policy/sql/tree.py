@@ -167,7 +167,12 @@ def _table(found: Survey, node: exp.Table, dialect: str) -> None:
         found.tables.append(name)
     last = low.rpartition(".")[2]
     secret = listed("tables", "discloses")
-    if low in secret or (last in secret and last.startswith(("pg_", "user$", "fsdir", "duckdb_"))):
+    if low in secret or (
+        last in secret
+        and last.startswith(
+            ("pg_", "_pg_", "user", "link$", "fsdir", "duckdb_", "decrypted_", "sql_logins", "syslogins")
+        )
+    ):
         found.doubts.append((f"discloses: `{name}` holds secrets or reads files", name))
     elif any(char in low for char in "/\\:*?@") or (dialect == "duckdb" and _is_file(node, low)):
         found.doubts.append((f"discloses: `{name}` may be a file or an address, not a table", name))

@@ -79,7 +79,7 @@ def path_doubt(path: str, folder: str, start: str, *, written: bool = False) -> 
     if not written and (why := secret_place(_below(start, absolute))):
         return f"{path} {why}"
     try:
-        leads = os.path.realpath(absolute)
+        leads = os.path.realpath(os.path.join(folder, path))  # `..` behind a link leads elsewhere than the text says
     except (OSError, ValueError):
         return f"{path} cannot be followed"
     if leads != absolute and (why := secret_place(_below(os.path.realpath(start), leads))):

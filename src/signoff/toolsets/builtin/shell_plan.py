@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from signoff.policy.finding import in_one_line
 from signoff.policy.shell.facts import ShellFacts, read_shell
-from signoff.policy.shell.line import Line, Pipeline, Simple, Word
-from signoff.policy.shell.programs import Reading
-from signoff.toolsets.builtin.environment import home_folder
+from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
+from signoff.policy.shell.programs import Reading, Where, judge_words
+from signoff.toolsets.builtin.below import leads_to, secret_below
 from signoff.toolsets.builtin.git_config import repository_runs
 from signoff.toolsets.builtin.globs import Unclear
 from signoff.toolsets.builtin.run_argv import Expander, Step, unwrapped
@@ -37,11 +37,11 @@ def plan(command: str, root: str) -> Plan:
     try:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
-            facts = read_shell(command, {path: _leads_to(path, root) for path in facts.paths})
+            facts = read_shell(command, {path: leads_to(path, root) for path in facts.paths})
         readings = [one for one in facts.judged if isinstance(one, Reading)]
         if not facts.read_only or facts.line is None or len(readings) != len(facts.line.commands):
             return Plan(None, why=facts.why or "the command is not known to only read", labels=_labels(facts))
-        if why := world_doubt(facts.line, root):
+        if why := world_doubt(facts.line, readings, root):
             return Plan(None, why=why, labels=facts.labels | _UNKNOWN)
         steps = tuple(Step(one.program.environment, one.program.adds, one.at) for one in readings)
         return Plan(facts.line, steps, labels=facts.labels)
@@ -53,15 +53,7 @@ def _labels(facts: ShellFacts) -> frozenset[str]:
     return facts.labels or _UNKNOWN
 
 
-def _leads_to(path: str, root: str) -> str:
-    home = home_folder()
-    written = home + path[1:] if path == "~" or path.startswith("~/") else path
-    real, home = os.path.realpath(os.path.join(root, written)), os.path.realpath(home)
-    inside = real == home or real.startswith(f"{home.rstrip('/')}/")
-    return f"~{real[len(home) :]}" if inside and home != "/" else real  # wherever a home is, its secrets are known
-
-
-def world_doubt(line: Line, root: str) -> str:
+def world_doubt(line: Line, readings: Sequence[Reading], root: str) -> str:
     """What in the world around it makes a line that only reads do more than that; empty where nothing does."""
     folders: list[str] = [root]
     try:
@@ -73,9 +65,27 @@ def world_doubt(line: Line, root: str) -> str:
             folders.extend(one for one in _after(pipeline, folders, root) if one not in folders)
             if len(folders) > _MOST_FOLDERS:
                 return "too many `cd` make it unclear where the line runs"
+        deep = _settled(line, readings, root)
+        return next((why for reading in deep if (why := secret_below(reading, root))), "")
     except Unclear as unclear:
         return str(unclear)
-    return ""
+
+
+def _settled(line: Line, readings: Sequence[Reading], root: str) -> Sequence[Reading]:
+    """The readings of a line that starts with `cd`, from where that leads: what lies elsewhere is not read."""
+    at, folder = 0, root
+    for pipeline in line.pipelines:
+        if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [folder], root))):
+            break
+        if reached[0] == folder:
+            return readings  # it failed, and what follows it may not run
+        at, folder = at + 1, reached[0]
+    rest = line.commands[at:]
+    if not at or any(command.words[0].text == "cd" for command in rest):
+        return readings
+    where = Where((os.path.relpath(folder, root) if folder.startswith(f"{root}/") else folder,))
+    judged = [judge_words(command.words, where) for command in rest]
+    return [one if isinstance(one, Reading) else wide for one, wide in zip(judged, readings[at:], strict=True)]
 
 
 def _stage_doubt(stage: Simple, folder: str, root: str) -> str:

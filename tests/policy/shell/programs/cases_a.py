@@ -77,7 +77,7 @@ ip netns list ;; ifconfig ;; ifconfig eth0 ;; ifconfig -a ;; ss -tlnp ;; ss -t s
 netstat -rn ;; docker ps -a ;; docker images ;; docker version ;; docker logs --tail 5 x ;; docker container ls ;;
 docker --version ;; podman --version ;; kubectl version --client ;; kubectl config current-context ;;
 aws --version ;; uv --version ;; cargo --version ;; cargo -V ;; npm -v ;; pip list ;;
-pip show -f x ;; pip freeze ;; pip --version ;; pip3 list
+pip show -f x ;; pip --version ;; pip3 list
 """
 """Lines that only read, with ` ;; ` between them."""
 
@@ -165,7 +165,8 @@ docker rm x ;; docker exec x ls ;; docker -H tcp://x ps ;; docker logs -f x ;; d
 docker container prune ;; docker system prune ;; podman run x ;; podman --url x ps ;; podman rm x ;; kubectl get pods ;;
 kubectl delete pod x ;; kubectl version ;; kubectl config view ;; kubectl apply -f a ;; aws s3 ls ;; uv run x ;;
 uv pip install x ;; cargo build ;; cargo tree ;; cargo run ;; cargo +nightly --version ;; npm install ;; npm run x ;;
-npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;; pip install x ;; pip list -o ;; pip list --outdated ;;
+npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;; pip install x ;; pip freeze ;; pip list --path x ;;
+pip list -o ;; pip list --outdated ;;
 pip --python x list ;; pip download x ;; pip show --log b x ;; pip config list ;; pip3 uninstall x ;; 'time' ls
 """
 """Lines that do more, or may."""

@@ -1,0 +1,108 @@
+"""Patterns for file names that a program itself holds against what it finds: `grep --include`, `rg -g`, pathspecs.
+
+Other than those of a shell, their wildcards match a leading dot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from signoff.policy.secret import may_match_secret, secret_place
+
+_MOST_CHOICES = 64
+_MOST_BRACES = 8
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_FIRST = re.compile(r"\[[^]]?[^]]*\]|\?|\*+")
+_SAYS_NOTHING = re.compile(r"[*?./]*|\**\.[A-Za-z0-9]+")
+_BETWEEN = re.compile(r"[|()^$,/:]")
+
+
+class Filter(NamedTuple):
+    """A pattern that lets files in, or keeps them out; of several that match, the last one counts."""
+
+    lets_in: bool
+    pattern: str
+    folders: bool = False
+    """Whether it is held against folders, with all that is below them."""
+
+
+def names_secret(pattern: str) -> str:
+    """Why a program may find a secret place by this pattern; empty where that is not to be expected.
+
+    A pattern that says nothing about a name, `*` or `*.json`, is taken for ordinary names.
+    """
+    if pattern.count("{") > _MOST_BRACES:
+        return "stands for too many names"
+    for number, choice in enumerate(_choices(pattern)):
+        if number >= _MOST_CHOICES:
+            return "stands for too many names"
+        plain = choice.replace("\\", "")
+        for one in (choice, plain, *_hidden(plain)):
+            if why := secret_place(one) or may_match_secret(one):
+                return why
+    return ""
+
+
+def regex_names_secret(regex: str) -> str:
+    """The same for a regular expression, or several words with `:` between them, such as `ack` takes."""
+    for piece in _BETWEEN.split(regex):
+        plain = piece.replace("\\", "").replace(".*", "*").replace(".+", "*")
+        for one in (plain, f".{plain.lstrip('.')}", f"*{plain}*" if len(plain) > 2 and plain[0] != "." else plain):
+            if piece and (why := names_secret(one)):
+                return why
+    return ""
+
+
+def keeps_out(filters: Sequence[Filter], path: str) -> bool:
+    """Whether these filters surely keep a file from being read; where programs differ, they do not."""
+    parts = path.split("/")
+    if any(one.folders and any(_matches(one.pattern, part) for part in parts[:-1]) for one in filters):
+        return True
+    files = [one for one in filters if not one.folders]
+    out = bool(files) and files[0].lets_in
+    for one in files:
+        if one.lets_in:
+            out = out and not _may_match(one.pattern, parts[-1])
+        else:
+            out = out or _matches(one.pattern, parts[-1])
+    return out
+
+
+def _choices(pattern: str) -> Iterator[str]:
+    """What `{a,b}` in a pattern stands for."""
+    found = _BRACES.search(pattern)
+    if found is None:
+        yield pattern
+        return
+    for choice in found[1].split(","):
+        yield from _choices(pattern[: found.start()] + choice + pattern[found.end() :])
+
+
+def _hidden(pattern: str) -> Iterator[str]:
+    """The pattern with a dot where its last part has a wildcard in front."""
+    folder, slash, name = pattern.rpartition("/")
+    found = _FIRST.match(name)
+    if found is None or _SAYS_NOTHING.fullmatch(name):
+        return
+    rest = name[found.end() :]
+    yield f"{folder}{slash}.{rest}"
+    if found[0].startswith("*"):
+        yield f"{folder}{slash}.*{rest}"
+        if (second := _FIRST.match(rest)) is not None:
+            yield f"{folder}{slash}.{rest[second.end() :]}"
+
+
+def _plain(pattern: str) -> bool:
+    return not any(char in pattern for char in "/\\{}[]")
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whether the pattern matches to every program."""
+    return _plain(pattern) and fnmatchcase(name, pattern)
+
+
+def _may_match(pattern: str, name: str) -> bool:
+    return not _plain(pattern) or fnmatchcase(name.lower(), pattern.lower())

@@ -1,0 +1,80 @@
+"""What lies below folders that a command reads as a whole: files whose hidden names say that they hold secrets."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+
+from signoff.policy.secret import holds_secrets, secret_place
+from signoff.policy.shell.filters import keeps_out
+from signoff.policy.shell.programs import Reading
+from signoff.toolsets.builtin.environment import home_folder
+from signoff.toolsets.builtin.run_argv import Expander
+
+_MOST = 20_000
+"""Entries that are looked at; beyond them, nobody looks."""
+_LEFT_OUT = frozenset({".git", "node_modules", "site-packages"})  # what others published is not somebody's secret
+
+
+def leads_to(path: str, root: str) -> str:
+    """Where a path leads once links are followed, as the list of secret places has it: below `~`, or absolute."""
+    home = home_folder()
+    written = home + path[1:] if path == "~" or path.startswith("~/") else path
+    real, home = os.path.realpath(os.path.join(root, written)), os.path.realpath(home)
+    inside = real == home or real.startswith(f"{home.rstrip('/')}/")
+    return f"~{real[len(home) :]}" if inside and home != "/" else real  # wherever a home is, its secrets are known
+
+
+def secret_below(reading: Reading, root: str) -> str:
+    """Why everything below the folders that a command reads is not for reading unasked; empty where it may be."""
+    expander = Expander(root, root)
+    folders = [folder for word in reading.deep for folder in expander.word(word)]
+    if reading.pair and not all(os.path.exists(os.path.join(root, folder)) for folder in folders):
+        return ""
+    name = reading.program.name
+    budget = iter(range(_MOST))
+    for folder in folders:
+        for path, link in _files(os.path.join(root, folder), budget):
+            why = (_linked(link) if link else _hidden(path)) if not keeps_out(reading.filters, path) else ""
+            if why:
+                return f"`{name}` reads everything below `{folder}`, and `{os.path.join(folder, path)}` {why}"
+    return ""
+
+
+def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
+    """Each file below a folder, seen from there; for a link, also the whole path. Links are not followed."""
+    waiting = deque([""])
+    while waiting:
+        folder = waiting.popleft()  # what is near first, as nobody looks at all of a large tree
+        try:
+            with os.scandir(os.path.join(top, folder)) as entries:
+                for entry in entries:
+                    if next(budget, None) is None:
+                        return
+                    path = os.path.join(folder, entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.extend([path] if entry.name not in _LEFT_OUT else [])
+                    else:
+                        yield path, entry.path if entry.is_symlink() else ""
+        except OSError:
+            continue  # what cannot be read by us, the command cannot read either
+
+
+def _hidden(path: str) -> str:
+    """The reason for a path that is secret by a hidden name."""
+    return _by_more_than_name(path) if path.startswith(".") or "/." in path else ""
+
+
+def _linked(path: str) -> str:
+    """The reason for a link that leads to a secret place; some programs follow links."""
+    leads = leads_to(path, "/")
+    why = _by_more_than_name(leads) or (holds_secrets(leads) if os.path.isdir(path) else "")
+    return f"leads to {leads}, which {why}" if why else ""
+
+
+def _by_more_than_name(path: str) -> str:
+    """The reason, unless it is a plain name such as cacert.pem: tests and packages are full of them."""
+    why = secret_place(path)
+    folder, _, name = path.rpartition("/")
+    return why if why and (name.startswith(".") or not secret_place(name) or secret_place(f"{folder}/x")) else ""
