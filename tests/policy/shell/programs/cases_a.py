@@ -165,7 +165,8 @@ docker rm x ;; docker exec x ls ;; docker -H tcp://x ps ;; docker logs -f x ;; d
 docker container prune ;; docker system prune ;; podman run x ;; podman --url x ps ;; podman rm x ;; kubectl get pods ;;
 kubectl delete pod x ;; kubectl version ;; kubectl config view ;; kubectl apply -f a ;; aws s3 ls ;; uv run x ;;
 uv pip install x ;; cargo build ;; cargo tree ;; cargo run ;; cargo +nightly --version ;; npm install ;; npm run x ;;
-npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;; pip install x ;; pip freeze ;; pip list --path x ;;
+npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;;
+pip install x ;; pip freeze ;; pip list --path x ;;
 pip list -o ;; pip list --outdated ;;
 pip --python x list ;; pip download x ;; pip show --log b x ;; pip config list ;; pip3 uninstall x ;; 'time' ls
 """
