@@ -161,3 +161,14 @@ def test_dev_says_which_python_it_found_and_which_it_needs(tmp_path: Path, answe
     assert "needs Python 3.11 or newer" in outcome.stderr
     assert told in outcome.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_no_regex_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5 matches `(…)*+` wrongly where the group can backtrack. Possessive single characters are fine."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / "src").rglob("*.py")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(r"(?<!\\)\)(?:[*+?]|\{[0-9,]+\})\+(?!\+)", line) and ("re." in line or 'r"' in line)
+    ]
+    assert found == []

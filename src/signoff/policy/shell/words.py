@@ -51,7 +51,7 @@ _PIECE = re.compile(
     rf"""
       ([\w./,:=@%+^\#!-]++)
     | '([^']*+)'
-    | "((?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}}]))*+)"
+    | "((?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}}]))*)"
     | \\([\t\x20-\x7e])
     | ([]*?[])
     | (~)
@@ -61,7 +61,7 @@ _PIECE = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _KEPT_BACKSLASH = re.compile(r'\\([$`"\\])')
-_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*+""")
+_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*""")
 
 _IN_PATTERN = re.compile(r"[][*?\\]")
 _IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
@@ -69,9 +69,10 @@ _MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
 # Brackets that every implementation reads alike: closed, without another bracket, a slash or a character of several
 # bytes inside.
 _CLEAR_PATTERN = re.compile(
-    r"(?:\\.|[^\\\[]|\[[!^]?+(?:\\.|[^\\\[/\x80-\U0010ffff])(?:\\.|[^\\\[\]/\x80-\U0010ffff])*+\])*+", re.DOTALL
+    r"(?:\\.|[^\\\[]|\[(?:[!^]|(?![!^]))(?:\\.|[^\\\[/\x80-\U0010ffff])(?:\\.|[^\\\[\]/\x80-\U0010ffff])*\])*",
+    re.DOTALL,
 )
-_CLOSED = re.compile(r"(?:\\.|[^\\\[])*+\[(?:\\.|[^\\])(?:\\.|[^\\\]])*+\]", re.DOTALL)
+_CLOSED = re.compile(r"(?:\\.|[^\\\[])*\[(?:\\.|[^\\])(?:\\.|[^\\\]])*\]", re.DOTALL)
 
 _KEYWORDS = frozenset(
     "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()

@@ -32,7 +32,7 @@ _SUBSCRIPT_BUILTINS = frozenset(("test", "[", "printf", "let", "wait", *_DECLARE
 _SUBSCRIPT = re.compile(r"[A-Za-z_]\w*+\[(?!(?:\d++|[@*])\])")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*+(?:\[\d++\])?\Z")
 _NUMBERS = re.compile(
-    r"(?:[\s+*/%<>=!&|^~?:,;()\[\]-]|0[xX][0-9a-fA-F]++(?!\w)|\d++(?![\w#])|\$[#?$]|\$\{#\w++\}|\$(?=\(\(|\[))*+\Z"
+    r"(?:[\s+*/%<>=!&|^~?:,;()\[\]-]|0[xX][0-9a-fA-F]++(?!\w)|\d++(?![\w#])|\$[#?$]|\$\{#\w++\}|\$(?=\(\(|\[))*\Z"
 )
 _TEXTS = ("doubt", "optional", "starts")
 _LOADER = re.compile(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
