@@ -329,3 +329,29 @@ def test_nor_does_mysql(query: str) -> None:
 )
 def test_what_a_database_may_show(query: str) -> None:
     assert read_sql(query, "postgres").read_only
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["grep -r . .m2", "cd .m2; grep -r . .", "diff settings.xml .m2", "grep -R x lk", "grep -R --exclude=up x lk"],
+)
+def test_a_folder_of_credentials_read_by_its_own_name_or_behind_a_link(tmp_path: Path, command: str) -> None:
+    root = tmp_path / "work"
+    (root / ".m2").mkdir(parents=True)
+    (root / ".m2" / "settings.xml").write_text("<password>x</password>")
+    (root / "settings.xml").write_text("x")
+    (root / "lk").mkdir()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".env").write_text("x=1")
+    (root / "lk" / "up").symlink_to(other)
+
+    assert plan(command, os.path.realpath(root)).line is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["unzip -p b.zip .env", "unzip -c b.zip '.e*'", "unzip -p b.zip '*.pem'", "sysctl -n kernel.//.//.self.environ"],
+)
+def test_members_of_archives_and_settings_are_held_against_the_list_too(command: str) -> None:
+    assert not read_shell(command).read_only

@@ -35,16 +35,20 @@ def secret_below(reading: Reading, root: str) -> str:
     name = reading.program.name
     budget = iter(range(_MOST))
     for folder in folders:
+        here = os.path.join(root, folder).removeprefix(f"{root.rstrip('/')}/")
         for path, link in _files(os.path.join(root, folder), budget):
-            why = (_linked(link) if link else _hidden(path)) if not keeps_out(reading.filters, path) else ""
+            if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
+                continue  # filters for files leave links to folders alone
+            why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
             if why:
                 return f"`{name}` reads everything below `{folder}`, and `{os.path.join(folder, path)}` {why}"
     return ""
 
 
 def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Each file below a folder, seen from there; for a link, also the whole path. Links are not followed."""
+    """Each file below a folder, seen from there; for a link, also the whole path. Linked folders are looked at once."""
     waiting = deque([""])
+    seen = {os.path.realpath(top)}
     while waiting:
         folder = waiting.popleft()  # what is near first, as nobody looks at all of a large tree
         try:
@@ -55,8 +59,11 @@ def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
                     path = os.path.join(folder, entry.name)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.extend([path] if entry.name not in _LEFT_OUT else [])
-                    else:
-                        yield path, entry.path if entry.is_symlink() else ""
+                        continue
+                    yield path, entry.path if entry.is_symlink() else ""
+                    if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
+                        seen.add(real)  # some programs follow links
+                        waiting.append(path)
         except OSError:
             continue  # what cannot be read by us, the command cannot read either
 
