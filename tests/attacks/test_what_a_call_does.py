@@ -17,7 +17,7 @@ from signoff.core.verdict import Effect
 from signoff.policy.shell.facts import read_shell
 from signoff.testing import ScriptedModel, ScriptedUI
 from signoff.toolsets import filesystem_rw, shell_file_ops
-from signoff.toolsets.builtin.shell import ShellToolset
+from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_dev_says_which_python_it_found_and_which_it_needs(tmp_path: Path, answe
 
 
 def test_no_regex_repeats_a_group_possessively() -> None:
-    """Python before 3.11.5 matches `(…)*+` wrongly where the group can backtrack. Possessive single characters are fine."""
+    """Python before 3.11.5 matches `(…)*+` wrongly where the group can backtrack; single characters are fine."""
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in (ROOT / "src").rglob("*.py")

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from signoff.toolsets.builtin.beneath import Outside, Root
-from signoff.toolsets.builtin.file_calls import has_open_beneath, rename_new
-from signoff.toolsets.builtin.file_spot import NotPlain
+from signoff.toolsets.builtin.files.beneath import Outside, Root
+from signoff.toolsets.builtin.files.calls import has_open_beneath, rename_new
+from signoff.toolsets.builtin.files.spot import NotPlain
 
 WAYS = ["openat2", "walk"]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from signoff.toolsets.builtin.file_regex import BadPattern, LinearPattern
+from signoff.toolsets.builtin.files.regex import BadPattern, LinearPattern
 
 ATOMS = [
     "a",

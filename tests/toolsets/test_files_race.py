@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.toolsets.builtin.beneath import How, Root
+from signoff.toolsets.builtin.files.beneath import How, Root
 
 READS = 20_000
 """Each way of opening; 40,000 together."""

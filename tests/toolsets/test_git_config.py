@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signoff.toolsets.builtin import git_config
-from signoff.toolsets.builtin.git_config import repository_runs
+from signoff.toolsets.builtin.shell import git_config
+from signoff.toolsets.builtin.shell.git_config import repository_runs
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(GIT is None, reason="needs git")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signoff.toolsets.builtin.globs import Unclear, escaped, expand
+from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
 
 BASH = shutil.which("bash")
 NAMES = (

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
-from signoff.toolsets.builtin.processes import USUAL, Limits, Outcome
-from signoff.toolsets.builtin.run_argv import Step, run_line
+from signoff.toolsets.builtin.shell.argv import Step, run_line
+from signoff.toolsets.builtin.shell.processes import USUAL, Limits, Outcome
 
 BASH = shutil.which("bash")
 

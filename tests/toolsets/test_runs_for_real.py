@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.toolsets.scratch import lay_out, seen_files
 
-from signoff.toolsets.builtin.processes import Limits, Outcome
-from signoff.toolsets.builtin.run_argv import run_line
-from signoff.toolsets.builtin.shell_plan import Plan, plan
+from signoff.toolsets.builtin.shell.argv import run_line
+from signoff.toolsets.builtin.shell.plan import Plan, plan
+from signoff.toolsets.builtin.shell.processes import Limits, Outcome
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "shell_benign_auto.jsonl"
 QUICK = Limits(seconds=10, output=200_000)

@@ -9,10 +9,10 @@ import pytest
 
 from signoff.errors import WrongUse
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
-from signoff.toolsets.builtin.environment import find_program
-from signoff.toolsets.builtin.run_argv import run_line
-from signoff.toolsets.builtin.run_shell import run_approved
-from signoff.toolsets.builtin.sandbox import Sandbox, open_sandbox, probe
+from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.argv import run_line
+from signoff.toolsets.builtin.shell.environment import find_program
+from signoff.toolsets.builtin.shell.sandbox import Sandbox, open_sandbox, probe
 
 HERE = find_program("bwrap")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
-from signoff.toolsets.builtin.environment import find_program, others_change
-from signoff.toolsets.builtin.processes import Outcome
-from signoff.toolsets.builtin.run_argv import run_line
-from signoff.toolsets.builtin.run_shell import run_approved
+from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.argv import run_line
+from signoff.toolsets.builtin.shell.environment import find_program, others_change
+from signoff.toolsets.builtin.shell.processes import Outcome
 
 TRICKS = {
     "LD_LIBRARY_PATH": "/tmp",

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
-from signoff.toolsets.builtin.processes import Capture, Limits, Outcome
-from signoff.toolsets.builtin.run_argv import run_line
-from signoff.toolsets.builtin.run_shell import run_approved
+from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.argv import run_line
+from signoff.toolsets.builtin.shell.processes import Capture, Limits, Outcome
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="stragglers are looked for in /proc")
 

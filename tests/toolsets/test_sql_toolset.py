@@ -21,8 +21,8 @@ from pydantic_ai.models.test import TestModel
 
 from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
-from signoff.toolsets.builtin.sql import SqlToolset, sql_toolset
-from signoff.toolsets.builtin.sql_databases import DatabaseError, database
+from signoff.toolsets.builtin.sql.databases import DatabaseError, database
+from signoff.toolsets.builtin.sql.toolset import SqlToolset, sql_toolset
 from signoff.workers.script import ScriptedModel
 
 SLOW = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10000000000) SELECT count(*) FROM n"
@@ -204,7 +204,7 @@ def test_a_wrong_url_and_wrong_limits_are_told() -> None:
 def test_the_missing_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from signoff.toolsets.builtin.sql import sql_toolset\n"
+        "from signoff.toolsets.builtin.sql.toolset import sql_toolset\n"
         "try: sql_toolset('postgresql://x/y')\n"
         "except Exception as error: sys.exit(0 if 'signoff[postgres]' in str(error) else 1)\n"
         "sys.exit(2)"

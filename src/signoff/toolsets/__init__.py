@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from signoff.toolsets.builtin.files import FilesToolset
-    from signoff.toolsets.builtin.shell import ShellToolset
-    from signoff.toolsets.builtin.sql import SqlToolset
+    from signoff.toolsets.builtin.files.toolset import FilesToolset
+    from signoff.toolsets.builtin.shell.toolset import ShellToolset
+    from signoff.toolsets.builtin.sql.toolset import SqlToolset
 
 __all__ = ["filesystem_ro", "filesystem_rw", "shell_file_ops", "shell_readonly", "sql"]
 
@@ -34,7 +34,7 @@ def filesystem_rw(
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
     search at most `max_results` lines.
     """
-    from signoff.toolsets.builtin.files import filesystem
+    from signoff.toolsets.builtin.files.toolset import filesystem
 
     return filesystem(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
@@ -48,7 +48,7 @@ def filesystem_ro(
     max_results: int = 500,
 ) -> FilesToolset:
     """As `filesystem_rw`, without the tools that change anything."""
-    from signoff.toolsets.builtin.files import filesystem
+    from signoff.toolsets.builtin.files.toolset import filesystem
 
     return filesystem(root, read_only=True, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
@@ -69,7 +69,7 @@ def shell_readonly(
     `on` (an error where it does not) or `off`; inside, approved commands reach the network only with `network`. `keep`
     names variables of the environment that approved commands get although they are named like secrets.
     """
-    from signoff.toolsets.builtin.shell import ShellToolset
+    from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
     return ShellToolset(
         root, id=id, timeout=timeout, max_output=max_output, sandbox=sandbox, network=network, keep=keep
@@ -87,7 +87,7 @@ def shell_file_ops(
     keep: Iterable[str] = (),
 ) -> ShellToolset:
     """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
-    from signoff.toolsets.builtin.shell import ShellToolset
+    from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
     kind = "shell_file_ops"
     return ShellToolset(
@@ -109,6 +109,6 @@ def sql(
     `readonly` leaves out the tool that changes anything. Answers have at most `max_rows` rows and `max_chars`
     characters.
     """
-    from signoff.toolsets.builtin.sql import sql_toolset
+    from signoff.toolsets.builtin.sql.toolset import sql_toolset
 
     return sql_toolset(url, id=id, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout)

@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
-from signoff.toolsets.builtin.environment import (
+from signoff.toolsets.builtin.shell.builtins import BUILTINS, Folders, Said, run_builtin
+from signoff.toolsets.builtin.shell.environment import (
     approved_environment,
     bare_environment,
     find_program,
     find_trusted,
     home_folder,
 )
-from signoff.toolsets.builtin.globs import Unclear, escaped, expand
-from signoff.toolsets.builtin.processes import USUAL, Call, Limits, Outcome, ended, in_thread
-from signoff.toolsets.builtin.sandbox import Sandbox
-from signoff.toolsets.builtin.shell_builtins import BUILTINS, Folders, Said, run_builtin
+from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
+from signoff.toolsets.builtin.shell.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 _MOST_SAID = 60_000
 """Bytes that a command of ours may print: less than a pipe takes, so that it never waits for its reader."""

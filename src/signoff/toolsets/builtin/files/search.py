@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from signoff.core.visible import visible
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
-from signoff.toolsets.builtin.beneath import Root
-from signoff.toolsets.builtin.diffs import is_binary
-from signoff.toolsets.builtin.file_spot import Entry
+from signoff.toolsets.builtin.files.beneath import Root
+from signoff.toolsets.builtin.files.diffs import is_binary
+from signoff.toolsets.builtin.files.spot import Entry
 
 MOST_ENTRIES = 100_000
 SECONDS = 10.0

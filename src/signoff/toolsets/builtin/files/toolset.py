@@ -24,13 +24,13 @@ from signoff.policy.builtin import WRITE_TOOLS as WRITES
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.wording import shown
 from signoff.toolsets.attached import AttachedToolset
-from signoff.toolsets.builtin.beneath import Root
-from signoff.toolsets.builtin.diffs import edited, encoded, is_binary
-from signoff.toolsets.builtin.file_judge import Judge, Judged
-from signoff.toolsets.builtin.file_search import Looking, listed_names, matching_lines, name_filter
-from signoff.toolsets.builtin.file_showing import describe
-from signoff.toolsets.builtin.file_spot import Opened, Spot
-from signoff.toolsets.builtin.file_words import line_test, some_lines, telling
+from signoff.toolsets.builtin.files.beneath import Root
+from signoff.toolsets.builtin.files.diffs import edited, encoded, is_binary
+from signoff.toolsets.builtin.files.judge import Judge, Judged
+from signoff.toolsets.builtin.files.search import Looking, listed_names, matching_lines, name_filter
+from signoff.toolsets.builtin.files.showing import describe
+from signoff.toolsets.builtin.files.spot import Opened, Spot
+from signoff.toolsets.builtin.files.words import line_test, some_lines, telling
 
 READ_ONLY = "these files are read-only: nothing can be written, moved or deleted"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.programs import Reading
-from signoff.toolsets.builtin.environment import home_folder
-from signoff.toolsets.builtin.run_argv import Expander
+from signoff.toolsets.builtin.shell.argv import Expander
+from signoff.toolsets.builtin.shell.environment import home_folder
 
 _MOST = 20_000
 """Entries that are looked at; beyond them, nobody looks."""

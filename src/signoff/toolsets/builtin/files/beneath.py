@@ -17,9 +17,9 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
-from signoff.toolsets.builtin.file_calls import has_open_beneath, open_beneath
-from signoff.toolsets.builtin.file_spot import SAFELY, Entry, Opened, Spot, entry_of, plain
-from signoff.toolsets.builtin.file_walk import FOLDER, MOST_LINKS, walk_beneath
+from signoff.toolsets.builtin.files.calls import has_open_beneath, open_beneath
+from signoff.toolsets.builtin.files.spot import SAFELY, Entry, Opened, Spot, entry_of, plain
+from signoff.toolsets.builtin.files.walk import FOLDER, MOST_LINKS, walk_beneath
 
 How = Literal["auto", "openat2", "walk"]
 _DELETED = " (deleted)"

@@ -10,11 +10,11 @@ from pydantic_ai.exceptions import ToolFailed
 
 from signoff.policy.glob import BadGlob
 from signoff.policy.wording import shown
-from signoff.toolsets.builtin.beneath import Outside
-from signoff.toolsets.builtin.diffs import EditTrouble
-from signoff.toolsets.builtin.file_judge import OUTSIDE
-from signoff.toolsets.builtin.file_regex import BadPattern, LinearPattern
-from signoff.toolsets.builtin.file_spot import NotPlain
+from signoff.toolsets.builtin.files.beneath import Outside
+from signoff.toolsets.builtin.files.diffs import EditTrouble
+from signoff.toolsets.builtin.files.judge import OUTSIDE
+from signoff.toolsets.builtin.files.regex import BadPattern, LinearPattern
+from signoff.toolsets.builtin.files.spot import NotPlain
 
 _WORDS = {
     errno.ENOENT: "does not exist",

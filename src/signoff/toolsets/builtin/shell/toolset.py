@@ -14,11 +14,11 @@ from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.programs import Reading
 from signoff.toolsets.attached import AttachedToolset, let_through, may_run
-from signoff.toolsets.builtin.processes import Limits, Outcome
-from signoff.toolsets.builtin.run_argv import Step, run_line
-from signoff.toolsets.builtin.run_shell import run_approved
-from signoff.toolsets.builtin.sandbox import Mode, open_sandbox
-from signoff.toolsets.builtin.shell_plan import Plan, plan
+from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.argv import Step, run_line
+from signoff.toolsets.builtin.shell.plan import Plan, plan
+from signoff.toolsets.builtin.shell.processes import Limits, Outcome
+from signoff.toolsets.builtin.shell.sandbox import Mode, open_sandbox
 
 Kind = Literal["shell_readonly", "shell_file_ops"]
 

@@ -8,7 +8,7 @@ from posixpath import normpath
 from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.wording import shown
-from signoff.toolsets.builtin.beneath import Outside, Root
+from signoff.toolsets.builtin.files.beneath import Outside, Root
 
 OUTSIDE = "it leads outside of the root folder"
 

@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
-from signoff.toolsets.builtin.environment import MARK, find_program
-from signoff.toolsets.builtin.sweep import started, sweep
+from signoff.toolsets.builtin.shell.environment import MARK, find_program
+from signoff.toolsets.builtin.shell.sweep import started, sweep
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from signoff.policy.finding import in_one_line
 from signoff.policy.shell.facts import ShellFacts, read_shell
 from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
 from signoff.policy.shell.programs import Reading, Where, judge_words
-from signoff.toolsets.builtin.below import leads_to, secret_below
-from signoff.toolsets.builtin.git_config import repository_runs
-from signoff.toolsets.builtin.globs import Unclear
-from signoff.toolsets.builtin.run_argv import Expander, Step, unwrapped
-from signoff.toolsets.builtin.shell_builtins import Folders, run_builtin
+from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
+from signoff.toolsets.builtin.shell.below import leads_to, secret_below
+from signoff.toolsets.builtin.shell.builtins import Folders, run_builtin
+from signoff.toolsets.builtin.shell.git_config import repository_runs
+from signoff.toolsets.builtin.shell.globs import Unclear
 
 _MOST_FOLDERS = 8
 _UNKNOWN = frozenset({"proc.exec"})

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.core.visible import visible
-from signoff.toolsets.builtin.beneath import Root
-from signoff.toolsets.builtin.diffs import EditTrouble, change, edited, encoded
-from signoff.toolsets.builtin.file_judge import Judged
+from signoff.toolsets.builtin.files.beneath import Root
+from signoff.toolsets.builtin.files.diffs import EditTrouble, change, edited, encoded
+from signoff.toolsets.builtin.files.judge import Judged
 
 _VERBS = {
     "list_files": "List",

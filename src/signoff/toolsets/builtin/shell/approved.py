@@ -6,9 +6,9 @@ import os
 import subprocess
 from collections.abc import Iterable
 
-from signoff.toolsets.builtin.environment import approved_environment
-from signoff.toolsets.builtin.processes import USUAL, Call, Limits, Outcome, ended, in_thread
-from signoff.toolsets.builtin.sandbox import Sandbox
+from signoff.toolsets.builtin.shell.environment import approved_environment
+from signoff.toolsets.builtin.shell.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 
 async def run_approved(

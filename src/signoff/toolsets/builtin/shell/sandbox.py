@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from signoff.errors import WrongUse
-from signoff.toolsets.builtin.environment import bare_environment, find_program
+from signoff.toolsets.builtin.shell.environment import bare_environment, find_program
 
 Mode = Literal["auto", "on", "off"]
 INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"

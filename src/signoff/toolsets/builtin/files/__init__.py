@@ -1,0 +1,1 @@
+"""The file tools, and how they stay below one folder."""
