@@ -11,7 +11,7 @@ from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.match import Links
 from signoff.policy.operators import kind_of
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.facts import ShellFacts
+from signoff.policy.shell.facts import PLAIN, ShellFacts
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.programs import Concern, Reading
@@ -19,8 +19,6 @@ from signoff.policy.wording import listed, shown
 
 ARGUMENT = "command"
 LONGEST_PATH = 4096
-_PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
-"""Effects of commands whose words show all that they are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def _names_secret(shell: ShellFacts) -> str:
     for one in shell.judged:
         if isinstance(one, Concern) and one.effect == "discloses":
             return one.sentence
-    plain = shell.line is not None and shell.known_effects <= _PLAIN
+    plain = shell.line is not None and shell.known_effects <= PLAIN
     argvs = [simple.argv for simple in shell.line.commands] if plain and shell.line else shell.commands
     targets = () if plain else (*shell.tree.reads, *shell.tree.writes)
     for text in (*(word for argv in argvs for word in argv[1:] if word), *targets):

@@ -28,6 +28,8 @@ LABEL_OF = {
 }
 """The capability label of each effect in the table."""
 
+PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
+"""Effects of commands that start nothing else."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -94,12 +96,15 @@ class ShellFacts:
         """What it does beyond reading: `writes`, `runs`, `sends` …; `unknown` where that may not be all."""
         if self.read_only:
             return frozenset()
+        stopped = any(isinstance(one, Concern) and one.word for one in self.judged)
+        if stopped and self.known_effects <= PLAIN:
+            return self.known_effects | {"unknown"}  # the full parse could only say what that covers
         found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
         if set(self.tree.writes) - {"/dev/null"}:
             found.add("writes")
         if any(target.startswith(_SOCKETS) for target in (*self.tree.reads, *self.tree.writes)):
             found.add("sends")
-        if self.tree.opaque or any(isinstance(one, Concern) and one.word for one in self.judged):
+        if self.tree.opaque or stopped:
             found.add("unknown")  # a command is judged up to the first word that decides, and no further
         return frozenset(found or {"unknown"})
 

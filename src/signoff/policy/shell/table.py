@@ -90,10 +90,8 @@ class Program:
     environment: Mapping[str, str]
     adds: tuple[str, ...] = ()
 
-    @property
-    def risky(self) -> bool:
-        """Whether any option of it does harm, so that no word may turn into an option. One that waits, times out."""
-        return any(option.trouble and not option.trouble.startswith("waits:") for option in self.options.values())
+    risky: bool = False
+    """Whether any option of it does harm, so that no word may turn into an option. One that waits, times out."""
 
 
 def known_programs() -> frozenset[str]:
@@ -156,6 +154,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
     style, language = entry.get("style", "gnu"), entry.get("language", "")
     if style not in _STYLES or (language and language not in _LANGUAGES):
         raise BadTable(f"`{name}`: unknown style or language")
+    options = dict(_options(name, entry))
     kinds = str(entry.get("operands", "")).split()
     repeats = bool(kinds) and kinds[-1].endswith("...")
     return Program(
@@ -163,7 +162,8 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         does=entry["does"],
         trouble=_trouble(name, f"{entry['effect']}: {entry.get('why') or entry['does']}") if "effect" in entry else "",
         style=style,
-        options=dict(_options(name, entry)),
+        options=options,
+        risky=any(option.trouble and not option.trouble.startswith("waits:") for option in options.values()),
         digits=bool(entry.get("digits")),
         operands=tuple(_kind(name, kind.removesuffix("...")) for kind in kinds),
         repeats=repeats,
