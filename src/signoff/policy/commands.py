@@ -38,6 +38,7 @@ class CommandCondition:
     argument: str = ARGUMENT
     every: bool = False
     text: str = field(init=False, compare=False)
+    no: Finding = field(init=False, repr=False, compare=False)
     links: ClassVar[Links] = Links.COMMAND
 
     def __post_init__(self) -> None:
@@ -47,6 +48,7 @@ class CommandCondition:
         words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
         words += ["that names a secret place"] if self.secret else []
         object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
+        object.__setattr__(self, "no", Finding.no(f"no command in it is one {' or '.join(words)}"))
 
     @property
     def stands_for(self) -> str:
@@ -90,6 +92,8 @@ class CommandCondition:
         return any(pattern.covers(simple, concern) is Truth.YES for pattern in self.patterns)
 
     def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
+        if shell.read_only and not self.patterns:
+            return YES if self.read_only else self.no
         if self.read_only and shell.read_only:
             return YES
         if self.does and (self.does & shell.known_effects or self.does & shell.effects):
@@ -100,7 +104,7 @@ class CommandCondition:
             return YES
         if not self.patterns:
             doubtful = bool(self.does) and "unknown" in shell.effects
-            return Finding.unknown(shell.opaque or shell.why) if doubtful else Finding.no("it has no such effect")
+            return Finding.unknown(shell.opaque or shell.why) if doubtful else self.no
         doubt = False
         for argv in shell.commands:
             truths = [pattern.finds(argv) for pattern in self.patterns]
@@ -110,7 +114,7 @@ class CommandCondition:
             doubt = doubt or Truth.UNKNOWN in truths
         if shell.opaque or doubt or (self.does and "unknown" in shell.effects):
             return Finding.unknown(shell.opaque or shell.why)
-        return Finding.no(f"no command in it is one {self.text.removeprefix('with a command ')}")
+        return self.no
 
 
 def _names_secret(shell: ShellFacts) -> str:

@@ -28,6 +28,7 @@ LABEL_OF = {
 }
 """The capability label of each effect in the table."""
 
+_NO_EFFECTS = frozenset[str]()
 PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
 """Effects of commands that start nothing else."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
@@ -50,6 +51,13 @@ class ShellFacts:
         concerns = (one for one in self.judged if isinstance(one, Concern))
         self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
         """The first thing that is more than known reading; None where the line only reads."""
+        self.known_effects = _NO_EFFECTS if self.concern is None else frozenset(self._at_first_sight())
+        """Effects that are certain without the full parse; there may be more."""
+
+    def _at_first_sight(self) -> Iterator[str]:
+        for one in (self.concern, *self.judged):
+            if isinstance(one, Concern) and (one.command or one.effect != "unknown"):
+                yield one.effect
 
     @property
     def read_only(self) -> bool:
@@ -85,11 +93,6 @@ class ShellFacts:
     def opaque(self) -> str:
         """What in it nobody can see through; empty where all of it is understood."""
         return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
-
-    @cached_property
-    def known_effects(self) -> frozenset[str]:
-        """Effects that are certain at first sight, without the full parse; there may be more."""
-        return frozenset(one.effect for one in self.judged if isinstance(one, Concern))
 
     @cached_property
     def effects(self) -> frozenset[str]:
@@ -153,7 +156,7 @@ def _judge(line: Line, resolved: Mapping[str, str]) -> Iterator[Reading | Concer
 
 
 def _refused(refused: Refused) -> Concern:
-    return Concern("", refused.word, "unknown", refused.why)
+    return Concern("", refused.word, "writes" if refused.why.startswith("writes ") else "unknown", refused.why)
 
 
 def _redirects(stage: Simple, where: Where) -> Concern | None:

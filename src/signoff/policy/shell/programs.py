@@ -254,7 +254,7 @@ class _Judge:
         if operands and known.operands_need and known.operands_need.isdisjoint(self.given):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
-        deep = not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})
+        deep = bool(known.recursive) and not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})
         for number, (word, closed) in enumerate(operands):
             if number >= len(kinds) and not (known.repeats and kinds):
                 return self.concern(word.text, "unknown: is an operand more than it takes to only read")
