@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
-from signoff.policy.match import Links
-from signoff.policy.operators import kind_of
+from signoff.policy.match import Links, text_argument
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.facts import PLAIN, ShellFacts
 from signoff.policy.shell.line import Simple
@@ -61,12 +59,9 @@ class CommandCondition:
         return tuple((one.text, why) for one in self.patterns if (why := one.breadth))
 
     def find(self, facts: Facts) -> Finding:
-        value = facts.call.args.get(self.argument)
-        if value is None:
-            return Finding.no(f"the call has no {shown(self.argument)}")
-        if not isinstance(value, str) or isinstance(value, Veiled):
-            what = "a secret" if isinstance(value, Veiled) else kind_of(value)
-            return Finding.unknown(f"{shown(self.argument)} is {what}, not a command line")
+        value = text_argument(facts, self.argument, "a command line")
+        if isinstance(value, Finding):
+            return value
         shell = facts.shell(value)
         return self._every(shell, facts) if self.every else self._some(shell, facts)
 

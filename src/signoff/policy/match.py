@@ -12,8 +12,8 @@ from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
-from signoff.policy.operators import Exists, Operator
-from signoff.policy.wording import listed
+from signoff.policy.operators import Exists, Operator, kind_of
+from signoff.policy.wording import listed, shown
 
 CHAIN = " > "
 
@@ -183,6 +183,17 @@ class Match:
             return tool
         conditions = all_hold(self.conditions, facts)
         return tool if conditions is YES else conditions
+
+
+def text_argument(facts: Facts, name: str, what: str) -> str | Finding:
+    """The text in an argument that a condition wants to parse, or why there is none."""
+    value = facts.call.args.get(name)
+    if value is None:
+        return Finding.no(f"the call has no {shown(name)}")
+    if isinstance(value, str) and not isinstance(value, Veiled):
+        return value
+    found = "a secret" if isinstance(value, Veiled) else kind_of(value)
+    return Finding.unknown(f"{shown(name)} is {found}, not {what}")
 
 
 def links_of(conditions: Iterable[Condition]) -> frozenset[Links]:

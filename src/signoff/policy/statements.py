@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob, any_glob
-from signoff.policy.operators import kind_of
+from signoff.policy.match import text_argument
 from signoff.policy.wording import listed, shown
 
 if TYPE_CHECKING:
@@ -45,12 +44,9 @@ class SqlCondition:
         return self.argument
 
     def find(self, facts: Facts) -> Finding:
-        value = facts.call.args.get(self.argument)
-        if value is None:
-            return Finding.no(f"the call has no {shown(self.argument)}")
-        if not isinstance(value, str) or isinstance(value, Veiled):
-            what = "a secret" if isinstance(value, Veiled) else kind_of(value)
-            return Finding.unknown(f"{shown(self.argument)} is {what}, not SQL")
+        value = text_argument(facts, self.argument, "SQL")
+        if isinstance(value, Finding):
+            return value
         own = facts.call.args.get("dialect", "")
         sql = facts.sql(value, self.dialect or (own if isinstance(own, str) else "?"))
         return self._every(sql, facts) if self.every else self._some(sql, facts)

@@ -43,7 +43,6 @@ class ShellFacts:
         read = _read_line(text)
         self.line: Line | None = None if isinstance(read, Refused) else read
         """The line as the strict reading has it; None where it does not accept it."""
-        self.refusal = read if isinstance(read, Refused) else None
         self.judged: tuple[Reading | Concern, ...] = () if self.line is None else tuple(_judge(self.line, resolved))
         """What is known about each simple command of `line`, in order."""
         self.moves = self.line is not None and any(one.words[0].text == "cd" for one in self.line.commands)

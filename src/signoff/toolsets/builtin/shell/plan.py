@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from signoff.policy.finding import in_one_line
-from signoff.policy.shell.facts import ShellFacts, read_shell
+from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
 from signoff.policy.shell.programs import Reading, Where, judge_words
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
@@ -40,17 +40,13 @@ def plan(command: str, root: str) -> Plan:
             facts = read_shell(command, {path: leads_to(path, root) for path in facts.paths})
         readings = [one for one in facts.judged if isinstance(one, Reading)]
         if not facts.read_only or facts.line is None or len(readings) != len(facts.line.commands):
-            return Plan(None, why=facts.why or "the command is not known to only read", labels=_labels(facts))
+            return Plan(None, why=facts.why or "the command is not known to only read", labels=facts.labels)
         if why := world_doubt(facts.line, readings, root):
             return Plan(None, why=why, labels=facts.labels | _UNKNOWN)
         steps = tuple(Step(one.program.environment, one.program.adds, one.at) for one in readings)
         return Plan(facts.line, steps, labels=facts.labels)
-    except Exception as error:
+    except Exception as error:  # a mistake of ours asks
         return Plan(None, why=f"the command could not be judged: {in_one_line(error)}")
-
-
-def _labels(facts: ShellFacts) -> frozenset[str]:
-    return facts.labels or _UNKNOWN
 
 
 def world_doubt(line: Line, readings: Sequence[Reading], root: str) -> str:

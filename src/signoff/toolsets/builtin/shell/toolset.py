@@ -86,7 +86,7 @@ class ShellToolset(AttachedToolset):
         found = self.plan(command)
         if found.line is not None:
             return await self._words(command, found)
-        if passing is None:  # something changed since it was judged
+        if passing is None or read_shell(command).read_only:  # the world changed since it was judged
             raise ApprovalRequired(metadata=self._described(command, found.why))
         trusted = self._trusted(command)  # a rule of the user's allows it
         return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
