@@ -20,7 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDef
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.broker import Broker
-from signoff.config import load_settings
+from signoff.config.settings import load_settings
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
