@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from signoff.gate.deferred import run_with_approval as run_with_approval
     from signoff.gate.deferred import run_with_approval_sync as run_with_approval_sync
     from signoff.gate.frames import idempotency_key as idempotency_key
+    from signoff.gate.nested import call_agent as call_agent
     from signoff.gate.suspended import SuspendedRun as SuspendedRun
     from signoff.gate.suspended import resume as resume
     from signoff.gate.suspended import resume_run as resume_run
@@ -57,6 +58,7 @@ _HOME = {
     "SuspendedRun": "gate.suspended",
     "Verdict": "core.verdict",
     "build_approval_requests": "gate.deferred",
+    "call_agent": "gate.nested",
     "collect_approvals": "gate.deferred",
     "collect_approvals_sync": "gate.deferred",
     "idempotency_key": "gate.frames",

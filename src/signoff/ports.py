@@ -102,7 +102,7 @@ class Transaction(Protocol):
     def run(self, run_id: str) -> KeptRun | None: ...
 
     def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
-        """Newest first."""
+        """Newest first, without those inside others."""
         ...
 
     def add_segment(self, segment: Segment) -> None:

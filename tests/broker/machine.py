@@ -470,7 +470,7 @@ class AnyOrder(RuleBasedStateMachine):
         run = held[0] if held else runs[-1 - asked.run % len(runs)] if asked.run is not None else ""
         question = asked.question(f"r{self.asked}", self.model.now, run)
         self.asked += 1
-        progress = Progress(run=KeptRun(id=held[0], epoch=held[1]), put_down=put_down) if held else None
+        progress = [Progress(run=KeptRun(id=held[0], epoch=held[1]), put_down=put_down)] if held else []
 
         def step() -> list[Happened]:
             if held:
@@ -627,6 +627,25 @@ class AnyOrder(RuleBasedStateMachine):
         self.expect(self.model.claim(question, won[0].process.id))
         self.beat(won[0])
         self.running.append((won[0], question.id))
+
+    @step(r=which, how=among(["entered", "entered", "left", "paused"]))
+    def a_call_waits_for_a_run_inside_it(self, r: int, how: str) -> None:
+        if not self.running:
+            return
+        broker, request_id = pick(self.running, r)
+        question, now = self.model.questions[request_id], self.model.now
+
+        async def pause() -> None:
+            broker.inside.pause_later(request_id)
+            await broker.store.flush()
+
+        if how == "entered":
+            entering = broker.store.write("enter", lambda tx: broker.inside.enter(tx, request_id, now))
+            self.agree(broker, lambda: self.model.enter(question), lambda: entering)
+        elif how == "left":
+            self.agree(broker, lambda: self.model.leave(question), lambda: broker.inside.leave(request_id))
+        else:
+            self.agree(broker, lambda: self.model.pause(question), pause)
 
     @step(r=which, how=among(["well", "well", "badly", "lost", "asked again", "given back"]))
     def a_call_ends(self, r: int, how: str) -> None:
@@ -903,6 +922,9 @@ class Story:
             self.claims += 1
             assert self.state == "approved", f"it was {self.state or 'asked'} when it ran"
             assert self.claims == 1, "an approval is spent once"
+        elif kind == "paused":
+            self.claims -= 1
+            self.state = "approved"
         if kind == "settled":
             self.state = body["state"]
             if self.state == "approved" and body["by"] != "nobody in time":

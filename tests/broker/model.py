@@ -79,6 +79,8 @@ class Question:
     """The arguments that were approved."""
     holder: str = ""
     claims: int = 0
+    inside: bool = False
+    """Whether all its call does is to wait for a run inside it."""
 
     @property
     def role(self) -> str | None:
@@ -299,8 +301,7 @@ class Model:
         events: list[Happened] = []
         for question in list(self.questions.values()) if questions is None else questions:
             if question.state == "claimed" and question.holder != process and not self.alive(question.holder):
-                question.state = "unknown"
-                events.append(("unknown", question.id))
+                events += self.pause(question) if question.inside else self.lose(question)
             else:
                 self.questions[question.id], changed = self.after_time(question)
                 events += changed
@@ -320,7 +321,7 @@ class Model:
             reasons.append("AlreadySettled")
         if reasons:
             raise No(*reasons)
-        question.state, question.holder = "claimed", process
+        question.state, question.holder, question.inside = "claimed", process, False
         question.claims += 1
         self.lives[process].seen = self.now
         return [("claimed", question.id)]
@@ -336,6 +337,25 @@ class Model:
             raise No("RequestError" if question.state == "pending" else "AlreadySettled")
         question.state = "unknown"
         return [("unknown", question.id)]
+
+    def enter(self, question: Question) -> list[Happened]:
+        if question.state != "claimed" or question.inside:
+            return []
+        question.inside = True
+        return [("entered", question.id)]
+
+    def leave(self, question: Question) -> list[Happened]:
+        if question.state != "claimed":
+            raise No("RequestError" if question.state == "pending" else "AlreadySettled")
+        question.inside = False
+        return [("left", question.id)]
+
+    def pause(self, question: Question) -> list[Happened]:
+        if question.state != "claimed":
+            return []
+        entered = self.enter(question)
+        question.state = "approved"
+        return [*entered, ("paused", question.id)]
 
     def ask_again(self, question: Question) -> list[Happened]:
         if question.state != "claimed":

@@ -19,6 +19,7 @@ from signoff.broker.clock import SystemClock
 from signoff.broker.grants import Grants, check_terms
 from signoff.broker.holder import BEAT, seen, this_process
 from signoff.broker.ids import new_id
+from signoff.broker.inside import Inside
 from signoff.broker.journal import Journal
 from signoff.broker.notes import Notes
 from signoff.broker.people import People
@@ -85,6 +86,7 @@ class Broker:
         self.notes = Notes(self)
         self.sweeper = Sweeper(self)
         self.stopping = Stopping(self)
+        self.inside = Inside(self)
         self.people = People(self, people or {})
         self.signer = signer
         self.remembers = remembers and store.is_durable
@@ -102,9 +104,9 @@ class Broker:
     # --- opening and looking ---
 
     async def open(
-        self, requests: Sequence[ApprovalRequest], progress: Progress | None = None
+        self, requests: Sequence[ApprovalRequest], progress: Sequence[Progress] = ()
     ) -> list[ApprovalRequest]:
-        """Store new questions, with the time, a deadline where their rule has one, and how far their run came.
+        """Store new questions, with the time, a deadline where their rule has one, and how far their runs came.
 
         A call is asked about once: if there is a request about the very same call, whatever became of it, that one is
         returned, unless it was withdrawn.
@@ -113,8 +115,8 @@ class Broker:
         fresh = [self._dated(request, now) for request in requests]
 
         def work(tx: Transaction) -> list[ApprovalRequest]:
-            if progress is not None:
-                self.runs.save(tx, progress, now)
+            for one in progress:
+                self.runs.save(tx, one, now)
             opened: list[ApprovalRequest] = []
             for request in fresh:
                 self.runs.refuse_over(tx, request.run)
@@ -126,7 +128,7 @@ class Broker:
                 opened.append(known)
             return opened
 
-        if not fresh and progress is None:
+        if not fresh and not progress:
             return []
         return await self.store.write("ask", work)
 
@@ -300,15 +302,15 @@ class Broker:
 
     async def lose(self, request_id: str) -> ApprovalRequest:
         """Record that nobody knows how a claimed call ended."""
-        return await self._advance("lose", request_id, Lost(), "unknown")
+        return await self.advance("lose", request_id, Lost(), "unknown")
 
     async def ask_again(self, request_id: str) -> ApprovalRequest:
         """Record that a claimed call asked again instead of running, so that it may be asked about anew."""
-        return await self._advance("ask again", request_id, AskedAgain(), "settled")
+        return await self.advance("ask again", request_id, AskedAgain(), "settled")
 
     async def cancel(self, request_id: str, reason: str) -> ApprovalRequest:
         """Withdraw a question, or an approval that was not spent."""
-        return await self._advance("cancel", request_id, Cancelled(reason), "settled")
+        return await self.advance("cancel", request_id, Cancelled(reason), "settled")
 
     # --- time ---
 
@@ -380,7 +382,9 @@ class Broker:
             raise UnknownRequest(f"no request has the id {request_id!r}")
         return request
 
-    async def _advance(self, name: str, request_id: str, event: Event, kind: str) -> ApprovalRequest:
+    async def advance(self, name: str, request_id: str, event: Event, kind: str) -> ApprovalRequest:
+        """The request after an event, stored and on the record as `kind`."""
+
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             changed = self.put(tx, self.found(tx, request_id), event, now)
             settled = kind == "settled"

@@ -16,11 +16,12 @@ from signoff.core.verdict import ANYONE, Effect
 from signoff.core.visible import visible
 from signoff.errors import CannotCanonicalise, EditRefused
 from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 
 _MOST_PROBLEMS = 12
 
 
-def checked_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
+def checked_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy | Layers) -> Mapping[str, Any]:
     """Edited arguments as they will run; raises `EditRefused` with every problem found."""
     refuse_veiled(request)
     whole = fitting(request, args)
@@ -54,7 +55,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
     return args
 
 
-def judge_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy) -> None:
+def judge_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy | Layers) -> None:
     """Raise `EditRefused` where policy denies the edited call, or wants others to agree to it."""
     call = _followed(_call(request).changed(args=args), policy)
     verdict = policy.judge(call)
@@ -70,7 +71,7 @@ def _call(request: ApprovalRequest) -> Call:
     return request.call or Call(tool=request.tool_name, args=request.args)
 
 
-def _followed(call: Call, policy: Policy) -> Call:
+def _followed(call: Call, policy: Policy | Layers) -> Call:
     """The call with where the paths in it lead, for rules that look at paths."""
     root = policy.root or os.getcwd()
     leads: dict[str, str] = {}

@@ -32,6 +32,10 @@ class Progress:
     segments: tuple[Segment, ...] = ()
     put_down: bool = False
     """Whether the process lets go of it, for any other to take up."""
+    fence: tuple[str, int] = ("", 0)
+    """For a run inside another: the outermost run and its epoch, which has to be in this process's hands."""
+    entered: str = ""
+    """Id of the request on whose approval the call runs that waits for a run inside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,10 @@ class Runs:
         return await self._broker.store.write("begin", work)
 
     def _begin(self, tx: Transaction, run: KeptRun, now: datetime, holder: str) -> KeptRun:
+        if run.parent:  # part of a run that is on record: whoever has that in hand has it too
+            begun = replace(run, started_at=now, changed_at=now)
+            tx.add_run(begun)
+            return begun
         begun = replace(run, started_at=now, changed_at=now, holder=holder)
         tx.add_run(begun)
         self._broker.enlist(tx, now)
@@ -109,9 +117,15 @@ class Runs:
     def save(self, tx: Transaction, progress: Progress, now: datetime) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
         run = progress.run
-        holder = "" if progress.put_down else self._broker.process.id
+        if progress.fence[0]:
+            self.check(tx, *progress.fence)
+        if progress.entered:
+            self._broker.inside.enter(tx, progress.entered, now)
+        holder = "" if progress.put_down or run.parent else self._broker.process.id
         if (stored := tx.run(run.id)) is None:
             self._begin(tx, run, now, holder)
+        elif run.parent:
+            tx.put_run(replace(run, started_at=stored.started_at, changed_at=now))
         else:
             _still_ours(stored, run.epoch)
             tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
@@ -279,6 +293,10 @@ class Runs:
         """One run, with what it waits for."""
         return await self._broker.store.read(lambda tx: self._status(tx, _known(tx, run_id)))
 
+    async def inside(self, run_id: str) -> KeptRun | None:
+        """A run inside another one, as it was kept last."""
+        return await self._broker.store.read(lambda tx: tx.run(run_id))
+
     async def messages(self, run: KeptRun) -> Sequence[Segment]:
         """What was saved of a run's messages, oldest first."""
         return await self._broker.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
@@ -306,7 +324,8 @@ def _known(tx: Transaction, run_id: str) -> KeptRun:
 def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
     if (run := tx.run(prefix)) is not None:
         return run
-    found = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
+    own = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
+    found = [run for run in own if not run.parent]
     if len(found) == 1:
         return found[0]
     if found:

@@ -75,6 +75,8 @@ class Sweeper:
             assert request.claim is not None, "a claimed request has a claim"
             if not self._is_gone(tx, request.claim.holder, now):
                 return None
+            if request.claim.inside:
+                return broker.inside.pause(tx, request, now)
             lost = broker.put(tx, request, Lost(), now)
             tx.append([broker.journal.step(lost, "unknown", now, why="the process that ran it is gone")])
             return lost

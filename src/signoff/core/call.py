@@ -30,6 +30,8 @@ class Call:
     worker: tuple[str, ...] = ()
     """The chain of workers, outermost first, that led to the call."""
     labels: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
+    """Labels that whoever offers the tool claims for it: they may make policy stricter, never more lenient."""
     deps: Any = field(default=None, compare=False, repr=False)
     """The run's own dependencies, for `deps` conditions."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)

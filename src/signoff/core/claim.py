@@ -22,5 +22,7 @@ class Claim:
     """Digest of the result, where it has a JSON form."""
     preview: str = ""
     """The beginning of the result, secrets masked."""
+    inside: bool = False
+    """Whether all the call does is to wait for a run inside it that is kept, and can be entered again."""
     told_by: str = ""
     """Who said what became of it, where the process could not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from signoff.core.call import Call
@@ -40,3 +40,5 @@ class CallEvent:
     by: str = ""
     text: str = ""
     """The reason of a denial, the error of a failure."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values to mask wherever the step is shown."""

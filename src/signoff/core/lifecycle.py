@@ -6,6 +6,8 @@ pending  --expire--> expired | pending (escalated,             --cancel-> cancel
                      parked) | approved (in words)                                  --lose-> unknown
 pending  --assign, remind--> pending                                                --ask again-> cancelled
 pending  --cancel--> cancelled
+                                                      claimed --enter, leave--> claimed (a run inside waits, or is over)
+                                                      claimed --pause--> approved (to be entered again with that run)
                                                       unknown --succeed, fail--> succeeded, failed (it came back)
                                                       unknown --told--> succeeded | cancelled (a person knows)
 ```
@@ -101,6 +103,21 @@ class AskedAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class Entered:
+    """All that a claimed call does is to wait for a run inside it, which is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The run inside a claimed call is over, and the call goes on by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A claimed call was put down together with the run inside it: whoever takes that up claims it anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """A person knows what became of a call whose process is gone."""
 
@@ -111,7 +128,20 @@ class Told:
 
 
 Event: TypeAlias = (
-    Voted | Expired | Reminded | Assigned | Cancelled | Claimed | Succeeded | Failed | Lost | AskedAgain | Told
+    Voted
+    | Expired
+    | Reminded
+    | Assigned
+    | Cancelled
+    | Claimed
+    | Entered
+    | Left
+    | Paused
+    | Succeeded
+    | Failed
+    | Lost
+    | AskedAgain
+    | Told
 )
 
 FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED})
@@ -246,6 +276,20 @@ def _lose(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     return request.changed_to(state=State.UNKNOWN)
 
 
+def _enter(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return request.changed_to(claim=replace(_claim_of(request), inside=True))
+
+
+def _leave(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return request.changed_to(claim=replace(_claim_of(request), inside=False))
+
+
+def _pause(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    if not _claim_of(request).inside:
+        raise RequestError(f"request {request.id} was claimed, and nothing inside its call waits")
+    return request.changed_to(state=State.APPROVED)
+
+
 def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Told)
     _, refusal = _entitled(request, event.by, event.absent, denies=False)
@@ -285,6 +329,9 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.CLAIMED, Succeeded): _succeed,
     (State.CLAIMED, Failed): _fail,
     (State.CLAIMED, Lost): _lose,
+    (State.CLAIMED, Entered): _enter,
+    (State.CLAIMED, Left): _leave,
+    (State.CLAIMED, Paused): _pause,
     (State.CLAIMED, AskedAgain): _ask_again,
     (State.UNKNOWN, Succeeded): _succeed,
     (State.UNKNOWN, Failed): _fail,

@@ -27,6 +27,8 @@ class KeptRun:
     """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
 
     id: str
+    parent: str = ""
+    """Id of the run it is inside of: a run that a tool of another one started. Empty for runs of their own."""
     conversation_id: str = ""
     agent: str = ""
     """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""

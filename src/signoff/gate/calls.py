@@ -9,14 +9,22 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, RenamedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from signoff.core.call import Call, Veiled
@@ -29,32 +37,60 @@ KIND = "signoff.kind"
 
 
 class Owner:
-    """The toolset a tool comes from, below all wrappers, the tool's name there, and what the toolset declares."""
+    """The toolset a tool comes from, below all wrappers, and everything that is declared on the way down to it."""
 
-    def __init__(self, toolset: AbstractToolset[Any], name: str, toolset_id: str | None) -> None:
-        self.toolset_name = _shown(toolset_id or toolset.id)
-        self.name = name
-        self.needs_approval = _method(toolset, "needs_approval")
-        self.describe_approval = _method(toolset, "describe_approval")
-        self.capability_labels = _method(toolset, "capability_labels")
+    def __init__(self, steps: Sequence[tuple[AbstractToolset[Any], str]], toolset_id: str | None) -> None:
+        """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
+        toolset, self.name = steps[-1]
+        named = next((name for one, _ in steps if isinstance(name := getattr(one, "catalog_name", None), str)), None)
+        self.toolset_name = named or _shown(toolset_id or toolset.id)
+        self.needs_approval = _hooks(steps, "needs_approval")
+        self.describe_approval = _hooks(steps, "describe_approval")
+        self.capability_labels = _hooks(steps, "capability_labels")
+        self.claimed_labels = _hooks(steps, "claimed_labels")
 
 
-def _method(toolset: AbstractToolset[Any], name: str) -> Callable[..., Any] | None:
-    """An optional method, as in `ports.DeclaresApproval`."""
-    found = getattr(toolset, name, None)
-    return found if callable(found) else None
+Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
+"""What a toolset declares about one of its tools, as in `ports.DeclaresApproval`."""
+
+
+def _hooks(steps: Sequence[tuple[AbstractToolset[Any], str]], name: str) -> tuple[Hook, ...]:
+    """The optional methods of that name, outermost first."""
+    found = ((getattr(toolset, name, None), tool) for toolset, tool in steps)
+    return tuple(partial(method, tool) for method, tool in found if callable(method))
 
 
 def owner_of(tool: ToolsetTool[Any]) -> Owner:
-    """Look below wrappers, so that a renamed or prefixed toolset keeps what it declares."""
-    toolset, name = tool.toolset, tool.tool_def.name
-    while isinstance(toolset, WrapperToolset):
+    """Look through wrappers, so that a renamed or prefixed toolset keeps what it declares."""
+    steps: list[tuple[AbstractToolset[Any], str]] = []
+    seen: set[int] = set()
+    toolset: AbstractToolset[Any] | None = tool.toolset
+    at, name = tool, tool.tool_def.name
+    while toolset is not None:
+        seen.add(id(toolset))
+        if isinstance(toolset, CombinedToolset):
+            at, toolset = _below_combined(at, seen)
+            name = at.tool_def.name
+            continue
+        steps.append((toolset, name))
+        if not isinstance(toolset, WrapperToolset):
+            break
         if isinstance(toolset, PrefixedToolset):
             name = name.removeprefix(f"{toolset.prefix}_")
         elif isinstance(toolset, RenamedToolset):
             name = toolset.name_map.get(name, name)
         toolset = toolset.wrapped
-    return Owner(toolset, name, tool.tool_def.toolset_id)
+    return Owner(steps or [(tool.toolset, tool.tool_def.name)], tool.tool_def.toolset_id)
+
+
+def _below_combined(tool: ToolsetTool[Any], seen: set[int]) -> tuple[ToolsetTool[Any], AbstractToolset[Any] | None]:
+    """The tool as a toolset inside a combined one has it: each combination notes where it took its tools from."""
+    at: ToolsetTool[Any] | None = tool
+    while at is not None:
+        if id(at.toolset) not in seen:
+            return at, at.toolset
+        at = getattr(at, "source_tool", None)
+    return tool, None
 
 
 _PROCESS_KEY = secrets.token_bytes(32)
@@ -85,8 +121,9 @@ class CallReader:
         call_id = ctx.tool_call_id or ""
         try:
             labels = NO_LABELS if self._has_no_labels(tool_def, owner) else self._labels(ctx, tool_def, values, owner)
+            claimed = _declared(owner.claimed_labels, values, ctx) if owner and owner.claimed_labels else NO_LABELS
         except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
-            labels, unreadable = NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
+            labels, claimed, unreadable = NO_LABELS, NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
         call = Call.made(
             {
                 "tool": tool_def.name,
@@ -94,6 +131,7 @@ class CallReader:
                 "toolset": owner.toolset_name if owner is not None else _shown(tool_def.toolset_id),
                 "worker": (*frame.workers, worker) if worker else frame.workers,
                 "labels": labels,
+                "claimed": claimed,
                 "deps": ctx.deps,
                 "resolved": NOTHING_RESOLVED,
                 "unreadable": unreadable,
@@ -115,22 +153,26 @@ class CallReader:
         return call.changed(resolved={**call.resolved, **leads})
 
     def _has_no_labels(self, tool_def: ToolDefinition, owner: Owner | None) -> bool:
-        return not self.labels and not tool_def.metadata and (owner is None or owner.capability_labels is None)
+        return not self.labels and not tool_def.metadata and (owner is None or not owner.capability_labels)
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> frozenset[str]:
         declared = tool_def.metadata.get("labels") if tool_def.metadata else None
-        hook = owner.capability_labels if owner is not None else None
         labels: set[str] = set()
         if declared is not None:
             labels.update([declared] if isinstance(declared, str) else declared)
         for pattern, given in self.labels.items():
             if fnmatchcase(tool_def.name, pattern):
                 labels.update(given)
-        if hook is not None and owner is not None:
-            labels.update(hook(owner.name, args, ctx))
+        if owner is not None:
+            labels |= _declared(owner.capability_labels, args, ctx)
         return frozenset(labels)
+
+
+def _declared(hooks: Sequence[Hook], args: Mapping[str, Any], ctx: RunContext[Any]) -> frozenset[str]:
+    """All labels that a toolset and its wrappers declare for a call."""
+    return frozenset[str]().union(*(hook(args, ctx) for hook in hooks))
 
 
 def as_json(args: Mapping[str, Any], key: bytes = _PROCESS_KEY) -> tuple[Mapping[str, Any], tuple[str, ...]]:

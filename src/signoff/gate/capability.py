@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, CombinedCapability, WrapperCapability
+from pydantic_ai.agent import UserPromptNode
+from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering, CombinedCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -20,29 +21,29 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDef
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.broker import Broker
-from signoff.config.settings import load_settings
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Requirement
 from signoff.errors import PolicyError, WrongUse
 from signoff.gate.calls import KIND, CallReader
 from signoff.gate.desk import Desk
 from signoff.gate.gate import Gate, Judge
+from signoff.gate.given import Rules, as_wait, open_given, read_rules, rooted, signer
 from signoff.gate.keeper import Histories
 from signoff.gate.kept import gated_run, kept
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
+from signoff.gate.neighbours import hooks_execution, wraps_tools
+from signoff.gate.nested import go_on, pause_of
+from signoff.gate.resolve import resolve
 from signoff.gate.run import GatedRun
 from signoff.gate.toolset import GatedToolset
 from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
 from signoff.ports import ApprovalUI, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
-from signoff.store.keys import Keys
-from signoff.store.memory import MemoryStore
-
-Rules = Policy | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
 
 @dataclass
@@ -88,6 +89,13 @@ class Signoff(AbstractCapability[Any]):
     """Who the agent belongs to, for rules with `not_by: owner`."""
     requester: str = ""
     """Who the runs are for, for rules with `not_by: requester`."""
+    nested: bool = False
+    """Whether a tool that runs another gated agent pauses where that agent waits for people. It is then called again
+    from its beginning, and the agent inside goes on where it was: code before the inner run is repeated."""
+    by: str | None = None
+    """The role that has to answer whatever is asked about this agent, where the rule names none."""
+    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    """Rules for provider-executed tools by kind, besides those of `policy`; only what they allow is offered."""
     observe: Callable[[CallEvent], None] | None = None
     """Told of every step of every call, for progress and logs. It cannot change anything."""
     store: Store | str | None = None
@@ -99,17 +107,17 @@ class Signoff(AbstractCapability[Any]):
     _run: GatedRun | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        policy, people = _read_rules(self.policy)
+        policy, people = read_rules(self.policy)
         # Links in arguments are followed, so what they are held against has to be a real folder too.
-        policy = replace(policy, root=os.path.realpath(policy.root or os.getcwd()))
+        policy = rooted(policy)
         if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
             raise PolicyError("\n".join(str(problem) for problem in problems))
         for name, roles in self.people.items():
             people[name] = people.get(name, frozenset()) | frozenset(roles)
-        store = _open(self.store)
+        store = open_given(self.store)
         remembers = self.memory is None and store.is_durable
         broker = Broker(
-            store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers, signer=_signer(store)
+            store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers, signer=signer(store)
         )
         self._gate = Gate(
             policy=policy,
@@ -122,7 +130,7 @@ class Signoff(AbstractCapability[Any]):
                 root=policy.root or os.sep,
             ),
             mode=ApprovalMode(self.mode),
-            wait=_as_wait(self.wait),
+            wait=as_wait(self.wait),
             approver=self.approver,
             fallback=lambda: _terminal(self._gate),
             secrets=tuple(self.secrets),
@@ -130,6 +138,9 @@ class Signoff(AbstractCapability[Any]):
             judge=self.judge,
             reviewers=self.reviewers,
             observe=self.observe,
+            nested=self.nested,
+            native=self.native,
+            answerers=Requirement(role=self.by) if self.by else None,
         )
 
     def _memory(self, broker: Broker) -> Memory:
@@ -191,17 +202,25 @@ class Signoff(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
         await self._gate.prepare()
         fresh = _copy(self)
-        fresh._run = gated_run(self._gate, ctx)
+        fresh._run = await gated_run(self._gate, ctx)
         return fresh
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        return await kept(self._in_run(), handler)
+        return await kept(self._in_run(), ctx, handler)
+
+    async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
+        """A run inside another one that was kept before goes on from there, whatever it is asked now."""
+        run = self._in_run()
+        if run.taken is not None and isinstance(node, UserPromptNode):
+            return await go_on(run, ctx, node)
+        return node
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
-        if self._in_run().questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
-            raise WrongUse(_CANNOT_PAUSE) from error
+        run = self._in_run()
+        if run.questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
+            raise pause_of(run) if run.pauses_with_call else WrongUse(_CANNOT_PAUSE) from error
         raise error
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
@@ -224,6 +243,7 @@ class Signoff(AbstractCapability[Any]):
         """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
         run = self._in_run()
         run.gate.broker.switch.check_now()
+        run.paused.clear()
         if run.keeper is not None:
             await run.keeper.stepped(ctx)
         elif run.outer is not None:
@@ -231,7 +251,7 @@ class Signoff(AbstractCapability[Any]):
         run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
-            kept = [tool for tool in parameters.native_tools if await self._gate.allows_native(ctx, tool.kind)]
+            kept = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool.kind)]
             request_context.model_request_parameters = replace(parameters, native_tools=kept)
         return request_context
 
@@ -266,7 +286,7 @@ class Signoff(AbstractCapability[Any]):
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
-        return await self._in_run().resolve(ctx, requests) if requests.approvals else None
+        return await resolve(self._in_run(), ctx, requests) if requests.approvals else None
 
     # --- parts ---
 
@@ -287,13 +307,13 @@ class Signoff(AbstractCapability[Any]):
         if place is None:
             raise WrongUse("Signoff cannot see where it stands among the capabilities: list it itself, not wrapped")
         for other in chain[place + 1 :]:
-            if _wraps_tools(other):
+            if wraps_tools(other, Signoff):
                 raise WrongUse(
                     f"{type(other).__name__} wraps tools below Signoff and could change a call after it was judged.\n"
                     "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
                 )
-        run.hooks_below = any(_hooks_execution(other) for other in chain[place + 1 :])
-        run.trusts_names = not any(_wraps_tools(other) for other in chain[:place])
+        run.hooks_below = any(hooks_execution(other, Signoff) for other in chain[place + 1 :])
+        run.trusts_names = not any(wraps_tools(other, Signoff) for other in chain[:place])
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
         """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
@@ -321,70 +341,10 @@ _CANNOT_PAUSE = (
 )
 
 
-_HARMLESS = frozenset({"ToolSearch", "IncludeReturnSchemas", "SetToolMetadata", "DeferredCapabilityLoader"})
-"""PydanticAI's own capabilities whose toolsets only add, hide or describe tools."""
-
-
-def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
-    """Whether it, or what it wraps, puts a toolset of its own around others."""
-    if capability is None or isinstance(capability, Signoff):
-        return False
-    kind = type(capability)
-    if kind.__module__.startswith("pydantic_ai.capabilities.") and kind.__qualname__ in _HARMLESS:
-        return False
-    if isinstance(capability, CombinedCapability):
-        return any(_wraps_tools(one) for one in capability.capabilities)
-    if isinstance(capability, WrapperCapability):
-        own = kind.get_wrapper_toolset is not WrapperCapability.get_wrapper_toolset
-        return own or "get_wrapper_toolset" in vars(capability) or _wraps_tools(capability.wrapped)
-    own = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
-    return own or "get_wrapper_toolset" in vars(capability)
-
-
-def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
-    """Whether it has a say when a tool is executed."""
-    if capability is None or isinstance(capability, Signoff):
-        return False
-    kind = type(capability)
-    return (
-        kind.before_tool_execute is not AbstractCapability.before_tool_execute
-        or kind.wrap_tool_execute is not AbstractCapability.wrap_tool_execute
-    )
-
-
-def _open(store: Store | str | None) -> Store:
-    if store is None:
-        return MemoryStore()
-    if isinstance(store, str):
-        from signoff.store.open import open_store
-
-        return open_store(store)
-    return store
-
-
-def _signer(store: Store) -> Keys | None:
-    return Keys() if store.is_durable else None
-
-
-def _read_rules(rules: Rules) -> tuple[Policy, dict[str, frozenset[str]]]:
-    if isinstance(rules, Policy):
-        return rules, {}
-    if isinstance(rules, str | os.PathLike):
-        settings = load_settings(rules)
-        return settings.policy, {name: person.roles for name, person in settings.people.items()}
-    return Policy.from_rules(rules), {}
-
-
-def _as_wait(wait: str | float | timedelta) -> timedelta | None:
-    if isinstance(wait, timedelta):
-        return wait
-    if isinstance(wait, str):
-        if wait not in ("inline", "suspend"):
-            raise WrongUse(f"wait={wait!r}: say 'inline', 'suspend', or a number of seconds")
-        return None if wait == "inline" else timedelta(0)
-    if wait < 0:
-        raise WrongUse(f"wait={wait!r}: a number of seconds cannot be negative")
-    return timedelta(seconds=wait)
+def gate_in(capability: AbstractCapability[Any] | None) -> Signoff | None:
+    """The gate among an agent's or a run's capabilities, if there is one."""
+    chain = capability.capabilities if isinstance(capability, CombinedCapability) else [capability]
+    return next((one for one in chain if isinstance(one, Signoff)), None)
 
 
 def _terminal(gate: Gate) -> ApprovalUI:

@@ -19,6 +19,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, WrongUse
 from signoff.gate.memory import Memory
 from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 from signoff.ports import ApprovalUI
 
 CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -34,7 +35,7 @@ class Desk:
 
     broker: Broker
     memory: Memory
-    policy: Policy
+    policy: Policy | Layers
     owner: str = ""
     """Who the agents belong to, for rules with `not_by: owner`."""
     requester: str = ""

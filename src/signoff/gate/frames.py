@@ -6,13 +6,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from hashlib import sha256
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.errors import WrongUse
 from signoff.gate.keeper import Keeper
 from signoff.ports import ApprovalUI, Passed, passed
+
+if TYPE_CHECKING:
+    from signoff.gate.nest import Nest
 
 
 class Frame(NamedTuple):
@@ -25,6 +28,8 @@ class Frame(NamedTuple):
     """Keeps the outermost run, which all of this belongs to."""
     key: Callable[[], str] | None = None
     """Makes the key of the call that is running."""
+    nest: Nest | None = None
+    """The call, for the runs inside it."""
 
 
 TOP = Frame()
@@ -32,6 +37,7 @@ Taken: TypeAlias = tuple[KeptRun, Sequence[ApprovalRequest]]
 """A kept run, and the requests it was taken up with."""
 _frame: ContextVar[Frame] = ContextVar("signoff_frame", default=TOP)
 _kept: ContextVar[list[Taken] | None] = ContextVar("signoff_kept", default=None)
+_entering: ContextVar[tuple[Frame, bool] | None] = ContextVar("signoff_entering", default=None)
 _approver: ContextVar[ApprovalUI | None] = ContextVar("signoff_approver", default=None)
 
 
@@ -83,6 +89,25 @@ def kept_run() -> Taken | None:
     """The run set by `keeping`, for whoever comes first: other runs beside it are runs of their own."""
     waiting = _kept.get()
     return waiting.pop() if waiting else None
+
+
+@contextmanager
+def entering(frame: Frame, *, ends_call: bool) -> Generator[None]:
+    """Within, a run started by the call of `frame` pauses together with it, whatever its gate says about that.
+
+    With `ends_call` the call does nothing more once that run is over.
+    """
+    token = _entering.set((frame, ends_call))
+    try:
+        yield
+    finally:
+        _entering.reset(token)
+
+
+def entered() -> bool | None:
+    """Whether the call around this code does nothing more after the run it starts; None where nobody said anything."""
+    said = _entering.get()
+    return said[1] if said is not None and said[0] is current_frame() else None
 
 
 def idempotency_key() -> str:

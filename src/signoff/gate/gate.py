@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
@@ -16,13 +16,14 @@ from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
-from signoff.core.verdict import Effect, Verdict
+from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.gate.calls import KIND, CallReader, Owner
 from signoff.gate.desk import Desk
 from signoff.gate.frames import asked_approver, current_frame
 from signoff.gate.keeper import Histories
 from signoff.policy.engine import Policy
-from signoff.policy.layers import strictest
+from signoff.policy.layers import Layers, strictest
+from signoff.policy.requirement import together
 from signoff.ports import ApprovalUI
 
 Judge = Callable[[Call, RunContext[Any]], object]
@@ -51,7 +52,7 @@ TOOL_ASKS = Verdict(effect=Effect.ASK, rules=("tool",), reason="the tool itself 
 class Gate:
     """The shared part of a `Signoff` capability."""
 
-    policy: Policy
+    policy: Policy | Layers
     desk: Desk
     reader: CallReader
     mode: ApprovalMode
@@ -67,6 +68,12 @@ class Gate:
     secrets: tuple[str, ...] = ()
     """Values that are masked wherever a call is shown."""
     observe: Callable[[CallEvent], None] | None = None
+    nested: bool = False
+    """Whether a call whose tool runs another gated agent pauses with it, and is made again from its beginning."""
+    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    """More rules for provider-executed tools, by kind."""
+    answerers: Requirement | None = None
+    """What every question needs besides what the rules say."""
     checked_names: bool = False
     """Whether the rules' tool names were held against an agent's tools."""
     histories: Histories = field(default_factory=Histories)
@@ -87,6 +94,24 @@ class Gate:
     @property
     def broker(self) -> Broker:
         return self.desk.broker
+
+    def inside(self, outer: Gate, *, pauses: bool) -> Gate:
+        """This gate for a run inside a run of another gate: the outer one's rules bind it too, and its desk asks.
+
+        With `pauses` it waits for answers as the outer one does.
+        """
+        policy = Layers(_distinct((*layers_of(outer.policy), *layers_of(self.policy))))
+        return replace(
+            self,
+            policy=policy if len(policy.policies) > 1 else self.policy,
+            desk=outer.desk,
+            reader=replace(self.reader, key=outer.reader.key, paths_of=policy.paths_of if policy.wants_paths else None),
+            mode=outer.mode if outer.mode is ApprovalMode.AUTO_DENY else self.mode,
+            wait=outer.wait if pauses else self.wait,
+            secrets=tuple(dict.fromkeys((*self.secrets, *outer.secrets))),
+            observe=self.observe or outer.observe,
+            histories=outer.histories,
+        )
 
     async def prepare(self) -> None:
         """Before a run: take the key by which the store's processes tell secrets apart."""
@@ -110,9 +135,9 @@ class Gate:
     def plain_verdict(self, tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict | None:
         """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
-        if self.judge is not None or by_kind or (owner is not None and owner.needs_approval is not None):
+        if self.judge is not None or by_kind or (owner is not None and owner.needs_approval):
             return None
-        return self.policy.judge_layer(call) or self.policy.silence(call)
+        return self._asked_of(self.policy.judge_layer(call) or self.policy.silence(call))
 
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
         """The strictest of what policy, the tool, its toolset and the caller's own function say."""
@@ -120,13 +145,18 @@ class Gate:
         if tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved":
             layers.append(TOOL_ASKS)
         before = json.dumps(call.args)
-        if owner is not None and owner.needs_approval is not None:
-            layers.extend(await _said("toolset", owner.needs_approval, owner.name, json.loads(before), ctx))
+        for hook in owner.needs_approval if owner is not None else ():
+            layers.extend(await _said("toolset", hook, json.loads(before), ctx))
         if self.judge is not None:
             layers.extend(await _said("judge", self.judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
-        return strictest(layers) or self.policy.silence(call)
+        return self._asked_of(strictest(layers) or self.policy.silence(call))
+
+    def _asked_of(self, verdict: Verdict) -> Verdict:
+        if self.answerers is None or verdict.effect is not Effect.ASK:
+            return verdict
+        return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
 
     async def allows_native(self, ctx: RunContext[Any], kind: str) -> bool:
         """Whether a provider-executed tool may be offered. Nobody sees its arguments, so rules on them are in doubt."""
@@ -135,8 +165,20 @@ class Gate:
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         if self.judge is not None:
             layers.extend(await _said("judge", self.judge, call.changed(args={}), ctx))
+        if (own := self.native.get(kind)) is not None:
+            layers.append(own.judge_layer(call) or own.silence(call))
         verdict = strictest(layers)
         return verdict is not None and verdict.effect is Effect.ALLOW
+
+
+def _distinct(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Each layer once: agents of one project share most of them."""
+    return tuple({(one.revision or id(one), one.root, one.name): one for one in policies}.values())
+
+
+def layers_of(policy: Policy | Layers) -> tuple[Policy, ...]:
+    """The layers of a policy, outermost first."""
+    return policy.policies if isinstance(policy, Layers) else (policy,)
 
 
 async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:

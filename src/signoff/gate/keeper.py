@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import is_
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
@@ -27,6 +27,9 @@ from signoff.broker.runs import Progress
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
+
+if TYPE_CHECKING:
+    from signoff.gate.nest import Nest
 
 MOST_CHAINS = 64
 SMALL = 1_000
@@ -104,6 +107,10 @@ class Keeper:
     """The run's requests as they were when it was taken up, by call key."""
     held: bool = True
     """Whether this process has it in hand."""
+    nest: Nest | None = None
+    """The call it is inside of; None for runs of their own."""
+    root: Keeper | None = None
+    """Keeps the outermost run, where this one is inside it."""
     _point: RunContext[Any] | None = None
     """The run as it was when its model was last asked."""
     _over: bool = False
@@ -118,18 +125,35 @@ class Keeper:
     ) -> list[ApprovalRequest]:
         """Open the requests and save the run, in one go."""
         try:
-            opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
+            opened = await self._opened(ctx, requests, deferred, put_down)
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
-            opened = await self.broker.open(requests, self._progress(ctx, deferred, put_down=put_down))
+            opened = await self._opened(ctx, requests, deferred, put_down)
         self.saved, self.held = True, not put_down
+        if self.nest is not None:
+            self.nest.saved()
         return opened
+
+    async def _opened(
+        self,
+        ctx: RunContext[Any],
+        requests: Sequence[ApprovalRequest],
+        deferred: DeferredToolRequests,
+        put_down: bool,
+    ) -> list[ApprovalRequest]:
+        around = self.nest.progress() if self.nest is not None else []
+        return await self.broker.open(requests, [*around, self._progress(ctx, deferred, put_down=put_down)])
+
+    def at_call(self, ctx: RunContext[Any], entered: str) -> Progress:
+        """How far the run came while one of its calls runs: those without a result are to be made again."""
+        progress = self._progress(ctx, DeferredToolRequests(), put_down=False)
+        return replace(progress, entered=entered)
 
     async def opened_inside(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
         """Open the requests of a run inside this one, which is saved as it was when its model was last asked."""
         if self.saved or self._point is None:
             return await self.broker.open(requests)
-        opened = await self.broker.open(requests, self._progress(self._point, None, put_down=False))
+        opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)])
         self.saved = True
         return opened
 
@@ -140,9 +164,10 @@ class Keeper:
         """
         self.done.clear()
         self._point = point = replace(ctx, messages=list(ctx.messages), usage=copy(ctx.usage))
+        if self.root is not None or self.saved:
+            await self.still_ours()
         if not self.saved:
             return
-        await self.still_ours()
         # Made by the writer, in its own time, and not at all where the run is over before.
         self.broker.runs.save_later(lambda: None if self._over else self._progress(point, None, put_down=False))
 
@@ -153,7 +178,9 @@ class Keeper:
 
     async def still_ours(self) -> None:
         """Raise `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it."""
-        if self.saved:
+        if self.root is not None:
+            await self.root.still_ours()
+        elif self.saved and self.nest is None:
             await self.broker.runs.still(self.run.id, self.run.epoch)
 
     def returned(self, call_id: str, tool: str, result: Any) -> None:
@@ -168,6 +195,16 @@ class Keeper:
     def fence(self, request: ApprovalRequest) -> tuple[str, int]:
         """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
+
+    def over(self, state: RunState, memo: str = "") -> Progress:
+        """A run inside another one is over; `memo` is what it answered, for when its call is made again."""
+        self._over = True
+        self.run = replace(self.run, state=state, rest=memo, tip="")
+        return Progress(run=self.run, fence=self._fence)
+
+    @property
+    def _fence(self) -> tuple[str, int]:
+        return (self.root.run.id, self.root.run.epoch) if self.root is not None else ("", 0)
 
     async def put_down(self) -> None:
         """Let go of the run, for any process to take up."""
@@ -202,7 +239,7 @@ class Keeper:
             tip=tip,
             rest=self._rest(ctx, deferred),
         )
-        return Progress(run=self.run, segments=tuple(segments), put_down=put_down)
+        return Progress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
 
     def _segments(self, messages: list[ModelMessage], run_id: str | None) -> list[Segment]:
         """The messages that are not stored yet; what was there before this run apart from what it added."""

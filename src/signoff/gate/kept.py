@@ -14,17 +14,20 @@ from pydantic_ai.tools import DeferredToolRequests
 from signoff.broker import new_id
 from signoff.core.run import KeptRun, RunState
 from signoff.errors import Halted, RunError
-from signoff.gate.frames import TOP, current_frame, kept_run
+from signoff.gate.frames import current_frame, kept_run
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper
+from signoff.gate.nest import Pause
+from signoff.gate.nested import ended, inner_run, pause_of, remembered
 from signoff.gate.run import GatedRun
 
 
-def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
+async def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
     """The gate's state for one run. The outermost run is kept, where the store outlives the process."""
-    frame = current_frame()
-    if not gate.keeps_record or frame is not TOP:
-        return GatedRun(gate, outer=frame.keeper)
+    if (nest := current_frame().nest) is not None:
+        return await inner_run(gate, ctx, nest)
+    if not gate.keeps_record:
+        return GatedRun(gate)
     if (given := kept_run()) is not None:
         run, requests = given
         known = {request.call.key: request for request in requests if request.call is not None}
@@ -34,8 +37,12 @@ def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
     return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run))
 
 
-async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
+async def kept(
+    run: GatedRun, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+) -> AgentRunResult[Any]:
     """Run the agent, and record how it ended: with a result, a pause, an error, or in nobody's hands."""
+    if run.nest is not None:
+        return await _inside(run, ctx, handler)
     keeper, broker = run.keeper, run.gate.broker
     if keeper is None:
         return await _told(run, handler)
@@ -52,12 +59,26 @@ async def kept(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any
         return result
 
 
+async def _inside(
+    run: GatedRun, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+) -> AgentRunResult[Any]:
+    """As `kept`, for a run inside a call of another one."""
+    if (known := remembered(run, ctx)) is not None:
+        return known
+    result = await _told(run, handler)
+    if not isinstance(result.output, DeferredToolRequests):
+        await ended(run, ctx, result)
+    elif run.pauses_with_call and result.output.approvals:
+        raise pause_of(run)
+    return result
+
+
 async def _told(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
     try:
         return await handler()
-    except (Halted, RunError):
-        # The run is not over: somebody stopped everything, or another process has it.
-        if run.keeper is not None:
+    except (Halted, RunError, Pause):
+        # The run is not over: somebody stopped everything, another process has it, or it waits for people.
+        if run.keeper is not None and run.nest is None:
             run.keeper.dropped()
         raise
     except BaseException as error:
@@ -72,10 +93,14 @@ def _failed(run: GatedRun, error: BaseException) -> None:
     """What is written here is not waited for: whoever is being stopped must not wait."""
     keeper = run.keeper
     stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-    if keeper is not None and stopped and keeper.saved:
-        keeper.dropped()  # nothing of it is lost: whoever likes takes it up by its id
+    if stopped and run.outer is not None and run.outer.saved:
+        if run.nest is None:
+            run.outer.dropped()  # nothing of it is lost: whoever likes takes it up by its id
         return
     run.questions.withdraw("the run ended")
-    if keeper is not None:
-        state = RunState.CANCELLED if stopped else RunState.FAILED
+    state = RunState.CANCELLED if stopped else RunState.FAILED
+    if keeper is not None and run.nest is None:
         keeper.stopped(state, f"{type(error).__name__}: {error}")
+    elif keeper is not None and keeper.saved:
+        over = keeper.over(state)
+        run.gate.broker.runs.save_later(lambda: over)

@@ -65,18 +65,18 @@ class Passage:
         )
 
     async def _described(self) -> Mapping[str, Any]:
-        hook = self.owner.describe_approval if self.owner is not None else None
-        if self.owner is None or hook is None:
-            return {}
-        try:
-            said = hook(self.owner.name, json.loads(json.dumps(self.call.args)), self.ctx)
-            if inspect.isawaitable(said):
-                said = await said
-        except Exception as error:  # a description that fails must not let the call pass, nor stop the question
-            return {"description_error": repr(error)}
-        if said is None:
-            return {}
-        return {"summary": said} if isinstance(said, str) else dict(said)
+        """What the toolset and its wrappers say about the call; the outermost has the last word."""
+        words: dict[str, Any] = {}
+        for hook in reversed(self.owner.describe_approval) if self.owner is not None else ():
+            try:
+                said = hook(json.loads(json.dumps(self.call.args)), self.ctx)
+                if inspect.isawaitable(said):
+                    said = await said
+            except Exception as error:  # a description that fails must not let the call pass, nor stop the question
+                said = {"description_error": repr(error)}
+            if said is not None:
+                words.update({"summary": said} if isinstance(said, str) else dict(said))
+        return words
 
 
 async def never(args: dict[str, Any]) -> Any:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import RunContext
+from pydantic_ai.conversation import Conversation
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
-from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
@@ -29,15 +29,16 @@ from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement
-from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, Halted, RunError, WrongUse
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
-from signoff.gate.edits import validated, with_notice
+from signoff.gate.edits import with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.keeper import Keeper
+from signoff.gate.nest import Nest, Pause, entry_id, entry_of, lost_question, pause_in
 from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
-from signoff.gate.passage import Passage, never
+from signoff.gate.passage import Passage
 from signoff.gate.question import question
 from signoff.gate.questions import REQUEST, Asked, Questions
 from signoff.gate.reading import UNJUDGED, Reading
@@ -55,6 +56,14 @@ class GatedRun:
     """Keeps the run in the store, where that outlives the process."""
     outer: Keeper | None = None
     """Keeps the outermost run, where this one is part of it."""
+    nest: Nest | None = None
+    """The call of another run that this one is inside of."""
+    pauses_with_call: bool = False
+    """Whether that call pauses where this run waits for people, and is made again to go on."""
+    taken: Conversation | None = None
+    """What to go on with, where the run was kept before it was made again."""
+    paused: set[str] = field(default_factory=set[str])
+    """Ids of calls at hand that wait for a run inside them."""
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
     trusts_names: bool = True
@@ -70,7 +79,8 @@ class GatedRun:
     """By call id."""
 
     def __post_init__(self) -> None:
-        self.outer = self.outer or self.keeper
+        if self.nest is None:
+            self.outer = self.keeper
         self.reading = Reading(self.gate)
         self.teller = Teller(self.gate, self.run_id)
         self.questions = Questions(
@@ -145,6 +155,8 @@ class GatedRun:
 
     async def _run_unrecorded(self, passage: Passage) -> Any:
         gate, call = self.gate, passage.call
+        if passage.ctx.tool_call_approved and await self._was_entered(passage):
+            return await self._run(passage, Happened.REMEMBERED)
         in_doubt = bool(passage.verdict.errors or call.unreadable)
         if not passage.verdict.requirement.is_strict and not in_doubt:
             grant = await gate.desk.memory.recall(call, self.run_id)
@@ -158,8 +170,16 @@ class GatedRun:
                 return await self._run(passage, Happened.REVIEWED)
         if gate.mode is ApprovalMode.AUTO_DENY:
             raise self._refused(passage, "mode", "policy would ask, and nobody is asked in this run")
-        claimed = ("an approval was claimed for this call, but none is on record",)
-        return await self._ask(passage, changed=claimed if passage.ctx.tool_call_approved else ())
+        # A run that was taken up is given all its calls as approved, which says nothing.
+        claimed = passage.ctx.tool_call_approved and not (self.keeper is not None and self.keeper.given)
+        said = ("an approval was claimed for this call, but none is on record",) if claimed else ()
+        return await self._ask(passage, changed=said)
+
+    async def _was_entered(self, passage: Passage) -> bool:
+        """Whether this very call was let through before and paused with a run inside it: it is not to count twice."""
+        call = passage.call
+        entry = await self.gate.broker.runs.inside(entry_id(call.key))
+        return entry is not None and entry.options == entry_of(call, self.gate.policy.revision)
 
     def _was_reviewed(self, passage: Passage) -> bool:
         """Whether another capability of this agent approved, in this very run, what the gate asked about."""
@@ -184,7 +204,7 @@ class GatedRun:
             case State.APPROVED:
                 pass
             case _:
-                raise self._refusal_on_record(passage, request)
+                raise self.refusal_on_record(passage, request)
         now = Binding(
             tool=call.tool,
             args_digest=call.args_digest,
@@ -219,7 +239,7 @@ class GatedRun:
 
     def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
         """Whether those who approved are those whom the verdict of this moment wants."""
-        if _decision(request).by == SILENCE:
+        if decision_of(request).by == SILENCE:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
         if request.escalated and requirement.escalate_to:
             requirement = replace(requirement, role=requirement.escalate_to)
@@ -234,6 +254,9 @@ class GatedRun:
             result = await self._run(passage, Happened.APPROVED, request)
         except CallDeferred:
             broker.finish(request.id)
+            raise
+        except Pause:
+            broker.inside.pause_later(request.id)
             raise
         except ApprovalRequired:
             await broker.ask_again(request.id)
@@ -257,7 +280,7 @@ class GatedRun:
         return self._noticed(passage, request, result)
 
     def _noticed(self, passage: Passage, request: ApprovalRequest, result: Any) -> Any:
-        edited = _decision(request).edited_args is not None
+        edited = decision_of(request).edited_args is not None
         return with_notice(result, passage.call.args) if edited else result
 
     # --- running ---
@@ -275,14 +298,23 @@ class GatedRun:
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
-        around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key)
+        nest = Nest(self, passage, request, self.gate.nested)
+        around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key, nest)
         frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED))
         try:
             result = await passage.execute(passage.args)
+            if isinstance(result, DeferredToolRequests):
+                raise WrongUse(lost_question(call.tool))
+        except Pause:
+            self.paused.add(call.call_id)
+            raise
         except ApprovalRequired as own:
             # The tool's own body asks: from here on it is a question like any other.
             said = own.metadata
         except Exception as error:
+            if (pause := pause_in(error)) is not None:
+                self.paused.add(call.call_id)
+                raise pause from error
             self.teller.tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
             raise
         else:
@@ -311,75 +343,16 @@ class GatedRun:
         settled = (await self.questions.answers([on_record])).get(on_record.id)
         if settled is None:
             raise self.questions.raise_for(asked)
-        edited = _decision(settled).edited_args
+        edited = decision_of(settled).edited_args
         if edited is not None:
             passage = await self.reading.edited(passage, edited)
             if passage.verdict.effect is Effect.DENY:
                 raise self._refused(passage, POLICY, passage.verdict.reason)
         return await self._run_recorded(passage, settled)
 
-    async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
-        """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
-        results = DeferredToolResults()
-        asked: list[Asked] = []
-        known = {one.passage.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
-        for part in requests.approvals:
-            mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
-            if mine is not None:
-                asked.append(mine)
-        on_record = await self.questions.open(ctx, asked, requests)
-        settled = await self.questions.answers(on_record)
-        for one, request in zip(asked, on_record, strict=True):
-            if (answer := settled.get(request.id)) is not None:
-                self.teller.settled(answer)
-                if self.keeper is not None:
-                    self.keeper.note(answer)
-                results.approvals[answer.tool_call_id] = self._result(one.passage, answer)
-        self.questions.parked = any(one.request.tool_call_id not in results.approvals for one in asked)
-        return results if results.approvals else None
-
-    def _is_of_now(self, ctx: RunContext[Any], asked: Asked) -> bool:
-        """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
-        call = asked.passage.call
-        return call.run_id == self.reading.places.of(ctx.messages, call.call_id, ctx.run_id or "")
-
-    def _result(self, passage: Passage, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
-        decision = _decision(settled)
-        if settled.state is State.APPROVED or settled.claim is not None:  # if it ran before, the second pass says so
-            edited = decision.edited_args
-            return ToolApproved(override_args=dict(edited) if edited is not None else None)
-        refused = self._refusal_on_record(passage, settled)
-        if isinstance(refused, SkipToolExecution):
-            return refused.result
-        raise refused
-
-    async def _foreign(
-        self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
-    ) -> Asked | None:
-        """A call that somebody else asks about: a tool's validator, another capability. It becomes a request too."""
-        tool = ctx.tool_manager.tools.get(part.tool_name) if ctx.tool_manager and ctx.tool_manager.tools else None
-        if tool is None:
-            return None
-        call_ctx = replace(ctx, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
-        try:
-            args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
-        except EditRefused:
-            return None
-        passage = self.reading.sealed(await self.reading.judged(call_ctx, tool, args, never))
-        if passage.verdict.effect is Effect.DENY:
-            results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=passage.verdict.reason)
-            return None
-        if passage.verdict.effect is Effect.ALLOW:
-            passage = replace(passage, verdict=TOOL_ASKS)
-        said = requests.metadata.get(part.tool_call_id)
-        asked = Asked(await question(self.gate, self.outer, passage, said=said), passage, said or {})
-        raised = self.questions.raise_for(asked)
-        requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
-        return asked
-
-    def _refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
+    def refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""
-        decision = _decision(request)
+        decision = decision_of(request)
         if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
             return self._refused(passage, decided_by(decision), decided_why(decision))
         return self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
@@ -391,6 +364,7 @@ class GatedRun:
         return SkipToolExecution(denial(passage.call.tool, by=by, reason=reason))
 
 
-def _decision(request: ApprovalRequest) -> ApprovalDecision:
+def decision_of(request: ApprovalRequest) -> ApprovalDecision:
+    """How a settled request was settled."""
     assert request.decision is not None, "a settled request has a decision"
     return request.decision

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
-from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.run import AgentRunResult
-from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
+from pydantic_ai.tools import DeferredToolRequests
 
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
-from signoff.gate.calls import Places
 from signoff.gate.capability import Signoff
-from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.frames import keeping
 from signoff.gate.keeper import conversation_of
+from signoff.gate.waited import results_of, waited_for
 
 VERSION = 1
 """1: the conversation as PydanticAI writes it, with the requests it waits for."""
@@ -87,12 +85,14 @@ async def resume_run(
     signoff: Signoff | None = None,
     *,
     calls: Mapping[str, Any] | None = None,
+    prompt: Any = None,
     **options: Any,
 ) -> AgentRunResult[Any]:
     """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
 
     Raises `RunTaken` where somebody else has it in hand, `RunOver` where it has ended. A run that died before it asked
-    anything begins anew with its prompt. `calls` and `options` are as for `resume`.
+    anything begins anew with its prompt: the text that was kept, or `prompt` where it was more than that. `calls` and
+    `options` are as for `resume`.
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
@@ -103,7 +103,7 @@ async def resume_run(
         conversation = await conversation_of(broker, gate.histories, run)
         with keeping(run, requests):
             if conversation is None:
-                return await agent.run(run.prompt, **{"infer_name": cast("Any", False), **options})
+                return await agent.run(prompt or run.prompt, **{"infer_name": cast("Any", False), **options})
             known = {request.call.key: request for request in requests if request.call is not None}
             return await _go_on(agent, conversation, known, calls, options)
     except BaseException:
@@ -116,7 +116,7 @@ async def resume_run(
 async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, ApprovalRequest]:
     """The requests about the calls that a conversation waits for, by call key."""
     known: dict[str, ApprovalRequest] = {}
-    for key in _waited_for(conversation).values():
+    for key in waited_for(conversation).values():
         if (request := await gate.about(key)) is not None:
             known[key] = request
     return known
@@ -130,22 +130,10 @@ async def _go_on(
     options: Mapping[str, Any],
 ) -> AgentRunResult[Any]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
-    if conversation.deferred_tool_requests is not None:
-        results = DeferredToolResults(calls=dict(calls or {}))
-        for call_id, key in _waited_for(conversation).items():
-            results.approvals[call_id] = _result(known.get(key))
+    if (results := results_of(conversation, known)) is not None:
+        results.calls.update(calls or {})
         run_options["deferred_tool_results"] = results
     return await agent.run(conversation=conversation, **run_options)
-
-
-def _waited_for(conversation: Conversation) -> dict[str, str]:
-    """The calls whose result is not in the history, except external ones: call key by call id."""
-    requests = conversation.deferred_tool_requests or DeferredToolRequests()
-    places = Places()
-    return {
-        part.tool_call_id: f"{places.of(conversation.messages, part.tool_call_id, '')}:{part.tool_call_id}"
-        for part in (*requests.approvals, *_untold(conversation, requests))
-    }
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
@@ -154,23 +142,3 @@ def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
         if isinstance(capability, Signoff):
             return capability
     return None
-
-
-def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Iterator[ToolCallPart]:
-    """Calls beside those it waits for whose result is not in the history: refused, or failed. They are told again."""
-    known = {part.tool_call_id for part in (*requests.approvals, *requests.calls)}
-    for message in reversed(conversation.messages):
-        if isinstance(message, ModelResponse):
-            yield from (part for part in message.tool_calls if part.tool_call_id not in known)
-            return
-        known |= {getattr(part, "tool_call_id", "") for part in message.parts}
-
-
-def _result(request: ApprovalRequest | None) -> Any:
-    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record, and asks if it must."""
-    if request is None or request.decision is None:
-        return ToolApproved()
-    decision = request.decision
-    if request.state in (State.DENIED, State.EXPIRED):
-        return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
-    return ToolApproved(override_args=dict(decision.edited_args) if decision.edited_args is not None else None)

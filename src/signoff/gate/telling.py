@@ -32,7 +32,15 @@ class Teller:
             self._trace(self._traces, what, passage, request, text)
         if self.gate.observe is not None:
             call = passage.call.changed(args=deepcopy(passage.call.args))
-            event = CallEvent(what=what, call=call, verdict=passage.verdict, request=request, by=by, text=text)
+            event = CallEvent(
+                what=what,
+                call=call,
+                verdict=passage.verdict,
+                request=request,
+                by=by,
+                text=text,
+                secrets=self.gate.secrets,
+            )
             try:
                 self.gate.observe(event)
             except Exception as error:  # whoever watches must not change what happens

@@ -26,6 +26,18 @@ class Layers:
         """The strictest answer of the layers that have one; where all abstain, ask."""
         return compose(self.policies, call)
 
+    def judge_layer(self, call: Call) -> Verdict | None:
+        """As `judge`, but None where all abstain."""
+        return strictest(verdict for policy in self.policies if (verdict := policy.judge_layer(call)) is not None)
+
+    def silence(self, call: Call) -> Verdict:
+        """What to say about a call no rule of any layer matches."""
+        return next((said for one in self.policies if (said := one.silence(call)) is not NOT_NAMED), NOT_NAMED)
+
+    def below(self, *policies: Policy) -> Layers:
+        """These layers with more of them inside."""
+        return Layers((*self.policies, *policies))
+
     def explain(self, call: Call) -> Explanation:
         """The verdict with its rule and place, and what every rule of every layer found."""
         return explain(self.policies, call, self.judge(call))
@@ -43,6 +55,21 @@ class Layers:
     def paths_of(self, call: Call) -> tuple[str, ...]:
         """The texts any layer may take for paths, as written: the keys of `Call.resolved`."""
         return tuple(dict.fromkeys(text for policy in self.policies for text in policy.paths_of(call)))
+
+    @property
+    def file(self) -> str:
+        """The files the layers come from, for messages."""
+        return ", ".join(dict.fromkeys(policy.file for policy in self.policies if policy.file))
+
+    @property
+    def root(self) -> str | None:
+        """The folder that relative paths start from, by the first layer that says so."""
+        return next((policy.root for policy in self.policies if policy.root is not None), None)
+
+    @cached_property
+    def tool_names(self) -> frozenset[str]:
+        """The tools that rules of any layer name in full."""
+        return frozenset[str]().union(*(policy.tool_names for policy in self.policies))
 
     @property
     def warnings(self) -> tuple[Problem, ...]:

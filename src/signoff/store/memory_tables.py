@@ -230,7 +230,8 @@ class Tables:
 
     def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
         newest = reversed(self._runs.values())
-        return [run for run in newest if run.state is RunState.GOING or not going][:limit]
+        listed = (run for run in newest if not run.parent)
+        return [run for run in listed if run.state is RunState.GOING or not going][:limit]
 
     def add_segment(self, segment: Segment) -> None:
         if segment.id not in self._segments:

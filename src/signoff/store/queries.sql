@@ -137,7 +137,7 @@ on conflict (id) do update set state = excluded.state, body = excluded.body
 select body from {s}runs where id = ?
 
 -- name: runs
-select body from {s}runs order by nr desc limit ?
+select body from {s}runs where state <> 'inside' order by nr desc limit ?
 
 -- name: runs_going
 select body from {s}runs where state = 'going' order by nr desc limit ?

@@ -253,13 +253,13 @@ class SqlTransaction:
     # runs
 
     def add_run(self, run: KeptRun) -> None:
-        self._run("add_run", run.id, run.state.value, dump_run(run))
+        self._run("add_run", run.id, _run_state(run), dump_run(run))
         self._known.add(run.id)
 
     def put_run(self, run: KeptRun) -> None:
         if run.id not in self._known and self.run(run.id) is None:
             raise Stale(f"there is no run {run.id}")
-        self._run("put_run", run.id, run.state.value, dump_run(run))
+        self._run("put_run", run.id, _run_state(run), dump_run(run))
 
     def run(self, run_id: str) -> KeptRun | None:
         body = self._value("run", kept(run_id))
@@ -361,3 +361,8 @@ def _grant_row(grant: Grant) -> tuple[Any, ...]:
     revoked = int(grant.revoked_at is not None)
     exact = kept(grant.memory_key) if grant.pattern is None else ""
     return grant.id, kept(grant.tool), exact, revoked, dump_grant(grant)
+
+
+def _run_state(run: KeptRun) -> str:
+    """How a run is listed: those inside others are not."""
+    return "inside" if run.parent else run.state.value

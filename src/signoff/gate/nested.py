@@ -1,0 +1,188 @@
+"""Runs inside calls of other runs: begun or gone on with, remembered when they are over, paused with the call.
+
+What such a run waits for is a question like any other, and its state is kept in the store beside that of the outermost
+run. The call around it pauses with it, level by level. When the outermost run is resumed, each call that paused is made
+again, and the runs inside it go on where they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.agent import UserPromptNode
+from pydantic_ai.messages import UserContent
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_core import PydanticSerializationError, to_json
+
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, RunState
+from signoff.gate.frames import current_frame, entered, entering
+from signoff.gate.gate import Gate
+from signoff.gate.keeper import Keeper, conversation_of
+from signoff.gate.nest import Nest, Pause
+from signoff.gate.questions import REQUEST
+from signoff.gate.run import GatedRun
+from signoff.gate.waited import results_of, waited_for
+
+NOT_GIVEN: Any = object()
+
+
+async def inner_run(gate: Gate, ctx: RunContext[Any], nest: Nest) -> GatedRun:
+    """The gate's state for a run inside a call. Where it was kept before, it goes on from there."""
+    ends_call = entered()
+    if ends_call is not None:
+        nest.enters = True
+        nest.ends = ends_call
+    pauses = nest.enters
+    gate = gate.inside(nest.run.gate, pauses=pauses)
+    outer = nest.run.outer
+    if not (pauses or gate.keeps_record):
+        return GatedRun(gate, outer=outer, nest=nest)
+    run_id = nest.id_of(ctx)
+    kept = None if nest.is_new else await gate.broker.runs.inside(run_id)
+    if kept is not None and kept.state in (RunState.FAILED, RunState.CANCELLED):
+        kept = None
+    agent = ctx.agent.name if ctx.agent is not None else None
+    prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
+    fresh = KeptRun(id=run_id, parent=nest.run.run_id or nest.key, agent=agent or "", prompt=prompt[:1_000])
+    keeper = Keeper(
+        gate.broker,
+        gate.histories,
+        kept or fresh,
+        given=kept is not None,
+        saved=kept is not None,
+        nest=nest,
+        root=outer,
+    )
+    if outer is not None:
+        keeper.known = outer.known
+    run = GatedRun(gate, keeper=keeper, outer=outer, nest=nest, pauses_with_call=pauses)
+    if kept is not None and kept.state is RunState.GOING:
+        run.taken = await conversation_of(gate.broker, gate.histories, kept)
+    return run
+
+
+async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, Any]) -> UserPromptNode[Any, Any]:
+    """The first step of a run that was kept before: with its messages, and the answers to what it waited for."""
+    conversation, nest = run.taken, run.nest
+    assert conversation is not None, "only a run that was kept is gone on with"
+    assert nest is not None, "only a run inside another one is gone on with here"
+    run.taken = None
+    ctx.messages[:] = conversation.messages
+    if ctx.usage is not nest.passage.ctx.usage:  # else the outer run's figures hold it already
+        ctx.usage.incr(conversation.usage)
+    path = nest.passage.call.path
+    known: dict[str, ApprovalRequest] = {}
+    for key in waited_for(conversation, path).values():
+        if (request := await run.gate.broker.about(key)) is not None:
+            known[key] = request
+    return replace(node, user_prompt=None, deferred_tool_results=results_of(conversation, known, path))
+
+
+def remembered(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | None:
+    """What a run inside a call answered when the call was made before; None where it is not over."""
+    keeper = run.keeper
+    if run.nest is None or keeper is None or keeper.run.state is not RunState.DONE:
+        return None
+    memo = json.loads(keeper.run.rest)
+    output: Any = memo["output"]
+    if memo["kind"] is not None:
+        output = _validated(_kinds(ctx.agent)[memo["kind"]], output)
+    return AgentRunResult(output)
+
+
+async def ended(run: GatedRun, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
+    """A run inside a call is over: remember its answer, for when the call is made again."""
+    keeper, nest = run.keeper, run.nest
+    if keeper is None or nest is None:
+        return
+    memo = _memo(ctx, result.output)
+    if memo is None:
+        return
+    saved, progress = keeper.saved, keeper.over(RunState.DONE, memo)
+    if not saved:
+        nest.ended.append(progress)
+        return
+    run.gate.broker.runs.save_later(lambda: progress)
+    if nest.request is not None and not nest.ends:
+        await run.gate.broker.inside.leave(nest.request.id)
+
+
+def pause_of(run: GatedRun) -> Pause:
+    """What makes the call around a run pause with it. Metadata reaches traces: a reference, no state."""
+    keeper = run.keeper
+    assert keeper is not None, "only a run that is kept pauses with its call"
+    worker = [*current_frame().workers, keeper.run.agent]
+    waits = {"inside": keeper.run.id, "worker": worker}
+    return Pause(metadata={"summary": f"{' > '.join(worker)} waits for a person", REQUEST: waits})
+
+
+async def call_agent(
+    ctx: RunContext[Any],
+    agent: Agent[Any, Any],
+    prompt: str | Sequence[UserContent] | None = None,
+    *,
+    deps: Any = NOT_GIVEN,
+    ends_call: bool = False,
+    **options: Any,
+) -> Any:
+    """For use inside a tool: run another agent, and return its output.
+
+    Where that agent waits for a person, this call pauses with it. Once there is an answer and the run is resumed, the
+    tool is called again from its beginning, and the agent goes on where it was: code before this line is repeated.
+    The agent shares `deps` and usage with the caller unless told otherwise; an agent without a `Signoff` capability
+    runs behind the caller's. Say `ends_call` where the tool returns the output and does nothing else after it: then not
+    even a crash in that moment leaves anything unknown. `options` go to `agent.run`.
+    """
+    from signoff.gate.capability import gate_in  # it imports this module
+
+    around = gate_in(ctx.root_capability)
+    if around is not None and gate_in(agent.root_capability) is None:
+        options["capabilities"] = [*options.get("capabilities", ()), around]
+    given: dict[str, Any] = {"usage": ctx.usage, "infer_name": False, **options}
+    given["deps"] = ctx.deps if deps is NOT_GIVEN else deps
+    with entering(current_frame(), ends_call=ends_call):
+        return (await agent.run(prompt, **given)).output
+
+
+def _memo(ctx: RunContext[Any], output: object) -> str | None:
+    """An output as it is kept; None where it has no JSON form that leads back to it."""
+    try:
+        value = json.loads(to_json(output))
+    except (PydanticSerializationError, ValueError):
+        return None
+    if type(output) in (str, int, float, bool, type(None)) or (type(output) in (dict, list) and value == output):
+        return json.dumps({"kind": None, "output": value})
+    for number, kind in enumerate(_kinds(ctx.agent)):
+        try:
+            back = _validated(kind, value)
+        except ValidationError:
+            continue
+        if type(back) is type(output) and back == output:
+            return json.dumps({"kind": number, "output": value})
+    return None
+
+
+def _validated(kind: Any, value: object) -> Any:
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    return adapter.validate_python(value)
+
+
+def _kinds(agent: Any) -> list[Any]:
+    """What an agent may answer with, in the order in which its output type says so."""
+    return _flat(getattr(agent, "output_type", None))
+
+
+def _flat(kind: Any) -> list[Any]:
+    if isinstance(kind, list | tuple):
+        return [one for part in cast("list[Any]", kind) for one in _flat(part)]
+    marked = getattr(kind, "outputs", None) or getattr(kind, "output", None)  # ToolOutput, NativeOutput, PromptedOutput
+    if marked is not None and not isinstance(kind, type):
+        return _flat(marked)
+    return [] if kind in (None, str, DeferredToolRequests) or not isinstance(kind, type) else [kind]

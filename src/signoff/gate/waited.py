@@ -1,0 +1,59 @@
+"""What a paused conversation waits for, and what PydanticAI is told about it when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
+
+from signoff.core.request import ApprovalRequest, State
+from signoff.gate.calls import Places
+from signoff.gate.denial import decided_by, decided_why, denial
+
+
+def results_of(
+    conversation: Conversation, known: Mapping[str, ApprovalRequest], path: str = ""
+) -> DeferredToolResults | None:
+    """What to go on with, by the requests that are known by call key; None where the model is asked next."""
+    if conversation.deferred_tool_requests is None:
+        return None
+    results = DeferredToolResults()
+    for call_id, key in waited_for(conversation, path).items():
+        results.approvals[call_id] = _result(known.get(key))
+    return results
+
+
+def waited_for(conversation: Conversation, path: str = "") -> dict[str, str]:
+    """The calls whose result is not in the history, except external ones: call key by call id.
+
+    `path` is the call that the conversation is inside of.
+    """
+    requests = conversation.deferred_tool_requests or DeferredToolRequests()
+    places, prefix = Places(), f"{path}/" if path else ""
+    return {
+        part.tool_call_id: f"{places.of(conversation.messages, part.tool_call_id, '')}:{prefix}{part.tool_call_id}"
+        for part in (*requests.approvals, *_untold(conversation, requests))
+    }
+
+
+def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Iterator[ToolCallPart]:
+    """Calls beside those it waits for whose result is not in the history: refused, or failed. They are told again."""
+    known = {part.tool_call_id for part in (*requests.approvals, *requests.calls)}
+    for message in reversed(conversation.messages):
+        if isinstance(message, ModelResponse):
+            yield from (part for part in message.tool_calls if part.tool_call_id not in known)
+            return
+        known |= {getattr(part, "tool_call_id", "") for part in message.parts}
+
+
+def _result(request: ApprovalRequest | None) -> Any:
+    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record, and asks if it must."""
+    if request is None or request.decision is None:
+        return ToolApproved()
+    decision = request.decision
+    if request.state in (State.DENIED, State.EXPIRED):
+        return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
+    return ToolApproved(override_args=dict(decision.edited_args) if decision.edited_args is not None else None)
