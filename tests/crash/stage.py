@@ -8,27 +8,26 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from typing import Any
 
-from pydantic_ai import Agent, DeferredToolRequests, Tool
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models.function import AgentInfo
+from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from tests.crash.faults import Faults, FaultyStore, count_statements
-from tests.crash.trips import RUN, Act, Case, key_of
+from tests.crash.tools import AT_ONCE, HANDING, IN_ORDER, Model, on_stage
+from tests.crash.trips import RUN, Act, Case, Inside, key_of
 
 from signoff import Signoff
 from signoff.broker import Broker, new_id
+from signoff.broker.veil import veil_key
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun
 from signoff.gate.frames import idempotency_key, keeping
+from signoff.gate.nested import call_agent
 from signoff.gate.suspended import resume_run
 from signoff.ports import Store
 from signoff.store.open import open_store
-from signoff.testing import ScriptedModel
 
 
 class Stage:
@@ -41,25 +40,49 @@ class Stage:
         trip = case.does
         self.shown: Callable[[], None] = lambda: None
         """Called when a question waits for somebody in another process."""
-        self.gate = Signoff(
+        self.at_terminal = trip.at_terminal
+        """Whether everything is answered here, where it is asked."""
+        self.store, self._wait = store, wait or trip.at_most or ("inline" if trip.waits else "suspend")
+        self.gate = self._gate()
+        self.inner: dict[str, Agent[Any, Any]] = {}
+        """The agents inside calls, by the tool that has them do it."""
+        if trip.inside is None:
+            self.agent = self._agent("cashier", trip.turns, AT_ONCE if case.timing else IN_ORDER)
+        else:
+            self.agent = self._nested(trip.inside)
+
+    def _gate(self) -> Signoff:
+        trip = self.case.does
+        return Signoff(
             list(trip.rules),
-            store=store,
-            wait=wait or trip.at_most or ("inline" if trip.waits else "suspend"),
+            store=self.store,
+            wait=self._wait,
             approver=self,
             judge=self._judged,
             observe=self._observed,
+            nested=trip.inside is not None and trip.inside.plain,
         )
-        self.agent = Agent(
-            _Model(list(trip.turns), faults),
-            name="cashier",
+
+    def _agent(self, name: str, turns: Any, tools: Any, gate: Signoff | None = None) -> Agent[Any, Any]:
+        return Agent(
+            Model(list(turns), self.faults, "" if self.case.does.inside is None else f" of {name}"),
+            name=name,
             output_type=[str, DeferredToolRequests],
-            tools=AT_ONCE if case.timing else IN_ORDER,
-            capabilities=[self.gate],
+            tools=tools,
+            capabilities=[gate or self.gate],
         )
+
+    def _nested(self, inside: Inside) -> Agent[Any, Any]:
+        """The outermost agent; each has the next one do it, and each has a gate of its own on the one store."""
+        names = inside.agents
+        for tool, name in zip(inside.tools, names[1:], strict=True):
+            tools = HANDING if name != names[-1] else AT_ONCE if self.case.timing else IN_ORDER
+            self.inner[tool] = self._agent(name, inside.turns_of(name), tools, self._gate())
+        return self._agent(names[0], self.case.does.turns, HANDING)
 
     def enter(self) -> None:
         """From here on, tools that are called are this stage's."""
-        _on_stage.set(self)
+        on_stage.set(self)
 
     @property
     def broker(self) -> Broker:
@@ -73,7 +96,7 @@ class Stage:
 
     async def choose(self, request: ApprovalRequest, *, mode: Any) -> ApprovalDecision:
         self.faults.at(f"shown {request.tool_name}")
-        if not self.case.does.at_terminal:
+        if not (self.at_terminal or self.case.does.answers_at_once(request)):
             if self.case.does.at_most is None:
                 self.shown()
             await asyncio.Event().wait()
@@ -100,6 +123,27 @@ class Stage:
         self.faults.at(f"{tool} done")
         return f"{tool} done"
 
+    async def hand(self, tool: str, ctx: RunContext[Any], job: str) -> str:
+        """Have another agent do a job, in the way of the trip."""
+        inside = self.case.does.inside
+        assert inside is not None, "only agents of nested trips have others do something"
+        self.faults.at(f"{tool} began")
+        jobs = job.split(" and ")
+        if inside.at_once:
+            outputs = await asyncio.gather(*(self._have_done(inside, tool, ctx, one) for one in jobs))
+        else:
+            outputs = [await self._have_done(inside, tool, ctx, one) for one in jobs]
+        said = "; ".join(outputs)
+        if not inside.goes_on:
+            return said
+        return f"{said}; {await self.done(tool, job=job)}"
+
+    async def _have_done(self, inside: Inside, tool: str, ctx: RunContext[Any], job: str) -> str:
+        agent = self.inner[tool]
+        if inside.plain:
+            return (await agent.run(job, usage=ctx.usage)).output
+        return await call_agent(ctx, agent, job, ends_call=not inside.goes_on)
+
     async def _on_record(self, tool: str, key: str) -> str:
         """What another process would find about this call at this very moment: nothing acts before it is durable."""
         if self.case.timing or tool == "look":
@@ -108,45 +152,6 @@ class Stage:
             run = await kept_run_of(self.case, Broker(store))
             requests = await store.read(lambda tx: tx.requests_of(run=run.id)) if run is not None else ()
             return next((str(one.state) for one in reversed(requests) if key_of(one) == key), "")
-
-
-_on_stage: ContextVar[Stage] = ContextVar("stage")
-"""Whose tools they are."""
-
-
-async def look() -> str:
-    """Look at the balance."""
-    return await _on_stage.get().done("look")
-
-
-async def pay(amount: int, to: str) -> str:
-    """Pay money."""
-    return await _on_stage.get().done("pay", amount=amount, to=to)
-
-
-async def drop(what: str) -> str:
-    """Throw something away."""
-    return await _on_stage.get().done("drop", what=what)
-
-
-async def wipe() -> str:
-    """Throw everything away."""
-    return await _on_stage.get().done("wipe")
-
-
-AT_ONCE = [Tool(tool) for tool in (look, pay, drop, wipe)]
-IN_ORDER = [Tool(tool, sequential=True) for tool in (look, pay, drop, wipe)]
-"""Made once, before anything forks: that takes longer than a trip."""
-
-
-class _Model(ScriptedModel):
-    def __init__(self, turns: list[dict[str, Any]], faults: Faults) -> None:
-        super().__init__(turns)
-        self._faults = faults
-
-    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        self._faults.at(f"model, turn {1 + sum(isinstance(one, ModelResponse) for one in messages)}")
-        return super()._answer(messages, info)
 
 
 @asynccontextmanager
@@ -237,6 +242,6 @@ def prepare(url: str) -> None:
 
     async def work() -> None:
         async with opened(url) as store:
-            await Broker(store).veil_key()
+            await veil_key(store)
 
     asyncio.run(work())

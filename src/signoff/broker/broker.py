@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from signoff.broker.checkpoints import Signer
 from signoff.broker.clock import SystemClock
@@ -23,6 +22,7 @@ from signoff.broker.inside import Inside
 from signoff.broker.journal import Journal
 from signoff.broker.notes import Notes
 from signoff.broker.people import People
+from signoff.broker.policies import Policies
 from signoff.broker.runs import Progress, Runs
 from signoff.broker.stopping import Stopping
 from signoff.broker.sweeper import Sweeper
@@ -52,8 +52,11 @@ from signoff.core.run import Process
 from signoff.errors import AlreadySettled, UnknownRequest
 from signoff.ports import Clock, Store, Transaction
 
+if TYPE_CHECKING:
+    from signoff.policy.engine import Policy
+    from signoff.policy.layers import Layers
+
 T = TypeVar("T")
-VEIL = "veil"
 PREVIEW = 500
 """Characters of a result, or an error, that are kept for people."""
 
@@ -87,6 +90,7 @@ class Broker:
         self.sweeper = Sweeper(self)
         self.stopping = Stopping(self)
         self.inside = Inside(self)
+        self.policies = Policies(self)
         self.people = People(self, people or {})
         self.signer = signer
         self.remembers = remembers and store.is_durable
@@ -104,12 +108,15 @@ class Broker:
     # --- opening and looking ---
 
     async def open(
-        self, requests: Sequence[ApprovalRequest], progress: Sequence[Progress] = ()
+        self,
+        requests: Sequence[ApprovalRequest],
+        progress: Sequence[Progress] = (),
+        policy: Policy | Layers | None = None,
     ) -> list[ApprovalRequest]:
         """Store new questions, with the time, a deadline where their rule has one, and how far their runs came.
 
-        A call is asked about once: if there is a request about the very same call, whatever became of it, that one is
-        returned, unless it was withdrawn.
+        `policy` is what they were asked under. A call is asked about once: if there is a request about the very same
+        call, whatever became of it, that one is returned, unless it was withdrawn.
         """
         now = self.clock.now()
         fresh = [self._dated(request, now) for request in requests]
@@ -117,6 +124,8 @@ class Broker:
         def work(tx: Transaction) -> list[ApprovalRequest]:
             for one in progress:
                 self.runs.save(tx, one, now)
+            if policy is not None and fresh:
+                self.policies.keep(tx, policy)
             opened: list[ApprovalRequest] = []
             for request in fresh:
                 self.runs.refuse_over(tx, request.run)
@@ -343,19 +352,6 @@ class Broker:
             await self.store.write("expire", lambda tx: self.sweeper.feed(tx, request.id, now))
 
     # --- parts, also of `runs` and `grants` ---
-
-    async def veil_key(self) -> bytes:
-        """The key by which processes on this store tell secrets apart without showing them; made on first use."""
-        if (key := await self.store.read(lambda tx: tx.setting(VEIL))) is None:
-
-            def work(tx: Transaction) -> str:
-                if (found := tx.setting(VEIL)) is None:
-                    found = secrets.token_hex(32)
-                    tx.set_setting(VEIL, found)
-                return found
-
-            key = await self.store.write("key", work)
-        return bytes.fromhex(key)
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Say that this process lives, which whoever finds its claims and runs will want to know."""

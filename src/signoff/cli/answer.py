@@ -158,7 +158,8 @@ class Answer:
             from signoff.cli.edit import checked, given_args
 
             run = await broker.store.read(lambda tx: tx.run(request.run)) if request.run else None
-            args = checked(request, given_args(self.arguments), settings, run)
+            asked_under = await broker.policies.of(request, beside=settings.policy)
+            args = checked(request, given_args(self.arguments), settings, run, asked_under)
             decision = replace(decision, edited_args=args)
         if self.wish is not None:
             from signoff.broker.grants import check_terms

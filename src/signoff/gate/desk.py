@@ -68,9 +68,10 @@ class Desk:
             return await check(args)
         from signoff.broker.edits import checked_edit
 
-        if request.policy_revision != self.policy.revision:
+        policy = await self.broker.policies.of(request, beside=self.policy)
+        if policy is None:
             raise EditRefused(("the policy has changed since the call was asked about, so it has to be asked anew",))
-        return checked_edit(request, args, self.policy)
+        return checked_edit(request, args, policy)
 
     async def ask(self, requests: Sequence[ApprovalRequest], ui: ApprovalUI, mode: ApprovalMode) -> None:
         """Put open requests to a user interface, until each has its answer or was settled elsewhere."""

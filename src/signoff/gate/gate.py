@@ -13,6 +13,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 
 from signoff.broker import Broker
+from signoff.broker.veil import veil_key
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
@@ -24,6 +25,7 @@ from signoff.gate.keeper import Histories
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers, strictest
 from signoff.policy.requirement import together
+from signoff.policy.written import layers_of
 from signoff.ports import ApprovalUI
 
 Judge = Callable[[Call, RunContext[Any]], object]
@@ -116,7 +118,7 @@ class Gate:
     async def prepare(self) -> None:
         """Before a run: take the key by which the store's processes tell secrets apart."""
         if not self._prepared and self.keeps_record:
-            self.reader = replace(self.reader, key=await self.broker.veil_key())
+            self.reader = replace(self.reader, key=await veil_key(self.broker.store))
             self._prepared = True
 
     def named_approver(self) -> ApprovalUI | None:
@@ -174,11 +176,6 @@ class Gate:
 def _distinct(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Each layer once: agents of one project share most of them."""
     return tuple({(one.revision or id(one), one.root, one.name): one for one in policies}.values())
-
-
-def layers_of(policy: Policy | Layers) -> tuple[Policy, ...]:
-    """The layers of a policy, outermost first."""
-    return policy.policies if isinstance(policy, Layers) else (policy,)
 
 
 async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:

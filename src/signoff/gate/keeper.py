@@ -27,6 +27,8 @@ from signoff.broker.runs import Progress
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 
 if TYPE_CHECKING:
     from signoff.gate.nest import Nest
@@ -120,40 +122,38 @@ class Keeper:
         ctx: RunContext[Any],
         requests: Sequence[ApprovalRequest],
         deferred: DeferredToolRequests,
+        policy: Policy | Layers,
         *,
         put_down: bool,
     ) -> list[ApprovalRequest]:
-        """Open the requests and save the run, in one go."""
+        """Open the requests, asked under `policy`, and save the run, in one go."""
         try:
-            opened = await self._opened(ctx, requests, deferred, put_down)
+            opened = await self.broker.open(requests, self._whole(ctx, deferred, put_down=put_down), policy)
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
-            opened = await self._opened(ctx, requests, deferred, put_down)
+            opened = await self.broker.open(requests, self._whole(ctx, deferred, put_down=put_down), policy)
         self.saved, self.held = True, not put_down
         if self.nest is not None:
             self.nest.saved()
         return opened
 
-    async def _opened(
-        self,
-        ctx: RunContext[Any],
-        requests: Sequence[ApprovalRequest],
-        deferred: DeferredToolRequests,
-        put_down: bool,
-    ) -> list[ApprovalRequest]:
+    def _whole(self, ctx: RunContext[Any], deferred: DeferredToolRequests, *, put_down: bool) -> list[Progress]:
+        """How far the run came, and everything around it."""
         around = self.nest.progress() if self.nest is not None else []
-        return await self.broker.open(requests, [*around, self._progress(ctx, deferred, put_down=put_down)])
+        return [*around, self._progress(ctx, deferred, put_down=put_down)]
 
     def at_call(self, ctx: RunContext[Any], entered: str) -> Progress:
         """How far the run came while one of its calls runs: those without a result are to be made again."""
         progress = self._progress(ctx, DeferredToolRequests(), put_down=False)
         return replace(progress, entered=entered)
 
-    async def opened_inside(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalRequest]:
+    async def opened_inside(
+        self, requests: Sequence[ApprovalRequest], policy: Policy | Layers
+    ) -> list[ApprovalRequest]:
         """Open the requests of a run inside this one, which is saved as it was when its model was last asked."""
         if self.saved or self._point is None:
-            return await self.broker.open(requests)
-        opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)])
+            return await self.broker.open(requests, policy=policy)
+        opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)], policy)
         self.saved = True
         return opened
 

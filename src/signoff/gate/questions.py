@@ -107,11 +107,11 @@ class Questions:
         fresh = [one.request for one in asked if one.request.opened_at is None]
         self.gate.broker.notes.hand_over()
         if self.keeper is not None and deferred is not None:
-            known = await self.keeper.opened(ctx, fresh, deferred, put_down=self.gate.suspends)
+            known = await self.keeper.opened(ctx, fresh, deferred, self.gate.policy, put_down=self.gate.suspends)
         elif self.outer is not None:
-            known = await self.outer.opened_inside(fresh)
+            known = await self.outer.opened_inside(fresh, self.gate.policy)
         else:
-            known = await self.gate.broker.open(fresh)
+            known = await self.gate.broker.open(fresh, policy=self.gate.policy)
         opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
         requests: list[ApprovalRequest] = []
         for one in asked:

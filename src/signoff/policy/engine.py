@@ -41,6 +41,8 @@ class Policy:
     """The absolute folder that relative paths start from."""
     revision: str = ""
     """Digest of what the rules say: changes with their content and order, not with comments or layout."""
+    written: object = field(default=None, repr=False, compare=False)
+    """The rules as they were written, as JSON values; None where they were not read from any."""
     _index: Index = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

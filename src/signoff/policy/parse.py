@@ -67,7 +67,9 @@ def read_policy(spot: Spot, *, name: str = "", root: str | None = None) -> Polic
         revision = digest(spot.value)
     except CannotCanonicalise as error:
         raise spot.wrong(f"this has no JSON form: {error}") from error
-    return Policy(rules=tuple(rules), file=spot.document.file, name=name, root=root, revision=revision)
+    return Policy(
+        rules=tuple(rules), file=spot.document.file, name=name, root=root, revision=revision, written=spot.value
+    )
 
 
 def _rule(spot: Spot, number: int, name: str, root: str | None) -> Rule:

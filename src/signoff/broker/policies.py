@@ -1,0 +1,60 @@
+"""The policies that questions were asked under, kept so that edited arguments can be judged by them anywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from signoff.core.request import ApprovalRequest
+from signoff.errors import PolicyError
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+    from signoff.policy.engine import Policy
+    from signoff.policy.layers import Layers
+
+
+class Policies:
+    """The broker's part about policies on record, by their revision."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._kept: set[str] = set()
+        """Revisions that are in the store for sure."""
+
+    def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
+        """Keep a policy, unless that was done."""
+        revision = policy.revision
+        if not revision or revision in self._kept or not self._broker.store.is_durable:
+            return
+        if tx.setting(_name(revision)) is None:
+            from signoff.policy.written import written  # who only lists questions needs no parser
+
+            if (text := written(policy)) is None:
+                return
+            tx.set_setting(_name(revision), text)
+        else:  # what stands there was committed
+            self._kept.add(revision)
+
+    async def of(self, request: ApprovalRequest, *, beside: Policy | Layers) -> Policy | Layers | None:
+        """The policy a question was asked under, if it is on record and `beside` is still part of it.
+
+        A run inside others is judged by the rules of all of them, of which whoever answers may know some.
+        """
+        if request.policy_revision in ("", beside.revision):
+            return beside
+        from signoff.policy.written import layers_of, read_written
+
+        text = await self._broker.store.read(lambda tx: tx.setting(_name(request.policy_revision)))
+        try:
+            found = read_written(text) if text is not None else None
+        except PolicyError:  # written by a version that knows other rules
+            return None
+        if found is None:
+            return None
+        known = {one.revision for one in layers_of(found)}
+        return found if all(one.revision in known for one in layers_of(beside)) else None
+
+
+def _name(revision: str) -> str:
+    return f"policy {revision}"

@@ -1,0 +1,23 @@
+"""The key by which processes on one store tell secrets apart without showing them."""
+
+from __future__ import annotations
+
+import secrets
+
+from signoff.ports import Store, Transaction
+
+NAME = "veil"
+
+
+async def veil_key(store: Store) -> bytes:
+    """The store's key, made on first use."""
+    if (key := await store.read(lambda tx: tx.setting(NAME))) is None:
+
+        def work(tx: Transaction) -> str:
+            if (found := tx.setting(NAME)) is None:
+                found = secrets.token_hex(32)
+                tx.set_setting(NAME, found)
+            return found
+
+        key = await store.write("key", work)
+    return bytes.fromhex(key)
