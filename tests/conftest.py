@@ -27,6 +27,7 @@ def sync_loop() -> Iterator[None]:
 def own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test touches what the person who runs it has approved."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     for name in ("SIGNOFF_STORE", "SIGNOFF_AS"):
         os.environ.pop(name, None)
 

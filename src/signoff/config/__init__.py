@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
-from signoff.config.settings import Person, Settings, load_policy, load_settings
+from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFile
+from signoff.config.files import PROJECT_FILE, find_project, user_file
+from signoff.config.settings import Person, Settings, load_policy, load_settings, no_settings
+from signoff.config.variables import Filled, filled, filled_config
+from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, workers_folder
 
-__all__ = ["Person", "Settings", "load_policy", "load_settings"]
+__all__ = [
+    "EVERY_WORKER",
+    "PROJECT_FILE",
+    "Filled",
+    "Limits",
+    "Person",
+    "Settings",
+    "ToolsetEntry",
+    "WorkerFile",
+    "filled",
+    "filled_config",
+    "find_project",
+    "load_policy",
+    "load_settings",
+    "load_worker",
+    "load_workers",
+    "no_settings",
+    "parse_worker",
+    "user_file",
+    "worker_names",
+    "workers_folder",
+]

@@ -27,10 +27,14 @@ class ToolsetEntry:
     """Its rules, named after it; None where it has none of its own."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Capability labels by tool name or glob, where the toolset declares none."""
+    prefix: str = ""
+    """Goes before the names of its tools, as in `orders_query`, where two toolsets of a worker share a name."""
     spot: Spot
     """Where the entry stands."""
     config_spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
-    """Where each key of `config` stands: with `extends`, in another entry."""
+    """Where each key of `config` stands, by its path (`pool.size`): with `extends`, in another entry."""
+    policy_spot: Spot | None = None
+    """Where its rules stand: a list with one item per rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,4 +79,7 @@ class WorkerFile:
     """Files that go with every prompt, relative to the worker's file."""
     spot: Spot
     spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
-    """Where each key stands, for errors that are found when it is built."""
+    """Where each key stands, each item of a list of names (`toolsets[0]`) and each limit (`limits.time`), for errors
+    found when it is built."""
+    policy_spots: tuple[Spot, ...] = ()
+    """Where each rule of `policy` stands, in the same order."""

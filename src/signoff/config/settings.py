@@ -1,24 +1,35 @@
-"""Reads `signoff.yaml`: the policy, the people who answer, the store, and the default model."""
+"""Reads `signoff.yaml`: the policy, the people who answer, the toolsets, the store, and the default model."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from signoff.errors import Place, WrongFile
-from signoff.policy.composer import LARGEST_TEXT, read_document
+from signoff.config.entries import ToolsetEntry
+from signoff.config.files import check_owner, text_of, user_file
+from signoff.config.toolset_entries import default_entries, read_toolsets
+from signoff.config.variables import filled
+from signoff.config.worker_keys import check_defaults
+from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
-from signoff.policy.parse import policy_in, read_policy
+from signoff.policy.operators import kind_of
+from signoff.policy.parse import EXAMPLE, policy_in, read_policy
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
-_KEYS = ("policy", "people", "model", "store")
-_PLANNED = ("toolsets", "plugins", "channels")
-_PERSON_KEYS = ("roles", "discord", "slack", "email")
+PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked")
+PERSON_KEYS = ("roles", "discord", "slack", "email")
+PLUGIN_KEYS = ("allow",)
+DEFAULTS_KEYS = ("worker", "toolset")
+USER = "user"
+"""The name of the user's own layer: its rules are `user/rule-1` …"""
+
+_PLANNED = ("channels",)
+_IMPORTS = re.compile(r"[\w*]+(?:\.[\w*]+)*(?::[\w*]+(?:\.[\w*]+)*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +54,40 @@ class Settings:
     store: str | None = None
     """Where requests, answers and runs are kept: `sqlite:FILE`, or `postgresql://…`."""
     file: str = ""
+    toolsets: Mapping[str, ToolsetEntry] = field(default_factory=dict[str, ToolsetEntry])
+    """The names of the catalog that the file adds."""
+    plugins: tuple[str, ...] = ()
+    """Which modules toolsets may be imported from, as patterns."""
+    locked: bool = False
+    """Whether flags and the environment may only tighten what the file says."""
+    user: Policy | None = None
+    """The user's own rules, over those of every project."""
+    folder: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
+    """The real path of the project folder; the working directory where there is no file."""
+    defaults: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    """What `defaults` holds for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
+    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    """Where each key of the file stands; under `user`, the user's own rules."""
+
+    @property
+    def layers(self) -> tuple[Policy, ...]:
+        """The policies that hold for whatever runs here, the outermost first."""
+        return (self.policy,) if self.user is None else (self.user, self.policy)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
         """What is allowed to stand but probably not meant, in the policy and about who can answer."""
-        return (*self.policy.warnings, *self._unanswerable())
+        named = (entry.policy for entry in self.toolsets.values() if entry.policy is not None)
+        policies = (*self.layers, *named)
+        told = (*(one for policy in policies for one in policy.warnings), *self._unanswerable(policies))
+        # A rule that several entries share through `extends` is told about once.
+        return tuple({(one.place, one.what.removeprefix(one.rule)): one for one in told}.values())
 
-    def _unanswerable(self) -> Iterator[Problem]:
+    def _unanswerable(self, policies: Iterable[Policy]) -> Iterator[Problem]:
         if not self.people:
             return
         roles = {role for person in self.people.values() for role in person.roles}
-        for rule in self.policy.rules:
+        for rule in (rule for policy in policies for rule in policy.rules):
             needed = rule.requirement
             for role in filter(None, (needed.role, needed.escalate_to, needed.veto)):
                 if role not in roles:
@@ -67,66 +101,97 @@ class Settings:
 
 def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Policy:
     """The policy in a `signoff.yaml`. Relative paths in it start from `root`: the file's own folder, if not given."""
-    return load_settings(path, root=root).policy
+    return _load(path, root).policy
 
 
 def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
-    """Everything in a `signoff.yaml`. Raises `WrongFile`, with the place, for whatever is not right in it."""
+    """Everything in a `signoff.yaml`, under the user's own rules. Raises `WrongFile` with the place of a mistake."""
+    return with_user(_load(path, root))
+
+
+def no_settings() -> Settings:
+    """Where there is no file: no rules but the user's own, and everything else is asked about."""
+    return with_user(Settings(policy=Policy(rules=()), people={}))
+
+
+def with_user(settings: Settings) -> Settings:
+    """The settings, under the user's own rules if there are any; relative paths in them start from the project."""
+    file = user_file()
+    if file is None or not os.path.lexists(file):
+        return settings
+    text = text_of(file)
+    check_owner(file)
+    top = Spot.top(read_document(text, file=file))
+    entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
+    rules = policy_in(top, entries)
+    user = read_policy(rules, name=USER, root=settings.folder)
+    return replace(settings, user=user, spots={**settings.spots, USER: rules})
+
+
+def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> Settings:
     file = os.fspath(path)
-    top = Spot.top(read_document(_text(file), file=file))
-    entries = top.entries(what="a mapping with `policy`") if top.value is not None else {}
+    top = Spot.top(read_document(text_of(file), file=file))
+    whole: object = top.value
+    if whole is not None and not isinstance(whole, dict):
+        raise top.wrong(f"this should be a mapping with `policy`, not {kind_of(whole)}", EXAMPLE)
+    entries = top.entries() if whole is not None else {}
     for key, spot in entries.items():
         if key in _PLANNED:
             raise spot.wrong_key(f"this version does not read {shown(key)} yet", "remove it for now")
-        if key not in _KEYS:
-            raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, _KEYS))
+        if key not in PROJECT_KEYS:
+            raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, PROJECT_KEYS))
     # The real path, because links in arguments are followed too: both have to lead to the same place.
     start = Path(root) if root is not None else Path(file).parent
+    folder = Path(os.path.realpath(start)).as_posix()
+    defaults = _defaults(entries["defaults"]) if "defaults" in entries else {}
+    # Toolsets bring rules of their own; a file with neither has lost something.
+    has_rules = "policy" in entries or "toolsets" not in entries
     return Settings(
-        policy=read_policy(policy_in(top, entries), root=Path(os.path.realpath(start)).as_posix()),
+        policy=read_policy(policy_in(top, entries), root=folder)
+        if has_rules
+        else Policy(rules=(), file=file, root=folder),
         people=dict(_people(entries["people"])) if "people" in entries else {},
         model=entries["model"].text("the name of a model") if "model" in entries else None,
         store=_store(entries["store"]) if "store" in entries else None,
         file=file,
+        toolsets=read_toolsets(entries["toolsets"], defaults.get("toolset"), folder) if "toolsets" in entries else {},
+        plugins=tuple(_plugins(entries["plugins"])) if "plugins" in entries else (),
+        locked=entries["locked"].flag() if "locked" in entries else False,
+        folder=folder,
+        defaults=defaults,
+        spots=entries,
     )
 
 
-def _text(file: str) -> str:
-    try:
-        with open(file, "rb") as stream:
-            content = stream.read(4 * LARGEST_TEXT + 1)
-    except FileNotFoundError as error:
-        raise WrongFile(f"there is no file {file}", fix="`signoff init` writes a first one") from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise WrongFile(f"{file} cannot be read: {reason}") from error
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise WrongFile("this is not UTF-8 text", place=Place(file, line), fix="save the file as UTF-8") from error
-
-
 def _store(spot: Spot) -> str:
-    """A store's address, with `${NAME}` filled in from the environment."""
-    return _VARIABLE.sub(lambda found: _variable(spot, found[1]), spot.text("a store such as sqlite:FILE"))
+    return filled(spot.text("a store such as sqlite:FILE"), spot).value
 
 
-def _variable(spot: Spot, name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise spot.wrong(f"the environment has no {name}", "set it, or write the address here")
-    return value
+def _plugins(spot: Spot) -> Iterator[str]:
+    entries = spot.entries(PLUGIN_KEYS) if isinstance(spot.value, dict) else {}
+    if "allow" not in entries:
+        raise spot.wrong("this allows nothing", "write the modules that may be imported: {allow: [mycompany.*]}")
+    for item in entries["allow"].one_or_more("a list of modules") if entries["allow"].value != [] else ():
+        pattern = item.text("a module, such as mycompany.*")
+        if not _IMPORTS.fullmatch(pattern):
+            raise item.wrong(f"{shown(pattern)} is no pattern of modules", "write it as in mycompany.*")
+        yield pattern
 
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+def _defaults(spot: Spot) -> dict[str, Spot]:
+    entries = spot.entries(DEFAULTS_KEYS, what="a mapping with `worker` and `toolset`")
+    if "toolset" in entries:
+        default_entries(entries["toolset"])
+    if "worker" in entries:
+        check_defaults(entries["worker"])
+    return entries
 
 
 def _people(spot: Spot) -> Iterator[tuple[str, Person]]:
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
-        known = entry.entries(_PERSON_KEYS, what="a mapping such as {roles: [ops]}")
+        known = entry.entries(PERSON_KEYS, what="a mapping such as {roles: [ops]}")
         roles = known["roles"].one_or_more("a list of roles") if "roles" in known else ()
         yield (
             name,

@@ -1,0 +1,167 @@
+"""`signoff policy show`: the merged policy, layer by layer, and where each rule came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from signoff.config import Settings, ToolsetEntry, WorkerFile
+    from signoff.policy.engine import Policy
+    from signoff.policy.rule import Rule
+
+SILENCE = (
+    "Deny wins wherever it stands; otherwise the first rule of a layer that matches is its answer.",
+    "The strictest answer of the layers holds.",
+    "A layer without a rule that matches says nothing. Where all say nothing, the call is asked about.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One policy of several, for people: whose it is, its rules as written, and what else is to say."""
+
+    kind: str
+    name: str
+    rules: tuple[tuple[Rule, Any], ...] = ()
+    remark: str = ""
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("--worker", metavar="NAME", help="What holds for this worker: its toolsets and its own rules.")
+@options.as_json
+def show(file: str | None, worker: str | None, as_json: bool) -> None:
+    """The merged policy in the order it is judged, each rule as written and where it stands.
+
+    FILE is the nearest signoff.yaml, unless it is given. Without --worker: the rules of every toolset in it.
+
+    \b
+    Example:
+      signoff policy show --worker triage
+    """
+    from signoff.cli.words import as_json as json_line
+    from signoff.config import load_worker
+    from signoff.wiring import settings_for
+
+    settings = settings_for(file)
+    chosen = load_worker(settings, worker) if worker is not None else None
+    layers = list(_layers(settings, chosen))
+    if as_json:
+        told = [_as_json(layer) for layer in layers]
+        click.echo(json_line({"worker": worker, "layers": told, "silence": "ask", "locked": settings.locked}))
+        return
+    for line in _lines(layers, settings):
+        click.echo(line)
+
+
+def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[Layer]:
+    if settings.user is not None:
+        yield Layer("user", settings.user.file, _written(settings.user, settings.spots["user"].value))
+    rules: list[Any] = settings.spots["policy"].value if "policy" in settings.spots else []
+    remark = "" if settings.file else "there is no signoff.yaml here"
+    yield Layer("project", settings.file, _written(settings.policy, rules), remark)
+    for name in worker.toolsets if worker is not None else settings.toolsets:
+        yield from _toolset(name, settings)
+    if worker is not None:
+        yield _worker(worker)
+
+
+def _toolset(name: str, settings: Settings) -> Iterator[Layer]:
+    """The rules written for a toolset, and below them those that a built-in one brings."""
+    from signoff.policy.builtin import RULES
+
+    entry = settings.toolsets.get(name)
+    made_of = entry.use if entry is not None else name
+    if entry is not None and entry.policy is not None and entry.policy_spot is not None:
+        yield Layer("toolset", name, _written(entry.policy, entry.policy_spot.value))
+    if made_of in RULES:
+        yield _builtin(name, made_of, entry, settings)
+    elif entry is None:
+        yield Layer("toolset", name, remark=f"not in {settings.file or 'a file'}: see signoff toolsets show {name}")
+    elif entry.policy is None:
+        yield Layer("toolset", name, remark=f"no rules here: what {made_of} does not decide itself is asked about")
+
+
+def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> Layer:
+    from signoff.policy.builtin import RULES, builtin_policy
+
+    policy = builtin_policy(made_of, settings.folder)
+    assert policy is not None, "it is one of the names that have rules"
+    root = entry.config.get("root", ".") if entry is not None else "."
+    what = f"built into {made_of}, relative to {root}; where it says nothing, it gives way to the layers above"
+    return Layer("toolset", name, _written(policy, RULES[made_of]), what)
+
+
+def _worker(worker: WorkerFile) -> Layer:
+    written = [spot.value for spot in worker.policy_spots]
+    rules = _written(worker.policy, written) if worker.policy is not None else ()
+    roles = " or ".join(worker.approvers)
+    return Layer(
+        "worker", worker.name, rules, f"whatever is asked needs somebody with the role {roles}" if roles else ""
+    )
+
+
+def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], ...]:
+    """Rules in the order they are judged: those that deny first, for they win wherever they stand."""
+    from signoff.core.verdict import Effect
+
+    pairs = list(zip(policy.rules, values, strict=True))
+    return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY))
+
+
+def _lines(layers: Iterable[Layer], settings: Settings) -> Iterator[str]:
+    from signoff.cli.words import pad
+    from signoff.core.visible import visible
+
+    shown = list(layers)
+    width = max((len(visible(rule.id)) for layer in shown for rule, _ in layer.rules), default=0)
+    for layer in shown:
+        title = click.style(f"{layer.kind} {visible(layer.name)}".rstrip(), bold=True)
+        yield f"{title}{f'  ({visible(layer.remark)})' if layer.remark else ''}"
+        for rule, written in layer.rules:
+            yield f"  {pad(visible(rule.id), width)}  {visible(_flow(written))}"
+            yield f"  {' ' * width}  {click.style(visible(_place(rule)), dim=True)}"
+        if not layer.rules and not layer.remark:
+            yield "  no rules"
+        yield ""
+    yield from SILENCE
+    if settings.locked:
+        yield "The policy is locked: flags and the environment may tighten it, never loosen it."
+
+
+def _place(rule: Rule) -> str:
+    place = rule.place
+    return f"{place.file}:{place.line}" if place.line else place.file
+
+
+def _flow(value: Any) -> str:
+    """A rule on one line of YAML, as one would write it in a list."""
+    import yaml
+
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1_000_000).strip()
+
+
+def _as_json(layer: Layer) -> dict[str, Any]:
+    return {
+        "layer": layer.kind,
+        "name": layer.name,
+        "remark": layer.remark,
+        "rules": [
+            {
+                "id": rule.id,
+                "effect": str(rule.effect),
+                "rule": written,
+                "says": rule.text,
+                "file": rule.place.file,
+                "line": rule.place.line,
+                "key": rule.place.key,
+            }
+            for rule, written in layer.rules
+        ],
+    }

@@ -1,0 +1,83 @@
+"""Mappings laid over each other, key by key: what `extends` and `defaults` do. Every value keeps its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from signoff.policy.document import key_text
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""What toolsets and workers may be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Several mappings as one, and where each key of it stands."""
+
+    value: dict[str, Any]
+    spots: dict[str, Spot]
+    """By key path, as in `pool.size`."""
+
+
+def merged(layers: Iterable[Spot]) -> Merged:
+    """The mappings as one; a later one wins, and mappings within them are merged likewise."""
+    result = Merged({}, {})
+    for layer in layers:
+        _lay(layer, result.value, result.spots, ())
+    return result
+
+
+def _lay(layer: Spot, value: dict[str, Any], spots: dict[str, Spot], trail: tuple[str, ...]) -> None:
+    for key, spot in layer.entries().items():
+        path = (*trail, key)
+        spots[key_text(path)] = spot
+        if not isinstance(spot.value, dict):
+            value[key] = spot.value
+            continue
+        below = value.get(key)
+        value[key] = dict(cast("dict[str, Any]", below)) if isinstance(below, dict) else {}
+        _lay(spot, value[key], spots, path)
+
+
+def lineage(name: str, parent_of: Callable[[str], Spot | None], known: Collection[str], what: str) -> list[str]:
+    """The names from the outermost one a name extends down to itself.
+
+    `parent_of` says where a name names what it extends. Raises where one is unknown or they go round in a circle.
+    """
+    line = [name]
+    while (spot := parent_of(line[-1])) is not None:
+        above = spot.text(f"the name of a {what}")
+        if above in line:
+            circle = " > ".join((*line[line.index(above) :], above))
+            raise spot.wrong(f"`extends` goes round in a circle: {circle}", "take one of them out of it")
+        if above not in known:
+            raise spot.wrong(
+                f"there is no {what} {shown(above)} to extend",
+                did_you_mean(above, (one for one in known if one != line[-1])),
+            )
+        line.append(above)
+    return line[::-1]
+
+
+def check_name(spot: Spot, name: str, what: str) -> None:
+    """Refuse the key a spot stands under where it is no good name."""
+    if not NAME.fullmatch(name):
+        raise spot.wrong_key(f"bad name {shown(name)} for a {what}", "use letters, digits, `_` and `-`")
+
+
+def names_in(spot: Spot, what: str) -> list[Spot]:
+    """A name or a list of names, each once; an empty list is none."""
+    if spot.value == []:
+        return []
+    found: dict[str, Spot] = {}
+    for item in spot.one_or_more(f"a list of {what}"):
+        name = item.text(f"one of the {what}")
+        if name in found:
+            raise item.wrong(f"{shown(name)} is named twice", "keep one of them")
+        found[name] = item
+    return list(found.values())

@@ -1,0 +1,95 @@
+"""`${NAME}` in files: filled in from the environment, and known as secrets from then on."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from signoff.config.entries import ToolsetEntry
+from signoff.policy.document import KeyStep, key_text
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+_DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
+_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A value with its variables filled in."""
+
+    value: Any
+    secrets: tuple[str, ...] = ()
+    """What came from the environment, each once: to be masked wherever the value may be shown."""
+
+    def __repr__(self) -> str:
+        return f"Filled(<{type(self.value).__name__}>, {len(self.secrets)} secrets)"  # it may end up in a traceback
+
+
+def filled(value: object, spot: Spot) -> Filled:
+    """Fill `${NAME}` and `${NAME:-default}` in every text of a value; `$$` is a dollar sign.
+
+    `spot` says where the value stands. Raises `WrongFile` that names the variable, never a value.
+    """
+    secrets: dict[str, None] = {}
+    return Filled(_value(value, spot, secrets), tuple(secrets))
+
+
+def filled_config(entry: ToolsetEntry) -> Filled:
+    """The whole `config` of an entry, filled; errors name the place a value was written at, also through `extends`."""
+    secrets: dict[str, None] = {}
+    return Filled(_level(entry.config, (), entry, secrets), tuple(secrets))
+
+
+def has_variables(text: str) -> bool:
+    """Whether a text is another one when it is filled in."""
+    return _DOLLAR.search(text) is not None
+
+
+def _level(level: Mapping[str, Any], trail: tuple[str, ...], entry: ToolsetEntry, secrets: dict[str, None]) -> Any:
+    """One level of a merged config: below a key that no two entries share, its spot knows every place."""
+    done: dict[str, Any] = {}
+    for key, value in level.items():
+        path = (*trail, key)
+        spot = entry.config_spots.get(key_text(path))
+        if not isinstance(value, Mapping) or (spot is not None and spot.value == value):
+            done[key] = _value(cast("object", value), spot or entry.spot, secrets)
+        else:
+            done[key] = _level(cast("Mapping[str, Any]", value), path, entry, secrets)
+    return done
+
+
+def _value(value: object, spot: Spot, secrets: dict[str, None]) -> Any:
+    if isinstance(value, str):
+        return _DOLLAR.sub(lambda found: _found(found, spot, secrets), value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, object]", value)
+        return {key: _value(item, _below(spot, key, item), secrets) for key, item in items.items()}
+    if isinstance(value, (list, tuple)):
+        several = cast("list[object]", value)
+        return [_value(item, _below(spot, at, item), secrets) for at, item in enumerate(several)]
+    return value
+
+
+def _below(spot: Spot, step: KeyStep, value: object) -> Spot:
+    return Spot(spot.document, value, (*spot.trail, step))  # not `child`: a merged value may lack the step
+
+
+def _found(found: re.Match[str], spot: Spot, secrets: dict[str, None]) -> str:
+    if found["dollar"]:
+        return "$"
+    inside = _INSIDE.fullmatch(found["inside"])
+    if inside is None or not found["end"]:
+        raise spot.wrong("this is no variable", "write ${NAME} or ${NAME:-default}; a dollar sign before { is $$")
+    name, default = inside["name"], inside["default"]
+    value = os.environ.get(name)
+    if value is None and default is None:
+        raise spot.wrong(f"the environment has no {name}", f"set it, or write a default: {shown(f'${{{name}:-…}}')}")
+    if default is not None and not value:  # as a shell does: an empty one is none
+        return default
+    if value:
+        secrets[value] = None
+    return value or ""

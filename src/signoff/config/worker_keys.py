@@ -1,0 +1,214 @@
+"""The keys of a worker file: PydanticAI's own and ours, and what may stand under each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from signoff.config.entries import EVERY_WORKER, Limits
+from signoff.config.merge import names_in
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.policy.engine import Policy
+from signoff.policy.operators import kind_of
+from signoff.policy.parse import read_policy
+from signoff.policy.parse_requirement import read_duration
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+
+SPEC_KEYS = (
+    "$schema", "model", "name", "description", "instructions", "deps_schema", "output_schema", "model_settings",
+    "retries", "end_strategy", "tool_timeout", "metadata", "capabilities",
+)  # fmt: skip
+OWN_KEYS = (
+    "extends", "toolsets", "delegates", "creates", "policy", "approvers", "limits", "input", "output", "attachments",
+)  # fmt: skip
+WORKER_KEYS = (*SPEC_KEYS, *OWN_KEYS)
+LIMIT_KEYS = ("requests", "tokens", "cost", "time", "depth")
+RETRY_KEYS = ("tools", "output")
+END_STRATEGIES = ("early", "graceful", "exhaustive")
+NOT_INHERITED = ("$schema", "name", "extends")
+"""What a worker says for itself alone."""
+DEFAULT_KEYS = tuple(key for key in WORKER_KEYS if key not in (*NOT_INHERITED, "description", "attachments"))
+"""What `defaults.worker` may say."""
+SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
+"""Two names for one thing: ours and PydanticAI's."""
+
+_NOT_HERE = {
+    "config": "toolsets",
+    "use": "toolsets",
+    "mcp_servers": "toolsets",
+    "people": "people",
+    "store": "store",
+    "plugins": "plugins",
+    "channels": "channels",
+}
+
+
+def check_worker(entries: Mapping[str, Spot], project_file: str) -> None:
+    """Refuse unknown keys, values of the wrong kind, and two keys for one thing."""
+    for key, spot in entries.items():
+        if key in WORKER_KEYS:
+            _CHECKS[key](spot)
+        elif key in _NOT_HERE:
+            fix = f"write it in {shown(project_file)}, under `{_NOT_HERE[key]}`"
+            raise spot.wrong_key(f"{shown(key)} is configuration, and a worker file holds none", fix)
+        else:
+            raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, WORKER_KEYS))
+    for key in ("output", "input"):
+        if key in entries and SAME[key] in entries:
+            raise entries[SAME[key]].wrong_key(f"`{key}` says the same", "keep one of them")
+
+
+def check_defaults(spot: Spot) -> None:
+    """The same for `defaults.worker` of the project file."""
+    entries = spot.entries(what="a mapping such as {limits: {requests: 50}}")
+    for key, value in entries.items():
+        if key in WORKER_KEYS and key not in DEFAULT_KEYS:
+            raise value.wrong_key(f"{shown(key)} makes no sense for every worker", "write it in a worker's file")
+        if key not in DEFAULT_KEYS:
+            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULT_KEYS))
+    check_worker(entries, spot.document.file)
+    if "policy" in entries:
+        read_worker_policy(entries["policy"], "defaults", None, spot.document.file)
+
+
+def read_worker_policy(spot: Spot, name: str, root: str | None, project_file: str) -> Policy:
+    """A worker's own rules. One that lets something run is refused: where the project is silent, it would decide."""
+    policy = read_policy(spot, name=name, root=root)
+    for at, rule in enumerate(policy.rules):
+        item = spot.child(at)
+        if rule.effect is Effect.ALLOW:
+            raise item.child("allow").wrong_key(
+                "a worker's own rules can only tighten, and this one would grant it more",
+                f"write it in {shown(project_file)}, under `policy`, with {{worker: {name}}} as a condition",
+            )
+        if rule.requirement.on_timeout is OnTimeout.ALLOW:
+            raise item.child("on_timeout").wrong(
+                "a worker's own rules can only tighten, and here silence would allow",
+                f"use `deny`, `park` or `escalate`, or write the rule in {shown(project_file)}",
+            )
+    return policy
+
+
+def read_limits(entries: Mapping[str, Spot]) -> Limits:
+    """How far a run may go."""
+    return Limits(
+        requests=entries["requests"].count() if "requests" in entries else None,
+        tokens=entries["tokens"].count() if "tokens" in entries else None,
+        cost=_positive(entries["cost"]) if "cost" in entries else None,
+        time=read_duration(entries["time"]) if "time" in entries else None,
+        depth=_from_zero(entries["depth"]) if "depth" in entries else None,
+    )
+
+
+def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> list[Spot]:
+    """The names under `toolsets`; configuration there is refused with the place where it belongs."""
+    items = spot.one_or_more("a list of names of toolsets") if spot.value != [] else ()
+    for item in items:
+        if isinstance(item.value, dict):
+            name = next(iter(item.entries()), "NAME")
+            fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
+            raise item.wrong("a worker file lists toolsets by name; what configures them belongs elsewhere", fix)
+    return names_in(spot, "names of toolsets")
+
+
+def delegate_names(spot: Spot) -> list[Spot]:
+    """The names under `delegates`, or `*` alone."""
+    items = names_in(spot, "names of workers")
+    every = next((item for item in items if item.value == EVERY_WORKER), None)
+    if every is not None and len(items) > 1:
+        raise every.wrong("`*` is every worker already", 'write `delegates: "*"`, or only names')
+    return items
+
+
+def _mapping(spot: Spot) -> None:
+    spot.entries()
+
+
+def _instructions(spot: Spot) -> None:
+    for item in spot.one_or_more("a list of texts"):
+        item.text("what the worker is told")
+
+
+def _retries(spot: Spot) -> None:
+    if not isinstance(spot.value, dict):
+        _from_zero(spot)
+        return
+    for value in spot.entries(RETRY_KEYS).values():
+        _from_zero(value)
+
+
+def _capabilities(spot: Spot) -> None:
+    for item in spot.items("a list of capabilities") if spot.value != [] else ():
+        if not isinstance(item.value, dict):
+            item.text("a capability: a name, or {NAME: what it takes}")
+        elif len(item.entries()) != 1:
+            raise item.wrong("a capability is one name, with what it takes", "write it as in {WebSearch: {…}}")
+
+
+def _json_schema(spot: Spot) -> None:
+    _mapping(spot)
+    from jsonschema import Draft202012Validator, SchemaError  # few worker files need it, and it takes its time
+
+    try:
+        Draft202012Validator.check_schema(spot.value)
+    except SchemaError as error:
+        where = Spot(spot.document, error.instance, (*spot.trail, *error.path))
+        said = " ".join(error.message.split())[:200]
+        raise where.wrong(
+            f"this is no JSON schema: {said}", "write it as in {type: object, properties: {…}}"
+        ) from error
+
+
+def _object_schema(spot: Spot) -> None:
+    _json_schema(spot)
+    if spot.value.get("type") != "object":
+        fix = "write it as in {type: object, properties: {issue: {type: string}}, required: [issue]}"
+        raise spot.wrong("what a worker is given has fields, and this schema describes none", fix)
+
+
+def _number(spot: Spot) -> float:
+    if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)) or not math.isfinite(spot.value):
+        raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
+    return spot.value
+
+
+def _positive(spot: Spot) -> float:
+    if _number(spot) <= 0:
+        raise spot.wrong(f"{spot.value} is too small", "it should be more than 0")
+    return spot.value
+
+
+def _from_zero(spot: Spot) -> int:
+    if isinstance(spot.value, bool) or not isinstance(spot.value, int):
+        raise spot.wrong(f"this should be a whole number, not {kind_of(spot.value)}")
+    if spot.value < 0:
+        raise spot.wrong(f"{spot.value} is too small", "it should be 0 or more")
+    return spot.value
+
+
+_CHECKS: dict[str, Callable[[Spot], object]] = {
+    "$schema": lambda spot: spot.text("where the schema of this file is"),
+    "model": lambda spot: spot.text("the name of a model"),
+    "name": lambda spot: spot.text("the worker's name"),
+    "description": lambda spot: spot.text("what the worker does"),
+    "instructions": _instructions,
+    "deps_schema": _json_schema,
+    "output_schema": _json_schema,
+    "model_settings": _mapping,
+    "retries": _retries,
+    "end_strategy": lambda spot: spot.choice(END_STRATEGIES),
+    "tool_timeout": _positive,
+    "metadata": _mapping,
+    "capabilities": _capabilities,
+    "extends": lambda spot: spot.text("the name of a worker"),
+    "toolsets": toolset_names,
+    "delegates": delegate_names,
+    "creates": lambda spot: spot.flag(),
+    "policy": lambda spot: None,  # read as rules, under the name of its worker
+    "approvers": lambda spot: names_in(spot, "roles"),
+    "limits": lambda spot: read_limits(spot.entries(LIMIT_KEYS, what="a mapping such as {requests: 50}")),
+    "input": _object_schema,
+    "output": _json_schema,
+    "attachments": lambda spot: names_in(spot, "files"),
+}
