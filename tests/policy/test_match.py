@@ -8,6 +8,8 @@ import pytest
 from tests.policy.rules import call, finding
 
 from signoff.core.call import LABELS
+from signoff.core.verdict import Effect
+from signoff.policy.engine import Policy
 from signoff.policy.finding import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
@@ -66,7 +68,7 @@ def test_toolsets() -> None:
     [
         ("triage", ("triage",), YES),
         ("triage", ("main", "triage"), YES),
-        ("triage", ("triage", "analyzer"), NO),
+        ("triage", ("triage", "analyzer"), YES),
         ("tri*", ("triage",), YES),
         ("triage", (), NO),
         ("main > triage", ("main", "triage"), YES),
@@ -84,6 +86,14 @@ def test_toolsets() -> None:
 )
 def test_workers(pattern: Any, worker: tuple[str, ...], answer: Truth) -> None:
     assert finding({"worker": pattern}, call(worker=worker)).truth is answer
+
+
+def test_what_a_worker_must_not_do_nobody_does_for_it_and_what_it_may_do_only_itself() -> None:
+    rules = [{"deny": {"tool": "pay", "worker": "intern"}}, {"allow": {"tool": "pay", "worker": "clerk"}}]
+    policy = Policy.from_rules(rules)
+    assert policy.judge(call(worker=("intern", "clerk"))).effect is Effect.DENY
+    assert policy.judge(call(worker=("clerk", "helper"))).effect is Effect.ASK
+    assert policy.judge(call(worker=("boss", "clerk"))).effect is Effect.ALLOW
 
 
 def test_all_conditions_must_hold_and_a_no_beats_an_unknown() -> None:

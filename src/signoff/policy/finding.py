@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,6 +40,17 @@ class Finding:
 
 YES = Finding(Truth.YES)
 """The only finding that says yes; conditions return this very object."""
+
+
+def any_holds(findings: Iterable[Finding]) -> Finding:
+    """Yes if one is; otherwise what is unknown; otherwise the first no."""
+    answer: Finding | None = None
+    for finding in findings:
+        if finding is YES:
+            return finding
+        if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
+            answer = finding
+    return answer or Finding.no("the rule matches nothing")
 
 
 def in_one_line(error: Exception) -> str:

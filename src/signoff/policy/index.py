@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, Finding, Truth, any_holds
 from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
-from signoff.policy.rule import Rule, any_holds
+from signoff.policy.rule import Rule
 
 MOST_SHELVES = 1024
 LONGEST_NAME = 256

@@ -22,6 +22,8 @@ class Problem:
     place: Place
     rule: str
     fix: str = ""
+    kind: str = ""
+    """What kind of thing it is, for whoever weighs it: `dead`, `shadowed` (it asks, and what allows comes first) …"""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}" + (f"; {self.fix}" if self.fix else "")
@@ -40,10 +42,10 @@ def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem,
             if glob.literal is not None:
                 if glob.literal not in names:
                     what = f"there is no tool {shown(glob.pattern)}"
-                    found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names)))
+                    found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names), "tool"))
             elif all(glob.find(name) is Truth.NO for name in names):
                 what = f"no tool is like {shown(glob.pattern)}"
-                found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names)))
+                found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names), "tool"))
     return tuple(found)
 
 
@@ -56,14 +58,14 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
     for rule in rules:
         if rule.requirement.on_timeout is OnTimeout.ALLOW:
             what = f"{rule.id} allows the call when nobody answers in time"
-            yield Problem(what, rule.place, rule.id, "`deny` or `park` keeps a person in charge")
+            yield Problem(what, rule.place, rule.id, "`deny` or `park` keeps a person in charge", "silence")
         if rule.effect is Effect.ALLOW and Match() in rule.matches:
             what = f"{rule.id} allows every call that no rule before it asks about and no rule denies"
-            yield Problem(what, rule.place, rule.id, "name the tools it is meant for")
+            yield Problem(what, rule.place, rule.id, "name the tools it is meant for", "everything")
         if rule.effect is Effect.ALLOW:
             for pattern, why in _broad(rule):
                 what = f"{rule.id} allows {shown(pattern)}, and {why}"
-                yield Problem(what, rule.place, rule.id, "spell out the command it is meant for")
+                yield Problem(what, rule.place, rule.id, "spell out the command it is meant for", "broad")
 
 
 def _broad(rule: Rule) -> Iterator[tuple[str, str]]:
@@ -85,7 +87,8 @@ def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         cover = (earlier_denies if is_deny else denies).cover_of(rule) or (None if is_deny else earlier.cover_of(rule))
         if cover is not None:
             what = f"{rule.id} never decides: {cover.id} {cover.text}"
-            yield Problem(what, rule.place, rule.id, _advice(rule, cover))
+            kind = "shadowed" if rule.effect is Effect.ASK and cover.effect is Effect.ALLOW else "dead"
+            yield Problem(what, rule.place, rule.id, _advice(rule, cover), kind)
         (earlier_denies if is_deny else earlier).add(rule)
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, Finding, Truth, any_holds
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.operators import Exists, Operator, kind_of
@@ -66,9 +66,12 @@ class ToolsetCondition:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCondition:
-    """The innermost worker has such a name, or the whole chain `a > b` reads so where the pattern holds ` > `."""
+    """A worker of the chain has such a name, or the whole chain `a > b` reads so where the pattern holds ` > `."""
 
     names: tuple[Glob, ...]
+    innermost: bool = False
+    """For rules that allow: what a worker may do, those it calls may not do for that. What it must not do, or has to
+    ask about, they must not do for it either."""
     single: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     chains: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     no: Finding = field(init=False, repr=False, compare=False)
@@ -87,9 +90,10 @@ class WorkerCondition:
         if not workers:
             return Finding.no("no worker made the call")
         single, chains = self.single, self.chains
-        if not chains and any_glob(single, workers[-1]) is Truth.NO:
+        meant = workers[-1:] if self.innermost else workers
+        if not chains and all(any_glob(single, name) is Truth.NO for name in meant):
             return self.no
-        finding = name_finding(single, workers[-1], "worker") if single else None
+        finding = any_holds([name_finding(single, name, "worker") for name in meant]) if single else None
         if not chains or finding is YES:
             return finding or YES
         if any(CHAIN in name for name in workers):

@@ -73,7 +73,7 @@ def _toolset(spot: Spot, wary: bool) -> Iterable[Condition]:
 
 
 def _worker(spot: Spot, wary: bool) -> Iterable[Condition]:
-    yield WorkerCondition(tuple(read_globs(spot, over_names=True)))
+    yield WorkerCondition(tuple(read_globs(spot, over_names=True)), innermost=wary)
 
 
 def _label(spot: Spot, wary: bool) -> Iterable[Condition]:

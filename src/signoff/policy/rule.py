@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import Finding, any_holds
 from signoff.policy.match import Match, links_of
 
 _VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
@@ -43,14 +42,3 @@ class Rule:
         """What it answers where this alternative matched."""
         reason = self.reason or f"the policy {_VERB[self.effect]} {match.text}"
         return Verdict(effect=self.effect, rules=(self.id,), reason=reason, requirement=self.requirement)
-
-
-def any_holds(findings: Iterable[Finding]) -> Finding:
-    """Yes if one is; otherwise what is unknown; otherwise the first no."""
-    answer: Finding | None = None
-    for finding in findings:
-        if finding is YES:
-            return finding
-        if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
-            answer = finding
-    return answer or Finding.no("the rule matches nothing")

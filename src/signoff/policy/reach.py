@@ -1,0 +1,268 @@
+"""What can happen to the calls of one tool, whatever their arguments: found by reading the rules, not by trying calls.
+
+What only a call can tell (its arguments, the run's deps) may turn out either way here. So the answer errs on one side:
+a rule that can let a call run is always named, and sometimes one that in truth never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, TypeAlias
+
+from signoff.core.call import Call
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.policy.engine import Policy
+from signoff.policy.facts import Facts
+from signoff.policy.finding import Truth
+from signoff.policy.layers import Layers
+from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, ValueCondition, WorkerCondition
+from signoff.policy.rule import Rule
+
+Outcome: TypeAlias = Literal["allow", "ask", "deny", "conditional"]
+"""`allow`: every call runs unasked. `deny`: none runs. `ask`: none runs unasked. `conditional`: the call decides."""
+
+
+class Unsure(Enum):
+    """Stands for something that is not known about a tool, so that conditions on it may turn out either way."""
+
+    UNSURE = "unsure"
+
+
+UNSURE = Unsure.UNSURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is the same for every call of a tool, as one layer sees it."""
+
+    tool: str
+    toolset: str | None | Unsure = None
+    worker: tuple[str, ...] | Unsure = UNSURE
+    """The chain of workers that leads to the call."""
+    nested: bool = False
+    """Whether other workers may stand before `worker` in the chain."""
+    labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
+    """The sets of labels that a call of it can carry: one, where all carry the same."""
+    claimed: frozenset[str] = frozenset()
+    bare: bool = False
+    """Whether the tool takes no arguments at all."""
+    unseen: bool = False
+    """Whether nobody will ever see its arguments, so that whatever looks at them is in doubt."""
+
+    def truth(self, condition: Condition, root: str | None) -> Truth | None:
+        """What the condition finds for every call; None where the call decides."""
+        if not self._settles(condition):
+            return Truth.UNKNOWN if self.unseen and _looks_at_arguments(condition) else None
+        found = {condition.find(Facts(call, root)).truth for call in self._calls()}
+        return found.pop() if len(found) == 1 else None
+
+    def _settles(self, condition: Condition) -> bool:
+        """Whether all that the condition looks at is known."""
+        if isinstance(condition, ToolsetCondition):
+            return self.toolset is not UNSURE
+        if isinstance(condition, WorkerCondition):
+            return self.worker is not UNSURE and not (self.nested and (condition.chains or not condition.innermost))
+        if isinstance(condition, LabelCondition):
+            return self.labels is not UNSURE
+        return self.bare and not _looks_at_deps(condition)
+
+    def _calls(self) -> Iterator[Call]:
+        """A call for each set of labels, with what is known and nothing else."""
+        for labels in self.labels if self.labels is not UNSURE else (frozenset[str](),):
+            yield Call(
+                tool=self.tool,
+                toolset=self.toolset if self.toolset is not UNSURE else None,
+                worker=self.worker if self.worker is not UNSURE else (),
+                labels=labels,
+                claimed=self.claimed,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What can happen to the calls of a tool. Calls whose arguments cannot be read are asked about in any case."""
+
+    effect: Outcome
+    lets: tuple[Rule, ...] = ()
+    """Every rule that can make a call run without a person, of any layer, outermost first."""
+    unanswered: tuple[Rule, ...] = ()
+    """Rules that ask, but let the call run when nobody answers in time."""
+    stops: tuple[Rule, ...] = ()
+    """Rules that can ask about a call or deny it, the strictest first."""
+    why: str = ""
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The ids of the rules that can let it run unasked."""
+        return tuple(dict.fromkeys(rule.id for rule in self.lets))
+
+
+def reach(
+    layers: Layers | Iterable[Policy],
+    tool: str,
+    toolset: str | None | Unsure = None,
+    worker: tuple[str, ...] | Unsure = UNSURE,
+    labels: Iterable[str] | Unsure = (),
+    claimed: Iterable[str] = (),
+    *,
+    bare: bool = False,
+) -> Reach:
+    """What policies, judged as layers, can say about the calls of a tool. No policy at all asks."""
+    subject = Subject(
+        tool=tool,
+        toolset=toolset,
+        worker=worker,
+        labels=labels if isinstance(labels, Unsure) else (frozenset(labels),),
+        claimed=frozenset(claimed),
+        bare=bare,
+    )
+    policies = layers.policies if isinstance(layers, Layers) else layers
+    return reach_of((policy, subject) for policy in policies)
+
+
+def reach_of(layers: Iterable[tuple[Policy, Subject]]) -> Reach:
+    """As `reach`, for layers that do not all see the same: a toolset knows nothing of the worker that calls it."""
+    found = [_layer(policy, subject) for policy, subject in layers]
+    runs = any(one.allows for one in found) and all(one.lets_through for one in found)
+    never = next((one.never for one in found if one.never), None)
+    lets = tuple(rule for one in found for rule in one.allows) if runs and never is None else ()
+    stops = sorted((rule for one in found for rule in one.stops), key=lambda rule: -rule.effect.strictness)
+    silent = tuple(rule for rule in stops if rule.requirement.on_timeout is OnTimeout.ALLOW) if never is None else ()
+    effect: Outcome = "conditional"
+    if never is not None:
+        effect = "deny"
+    elif not lets:
+        effect = "ask"
+    elif any(one.always for one in found) and all(one.only_lets_through for one in found):
+        effect = "allow"
+    why = _why(effect, [never] if never else stops, lets)
+    return Reach(effect=effect, lets=lets, unanswered=silent, stops=tuple(stops), why=why)
+
+
+def _why(effect: Outcome, stops: list[Rule], lets: tuple[Rule, ...]) -> str:
+    rules = stops if effect in ("deny", "ask") else list(lets)
+    if not rules:
+        return "no rule lets it run"
+    more = f", and {len(rules) - 1} more" if len(rules) > 1 and effect == "conditional" else ""
+    return f"{rules[0].id} {rules[0].text}{more}"
+
+
+@dataclass(slots=True)
+class _Layer:
+    """What one policy can say about a tool."""
+
+    allows: list[Rule] = field(default_factory=list[Rule])
+    stops: list[Rule] = field(default_factory=list[Rule])
+    never: Rule | None = None
+    """A rule that denies every call."""
+    always: bool = False
+    """Whether a rule allows every call that none before it decides about."""
+    silent: bool = True
+    """Whether there can be a call about which it has no answer."""
+    blocked: bool = False
+    """Whether every call is asked about or denied, because of a rule that is at least in doubt about each."""
+    doubtful: bool = False
+    """Whether a condition of an allow rule can raise, which asks."""
+
+    @property
+    def lets_through(self) -> bool:
+        """Whether it can leave a call to run: by allowing it, or by having no answer."""
+        return not self.blocked and self.never is None and (bool(self.allows) or self.silent)
+
+    @property
+    def only_lets_through(self) -> bool:
+        return self.lets_through and not self.stops and not self.doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class _Alternative:
+    """One alternative of a rule: the conditions that are left for a call to settle."""
+
+    open: tuple[Condition, ...]
+    doubt: bool
+    """Whether something in it can never be found out: then it never holds."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds for every call."""
+        return not self.open and not self.doubt
+
+    def follows(self, other: _Alternative) -> bool:
+        """Whether the other holds wherever this one does."""
+        return not other.doubt and all(one in self.open for one in other.open)
+
+
+def _layer(policy: Policy, subject: Subject) -> _Layer:
+    layer = _Layer()
+    spoken = [(rule, found) for rule in policy.rules if (found := list(_alternatives(rule, policy, subject)))]
+    denies = [(rule, found) for rule, found in spoken if rule.effect is Effect.DENY]
+    for rule, found in denies:
+        layer.stops.append(rule)
+        if any(one.holds for one in found):
+            layer.never = rule
+            return layer
+        layer.blocked = layer.blocked or any(one.doubt and not one.open for one in found)
+    before = [one for _, found in denies for one in found]
+    for rule, found in spoken:
+        if rule.effect is not Effect.DENY:
+            if rule.effect is Effect.ALLOW:  # one that asks also asks in doubt, where an earlier one says nothing
+                found = [one for one in found if not any(one.follows(earlier) for earlier in before)]
+            before += found
+            if _decides(layer, rule, found):
+                break
+    return layer
+
+
+def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
+    """Note what a rule that asks or allows can do. Whether it decides every call that comes to it."""
+    if not found:
+        return False
+    sure = any(one.holds for one in found)
+    if rule.effect is Effect.ASK:
+        layer.stops.append(rule)
+        if sure or any(one.doubt and not one.open for one in found):
+            layer.silent = False
+            layer.blocked = layer.blocked or not layer.allows
+            return True
+        return False
+    layer.doubtful = layer.doubtful or any(_looks_at_deps(one) for alternative in found for one in alternative.open)
+    if any(not one.doubt for one in found):
+        layer.allows.append(rule)
+    if sure:
+        layer.always, layer.silent = True, False
+    return sure
+
+
+def _alternatives(rule: Rule, policy: Policy, subject: Subject) -> Iterator[_Alternative]:
+    """The alternatives of a rule that can hold, or be in doubt, for a call of the tool."""
+    for match in rule.matches:
+        found = _alternative(match, subject, policy.root)
+        if found is not None:
+            yield found
+
+
+def _alternative(match: Match, subject: Subject, root: str | None) -> _Alternative | None:
+    truth: Truth | None = match.find_tool(subject.tool).truth
+    doubt = truth is Truth.UNKNOWN
+    left: list[Condition] = []
+    if truth is Truth.NO:
+        return None
+    for condition in match.conditions:
+        truth = subject.truth(condition, root)
+        if truth is Truth.NO:
+            return None
+        if truth is None:
+            left.append(condition)
+        doubt = doubt or truth is Truth.UNKNOWN
+    return _Alternative(tuple(left), doubt)
+
+
+def _looks_at_arguments(condition: Condition) -> bool:
+    known = isinstance(condition, ToolsetCondition | WorkerCondition | LabelCondition)
+    return not known and not _looks_at_deps(condition)
+
+
+def _looks_at_deps(condition: Condition) -> bool:
+    return isinstance(condition, ValueCondition) and condition.source == "deps"
