@@ -9,6 +9,7 @@ Exception
     │   └── GrantsError          a file of remembered decisions
     ├── WrongUse                 the program was called in a way that cannot work
     │   └── MissingExtra         an optional dependency is not installed; names the extra
+    ├── LimitReached             a worker's run went as far as its limits let it; names the limit and its place
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
@@ -93,6 +94,17 @@ class MissingExtra(WrongUse):
     def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{feature} needs an extra that is not installed: pip install 'signoff[{extra}]'")
+
+
+class LimitReached(SignoffError):
+    """A worker's run has come as far as its limits let it."""
+
+    def __init__(self, what: str, *, worker: str, limit: str, place: Place, fix: str = "") -> None:
+        self.worker = worker
+        """The worker whose limit it is: the one that ran, or one that called it."""
+        self.limit = limit
+        self.place = place
+        super().__init__(f"{place}: {what}\n  {fix}" if fix else f"{place}: {what}")
 
 
 class NobodyHere(SignoffError):

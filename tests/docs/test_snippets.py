@@ -47,6 +47,7 @@ def test_examples_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     ran = 0
     for block in blocks(page):
         if title := block.attributes.get("title"):
+            (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / title).write_text(block.body, "utf-8")
         if name := block.attributes.get("output"):
             done = subprocess.run(

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import os
+
 from pydantic_ai.models import Model, infer_model
 
 from signoff.errors import WrongUse
 from signoff.workers.script import ScriptedModel
 
 SCRIPT = "script:"
+NO_MODEL = (
+    "{who} has no model. Name one in its file (`model: anthropic:claude-sonnet-5`), for all workers in signoff.yaml, "
+    "with --model, or in SIGNOFF_MODEL.\n"
+    "  Without a provider, a script will do: --model script:FILE (docs/testing.md)"
+)
+"""What to say where nobody names a model; `who` lacks one."""
 
 
-def model_named(name: str) -> Model:
-    """The model; raises `WrongUse` where there is none of that name, or its provider is not set up."""
+def model_named(name: str, folder: str | os.PathLike[str] | None = None) -> Model:
+    """The model; raises `WrongUse` where there is none of that name, or its provider is not set up.
+
+    A script's file is looked for in `folder`: that of the file that names it. Default: the working folder.
+    """
     if name.startswith(SCRIPT):
-        return ScriptedModel.from_file(name.removeprefix(SCRIPT))
+        file = name.removeprefix(SCRIPT)
+        return ScriptedModel.from_file(os.path.join(folder, file) if folder is not None else file)
     try:
         return infer_model(name)
     except Exception as error:  # each provider fails in its own way when a package or a key is missing

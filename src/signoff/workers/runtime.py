@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.run import AgentRunResult
 
@@ -15,6 +20,20 @@ from signoff.gate.capability import Signoff
 from signoff.gate.frames import asking, keeping
 from signoff.gate.suspended import resume_run, signoff_of
 from signoff.ports import ApprovalUI
+from signoff.workers.prompt import Prompt, attached
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run took so far, everything it delegated counted in."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+    """In US dollars; None where the price of any answer is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +46,9 @@ class Finished:
     """Id of the run, where it is kept."""
     store: str = ""
     """Where that is, if not where one would look."""
+    spent: Spent = field(default_factory=Spent)
+    conversation: Conversation | None = field(default=None, repr=False)
+    """What was said, for a run that goes on with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +61,38 @@ class Runner:
     model: Model | None = None
     may_pause: bool = False
 
-    async def run(self, prompt: str, kept: KeptRun | None = None) -> Finished:
-        """Run the agent from the beginning; `kept` is the run it is in the store, begun by the caller."""
+    async def run(
+        self,
+        prompt: Prompt,
+        kept: KeptRun | None = None,
+        *,
+        after: Conversation | None = None,
+        options: Mapping[str, Any] = _NOTHING,
+    ) -> Finished:
+        """Run the agent from the beginning; `kept` is the run it is in the store, begun by the caller.
+
+        `after` is a conversation that it goes on with; limits count for the run alone. `options` go to `agent.run`.
+        """
+        options = self._options(options)
+        if after is not None:
+            options |= {"message_history": after.messages, "conversation_id": after.conversation_id}
         with asking(self.approver):
             if kept is None:
-                return await self._finished(await self.agent.run(prompt, **self._options()))
+                return await self._finished(await self.agent.run(prompt, **options))
             with keeping(kept):
-                return await self._finished(await self.agent.run(prompt, **self._options()), kept.id)
+                return await self._finished(await self.agent.run(prompt, **options), kept.id)
 
-    async def resume(self, run_id: str) -> Finished:
-        """Take up a kept run."""
+    async def resume(
+        self, run_id: str, prompt: Prompt | None = None, *, options: Mapping[str, Any] = _NOTHING
+    ) -> Finished:
+        """Take up a kept run. `prompt` is what it begins anew with, if it came nowhere and had more than a text."""
         with asking(self.approver):
-            result = await resume_run(self.agent, run_id, self.gate, **self._options())
+            result = await resume_run(self.agent, run_id, self.gate, prompt=prompt, **self._options(options))
         return await self._finished(result, run_id)
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, more: Mapping[str, Any]) -> dict[str, Any]:
         # PydanticAI would name a nameless agent after the variable it is called through, which is ours.
-        options: dict[str, Any] = {"infer_name": False, "model": self.model}
+        options: dict[str, Any] = {"infer_name": False, "model": self.model, **more}
         if signoff_of(self.agent) is None:
             options["capabilities"] = [self.gate]
             if self.may_pause:
@@ -63,12 +100,31 @@ class Runner:
         return options
 
     async def _finished(self, result: AgentRunResult[Any], run: str = "") -> Finished:
+        spent = _spent(result)
         if not isinstance(result.output, DeferredToolRequests):
-            return Finished(output=result.output, run=run)
+            return Finished(output=result.output, run=run, spent=spent, conversation=result.conversation)
         if run:
             waiting = (await self.gate.broker.runs.status(run)).waiting
         else:
             requests = await self.gate.requests_of(result.conversation_id)
             waiting = tuple(one for one in requests if one.decision is None)
         own = self.gate.store if isinstance(self.gate.store, str) else ""
-        return Finished(output=None, waiting=waiting, run=run, store=own)
+        return Finished(output=None, waiting=waiting, run=run, store=own, spent=spent)
+
+
+def _spent(result: AgentRunResult[Any]) -> Spent:
+    usage = result.usage
+    answers = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
+    # A sum that leaves out what has no price would pass for the whole.
+    is_known = usage.cost is not None and all(answer.usage.cost is not None for answer in answers)
+    return Spent(
+        requests=usage.requests,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost=usage.cost if is_known else None,
+    )
+
+
+def with_files(text: str, files: Sequence[str]) -> Prompt:
+    """A prompt with files attached to it; raises `WrongUse` for one that cannot be."""
+    return [text, *(attached(file)[0] for file in files)] if files else text

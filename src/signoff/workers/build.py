@@ -1,0 +1,137 @@
+"""A PydanticAI agent from a worker file. What PydanticAI itself finds wrong is told with its place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.agent.spec import AgentSpec
+from pydantic_ai.capabilities import CAPABILITY_TYPES, AbstractCapability
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset
+
+from signoff.config.entries import WorkerFile
+from signoff.policy.document import KeyStep
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets.catalog import BuiltToolset, known_tools
+from signoff.workers.limits import Given
+from signoff.workers.prompt import Instructions, read_instructions
+from signoff.workers.schemas import check_schema, output_type
+
+_READ_HERE = frozenset({"instructions", "model", "name", "description", "deps_schema", "output_schema"})
+"""Keys of the spec that are not left to PydanticAI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A worker file, checked as far as that goes without its model and its toolsets."""
+
+    file: WorkerFile
+    spec: AgentSpec
+    instructions: Instructions
+    input: Mapping[str, Any] | None
+    """JSON schema of what it is given."""
+    output: Any
+    """What it answers with: a type for PydanticAI."""
+
+
+def plan_of(file: WorkerFile) -> Plan:
+    """Check a worker file; raises with the place of what is wrong."""
+    given, answered = _schema(file, "input", "deps_schema"), _schema(file, "output", "output_schema")
+    for one in (given, answered):
+        if one is not None:
+            check_schema(*one)
+    schema = given[0] if given is not None else None
+    return Plan(
+        file=file,
+        spec=_spec(file),
+        instructions=read_instructions(file, schema),
+        input=schema,
+        output=output_type(*answered) if answered is not None else str,
+    )
+
+
+def build_agent(
+    plan: Plan,
+    *,
+    model: Model | None,
+    toolsets: Sequence[AbstractToolset[Any]],
+    capabilities: Sequence[AbstractCapability[Any]],
+) -> Agent[Given, Any]:
+    """The agent. It can always pause for an answer; `capabilities` come after those that the file names."""
+    file = plan.file
+    try:
+        return Agent[Given, Any].from_spec(
+            plan.spec,
+            deps_type=Given,
+            name=file.name,
+            description=file.description or None,
+            model=model,
+            instructions=list(plan.instructions.parts),
+            output_type=[plan.output, DeferredToolRequests],
+            toolsets=list(toolsets),
+            capabilities=list(capabilities),
+            defer_model_check=True,
+        )
+    except Exception as error:  # each capability fails in its own way when it is given the wrong things
+        if "capabilities" not in file.spots:
+            raise
+        raise file.spots["capabilities"].wrong(f"a capability cannot be made: {_one_line(error)}") from error
+
+
+def check_tool_names(file: WorkerFile, built: Sequence[BuiltToolset]) -> None:
+    """Refuse two tools with one name, as far as they are known before a run."""
+    owners: dict[str, str] = {}
+    for number, one in enumerate(built):
+        for tool in known_tools(one):
+            if tool in owners:
+                fix = f"leave one of the two out, or give one a prefix: toolsets: {{{one.name}: {{prefix: …}}}}"
+                what = f"{shown(owners[tool])} and {shown(one.name)} both have a tool {shown(tool)}"
+                raise file.spots.get(f"toolsets[{number}]", file.spot).wrong(what, fix)
+            owners[tool] = one.name
+
+
+def _schema(file: WorkerFile, ours: str, theirs: str) -> tuple[Mapping[str, Any], Spot] | None:
+    """A schema under either of its two names, and its place."""
+    own: Mapping[str, Any] | None = getattr(file, ours)
+    if own is not None:
+        return own, file.spots.get(ours, file.spot)
+    other: Any = file.spec.get(theirs)
+    return (other, file.spots.get(theirs, file.spot)) if other is not None else None
+
+
+def _spec(file: WorkerFile) -> AgentSpec:
+    values = {key: value for key, value in file.spec.items() if key not in _READ_HERE}
+    for number, written in enumerate(cast("list[Any]", values.get("capabilities") or [])):
+        named: Any = next(iter(cast("dict[str, Any]", written)), "") if isinstance(written, dict) else written
+        if named not in CAPABILITY_TYPES:
+            spot = _below(file.spots.get("capabilities", file.spot), (number,))
+            raise spot.wrong(f"unknown capability {shown(str(named))}", did_you_mean(str(named), CAPABILITY_TYPES))
+    try:
+        return AgentSpec.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key, *rest = first["loc"] or ("",)
+        spot = _below(file.spots.get(str(key), file.spot), rest)
+        raise spot.wrong(f"{shown(str(key))} is not right: {first['msg']}") from error
+
+
+def _below(spot: Spot, trail: Sequence[KeyStep]) -> Spot:
+    """The place at the end of a key path, or the last one on the way that is there."""
+    for step in trail:
+        value: Any = spot.value
+        there = isinstance(value, dict) and step in value
+        if not there and not (
+            isinstance(value, list) and isinstance(step, int) and step < len(cast("list[Any]", value))
+        ):
+            break
+        spot = spot.child(step)
+    return spot
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,222 @@
+"""The tools by which workers call and write workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired, ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from signoff.config.entries import WorkerFile
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import LimitReached, WrongFile, WrongUse
+from signoff.gate.frames import current_frame
+from signoff.gate.nested import call_agent
+from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets.attached import let_through
+from signoff.workers.create import Draft, draft, powers, write
+from signoff.workers.limits import DELEGATES, account_of, check_price
+
+if TYPE_CHECKING:
+    from signoff.workers.workshop import Workshop
+
+CALL = "worker_call"
+CREATE = "worker_create"
+TOOLSET = "workers"
+_RETRIES = 3
+
+
+def _takes(**fields: core_schema.TypedDictField) -> SchemaValidator:
+    return SchemaValidator(core_schema.typed_dict_schema(fields, extra_behavior="forbid"))
+
+
+_TEXT = core_schema.typed_dict_field(core_schema.str_schema())
+_FIELDS = core_schema.nullable_schema(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
+_CALL_ARGS = _takes(worker=_TEXT, prompt=_TEXT, input=core_schema.typed_dict_field(_FIELDS, required=False))
+_CREATE_ARGS = _takes(name=_TEXT, file=_TEXT)
+_CREATE_HELP = (
+    "Write a new worker, which a person has to approve first. `file` is its YAML: instructions, description, toolsets "
+    "(names only), delegates, limits, policy (rules that ask or deny), input, output. Once it is approved you can call "
+    "it. It never gets more than you have; what is too much is taken out. "
+)
+
+
+@dataclass(eq=False)
+class DelegationToolset(AbstractToolset[Any]):
+    """`worker_call` and `worker_create`, for one worker: it calls only those it may, and grants only what it has."""
+
+    shop: Workshop
+    file: WorkerFile
+    """Of the worker that has these tools."""
+
+    @property
+    def id(self) -> str:
+        return TOOLSET
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools: dict[str, ToolsetTool[Any]] = {}
+        if callable_ := self.shop.callable_by(self.file):
+            tools[CALL] = self._tool(_call_definition(callable_), _CALL_ARGS)
+        if self.file.creates:
+            definition = _create_definition(powers(self.file))
+            tools[CREATE] = replace(self._tool(definition, _CREATE_ARGS), args_validator_func=self._check)
+        return tools
+
+    def _tool(self, definition: ToolDefinition, takes: SchemaValidator) -> ToolsetTool[Any]:
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=takes)
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        if name == CREATE:
+            return self._create(ctx, tool_args)
+        return await self._call(ctx, tool_args["worker"], tool_args["prompt"], tool_args.get("input"), ends_call=True)
+
+    # --- what the gate is told ---
+
+    def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
+        """Calling a worker does nothing by itself: what it does is judged. Writing one is asked about, always."""
+        if name == CALL:
+            return Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="what the worker does is judged call by call")
+        try:
+            self._draft(args)
+        except (WrongFile, WrongUse) as error:
+            return Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=f"nothing was written: {error}")
+        return Verdict(
+            effect=Effect.ASK, rules=(TOOLSET,), reason="a new worker is written for good, and can be called"
+        )
+
+    def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
+        """The whole file as it would be written, and what was taken out of it."""
+        if name == CALL:
+            return {"summary": f"call the worker {args.get('worker')}"}
+        return _described(self._draft(args), self.file.name)
+
+    def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
+        return ("fs.write",) if name == CREATE else ()
+
+    # --- what they do ---
+
+    async def delegation(
+        self, ctx: RunContext[Any], worker: str, prompt: str, input: Mapping[str, Any] | None = None
+    ) -> str:
+        """For tools of other toolsets: have a worker do something. Its answer, or why there is none, in words.
+
+        Where that worker waits for a person, the tool is called again from its beginning once there is an answer.
+        """
+        with account_of(ctx).resting():
+            return await self._call(ctx, worker, prompt, input, ends_call=False)
+
+    async def _call(
+        self, ctx: RunContext[Any], worker: str, prompt: str, given: Mapping[str, Any] | None, *, ends_call: bool
+    ) -> str:
+        caller = account_of(ctx)
+        if refused := self._refused(worker, caller.chain) or caller.may_delegate():
+            return f"{worker} was not called: {refused}"
+        try:
+            called = self.shop.delegate(worker)
+            options = called.run_options(given, caller=caller, path=current_frame().path)
+            words = called.prompt(prompt, given)
+            for one in caller.line:
+                check_price(one.file, called.model, for_worker=worker)
+        except (WrongFile, WrongUse) as error:
+            return f"{worker} was not called: {error}"
+        try:
+            output = await call_agent(ctx, called.agent, words, ends_call=ends_call, **options)
+        except LimitReached as reached:
+            if reached.worker in caller.chain:
+                raise
+            return f"{worker} was stopped: {reached}"
+        except UnexpectedModelBehavior as error:  # its model made no sense, over and over; its caller's may go on
+            return f"{worker} came to no answer: {error}"
+        return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+
+    def _refused(self, worker: str, chain: tuple[str, ...]) -> str:
+        callable_ = self.shop.callable_by(self.file)
+        if worker in chain:
+            return f"it is at work already ({' > '.join(chain)}), and would go round in a circle"
+        if worker not in callable_:
+            return f"{self.file.name} may not call {shown(worker)}; {did_you_mean(worker, callable_)}"
+        return ""
+
+    def _check(self, ctx: RunContext[Any], name: str, file: str) -> None:
+        """What is wrong with a file is told to whoever wrote it, the model or a person, before anybody is asked."""
+        try:
+            self._draft({"name": name, "file": file})
+        except (WrongFile, WrongUse) as error:
+            raise ToolFailed(f"nothing was written: {error}") from error
+
+    def _create(self, ctx: RunContext[Any], args: dict[str, Any]) -> str:
+        passing = let_through(ctx, CREATE, args)
+        answered = passing.answered if passing is not None else ctx.tool_call_approved
+        try:
+            made = self._draft(args)
+            if not answered:  # whatever the rules allow: a person sees the file first
+                raise ApprovalRequired(metadata=dict(_described(made, self.file.name)))
+            write(made)
+        except (WrongFile, WrongUse) as error:
+            return f"nothing was written: {error}"
+        self.shop.created(made.name)
+        left_out = f" It was changed: {'; '.join(made.cut)}." if made.cut else ""
+        return f"{made.path} was written; you can call the worker {made.name} now.{left_out}"
+
+    def _draft(self, args: Mapping[str, Any]) -> Draft:
+        return draft(self.shop.settings, self.file, str(args["name"]), str(args["file"]), self.shop.names())
+
+
+def _described(made: Draft, creator: str) -> Mapping[str, Any]:
+    note = f"Changed to what {creator} has: {'; '.join(made.cut)}." if made.cut else ""
+    return {
+        "summary": f"write a new worker, {made.name}",
+        "note": note or f"This is the whole file. It has nothing that {creator} does not have.",
+        "path": made.path,
+        "before": "",
+        "after": made.text,
+    }
+
+
+def _call_definition(callable_: Mapping[str, str]) -> ToolDefinition:
+    workers = "\n".join(f"- {name}: {what}" if what else f"- {name}" for name, what in callable_.items())
+    return ToolDefinition(
+        name=CALL,
+        description=f"Have another worker do something, and get its answer. It sees only what you tell it.\n{workers}",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {
+                "worker": {"type": "string", "enum": list(callable_), "description": "Which worker."},
+                "prompt": {"type": "string", "description": "What it should do, with all it needs to know."},
+                "input": {
+                    "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}],
+                    "default": None,
+                    "description": "Fields for workers that take an input.",
+                },
+            },
+            "required": ["worker", "prompt"],
+            "additionalProperties": False,
+        },
+        metadata={DELEGATES: True},
+    )
+
+
+def _create_definition(most: str) -> ToolDefinition:
+    # What a draft is clipped to stands in the schema, because an approval holds for one schema only: where the
+    # creator's powers change between the card and the writing, it is asked again.
+    return ToolDefinition(
+        name=CREATE,
+        description=_CREATE_HELP + most,
+        parameters_json_schema={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "Small letters, digits, `_` and `-`."},
+                "file": {"type": "string", "description": f"The text of the worker's file. {most}"},
+            },
+            "required": ["name", "file"],
+            "additionalProperties": False,
+        },
+    )

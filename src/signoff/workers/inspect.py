@@ -1,0 +1,346 @@
+"""What an agent could call, without running it: its tools, and what each of their own policies can say.
+
+Nothing is started: a server that lists its tools only once it runs is unknown, unless it may be connected to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
+from pydantic_ai.usage import RunUsage
+
+from signoff.core.call import Call
+from signoff.core.redact import redact_text
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import Place, SignoffError
+from signoff.gate.calls import Hook, Owner, owner_of, schema_hash
+from signoff.links import followed
+from signoff.policy.builtin import WRITE_TOOLS
+from signoff.policy.engine import Policy
+from signoff.policy.facts import Facts
+from signoff.policy.finding import Finding, in_one_line
+from signoff.policy.layers import Layers, strictest
+from signoff.policy.match import Match
+from signoff.policy.reach import UNSURE, Reach, Subject, Unsure, reach_of
+from signoff.policy.rule import Rule
+from signoff.policy.shell.facts import LABEL_OF
+from signoff.policy.wording import shown
+from signoff.toolsets.attached import AttachedToolset
+from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.sql.toolset import SqlToolset
+from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
+
+Kind: TypeAlias = Literal["function", "mcp", "native", "external"]
+"""Who executes it: this process, an MCP server, the model's provider, or whoever takes it from the run's output."""
+NATIVE = "native"
+"""The toolset that rules know provider-executed tools by."""
+NOT_STARTED = "a server that lists its tools once it runs"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCheck:
+    """Stands for code of a toolset's own that answers whether a call needs approval: nobody can say what it will."""
+
+    text: str
+
+    def find(self, facts: Facts) -> Finding:
+        return Finding.unknown(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTool:
+    """A tool that an agent has, with everything that is known about its calls beforehand."""
+
+    name: str
+    toolset: str | None
+    kind: Kind = "function"
+    labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
+    claimed: frozenset[str] = frozenset()
+    bare: bool = False
+    """Whether it takes no arguments at all."""
+    schema_hash: str = ""
+    own: tuple[tuple[Policy, Subject], ...] = ()
+    """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
+    owner: Owner | None = field(default=None, repr=False, compare=False)
+
+    def reach(self, policies: Iterable[Policy], worker: tuple[str, ...], *, nested: bool = False) -> Reach:
+        """What can happen to its calls under these policies, by a worker that others may call where `nested`.
+
+        No worker stands for any: then a rule about one may hold or not.
+        """
+        subject = Subject(
+            tool=self.name,
+            toolset=self.toolset,
+            worker=worker or UNSURE,
+            nested=nested,
+            labels=self.labels,
+            claimed=self.claimed,
+            bare=self.bare,
+            unseen=self.kind == "native",
+        )
+        found = reach_of([*((policy, subject) for policy in policies), *self.own])
+        return found if self.kind != "native" else _offered(found)
+
+    def judge(self, policies: Iterable[Policy], worker: tuple[str, ...], args: Mapping[str, Any]) -> Verdict | None:
+        """What is said about one call as it would be made now; None where its toolset has code of its own to ask."""
+        owner = self.owner
+        if owner is None or not all(_is_ours(hook) for hook in (*owner.needs_approval, *owner.capability_labels)):
+            return None
+        layers = Layers(tuple(policies))
+        ctx: Any = SimpleNamespace(agent=SimpleNamespace(name=worker[-1]), deps=None)  # all that signoff's own look at
+        labels = frozenset[str]().union(*(hook(args, ctx) for hook in owner.capability_labels))
+        call = Call(tool=self.name, args=args, toolset=self.toolset, worker=worker, labels=labels, claimed=self.claimed)
+        call = call.changed(resolved=followed(layers.root or os.sep, layers.paths_of(call)))
+        said = [layers.judge_layer(call), *(hook(args, ctx) for hook in owner.needs_approval)]
+        return strictest(one for one in said if one is not None) or layers.silence(call)
+
+    @property
+    def home(self) -> object:
+        """The toolset that has the tool, below all wrappers."""
+        hooks = self.owner.needs_approval if self.owner is not None else ()
+        return _declarer(hooks[-1])[0] if hooks else None
+
+    @property
+    def own_name(self) -> str:
+        """What the tool is called there."""
+        return _declarer(self.owner.needs_approval[-1])[1] if self.owner and self.owner.needs_approval else self.name
+
+    @property
+    def all_names(self) -> frozenset[str]:
+        """What the tool is called in rules: to the project, and to its toolset's own."""
+        return frozenset({self.name, *(subject.tool for _, subject in self.own)})
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """Every label that is known for its calls, trusted or claimed."""
+        sets = self.labels if self.labels is not UNSURE else ()
+        return tuple(sorted(frozenset[str]().union(*sets) | self.claimed))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to find in an agent."""
+
+    tools: list[FoundTool] = field(default_factory=list[FoundTool])
+    unknown: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Toolsets whose tools could not be listed, each with why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """An agent to look at, and what is known about it besides."""
+
+    agent: Agent[Any, Any]
+    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    """The policies that go with provider-executed tools, by their kind."""
+    secrets: tuple[str, ...] = ()
+    """Values that must not be told, not even by an error."""
+
+
+async def tools_of(look: Look, *, connect: bool = False) -> Found:
+    """Every tool of an agent. With `connect`, MCP servers are started and stopped again to ask for their tools."""
+    agent, found = look.agent, Found()
+    # The model is never asked anything: toolsets only want to be told that there is one.
+    ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
+    for toolset in _parts(agent.toolsets):
+        try:
+            tools = await _listed(toolset, ctx, connect)
+        except Exception as error:
+            told = str(error).replace("\n  ", "; ") if isinstance(error, SignoffError) else in_one_line(error)
+            found.unknown.append((_name_of(toolset), redact_text(told, secrets=look.secrets)))
+            continue
+        if tools is None:
+            found.unknown.append((_name_of(toolset), NOT_STARTED))
+            continue
+        found.tools.extend(_tool(tool, ctx) for tool in tools)
+    _add_native(found, agent, look.native)
+    return found
+
+
+def _parts(toolsets: Sequence[AbstractToolset[Any]]) -> Iterator[AbstractToolset[Any]]:
+    """Toolsets one by one, so that one that cannot be listed hides no other."""
+    for toolset in toolsets:
+        if isinstance(toolset, CombinedToolset):
+            yield from _parts(toolset.toolsets)
+        else:
+            yield toolset
+
+
+async def _listed(
+    toolset: AbstractToolset[Any], ctx: RunContext[Any], connect: bool
+) -> Sequence[ToolsetTool[Any]] | None:
+    """The tools; None where something has to be started first and may not be."""
+    if not _is_server(toolset):
+        return list((await toolset.get_tools(ctx)).values())
+    if not connect:
+        return None
+    async with toolset:
+        return list((await toolset.get_tools(ctx)).values())
+
+
+def _is_server(toolset: AbstractToolset[Any]) -> bool:
+    module = sys.modules.get("pydantic_ai.mcp")  # who has an MCP toolset has imported it
+    kind = getattr(module, "MCPToolset", None)
+    leaves: list[AbstractToolset[Any]] = []
+    toolset.apply(leaves.append)
+    return kind is not None and any(isinstance(one, kind) for one in leaves)
+
+
+def _name_of(toolset: AbstractToolset[Any]) -> str:
+    named = getattr(toolset, "catalog_name", None) or toolset.id
+    return str(named) if named else toolset.label
+
+
+def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
+    definition, owner = tool.tool_def, owner_of(tool)
+    kind: Kind = "mcp" if _is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
+    metadata = definition.metadata or {}
+    declared = metadata.get("labels") or ()
+    labels = _labels(owner, ctx, [declared] if isinstance(declared, str) else declared)
+    worker = ctx.agent.name if ctx.agent is not None else None
+    found = FoundTool(
+        name=definition.name,
+        toolset=owner.toolset_name,
+        kind=kind,
+        labels=labels,
+        claimed=_claimed(owner, ctx),
+        bare=_takes_nothing(definition.parameters_json_schema),
+        schema_hash=schema_hash(definition),
+        owner=owner,
+    )
+    own = [_own_layer(hook, found, owner, (worker,) if worker else UNSURE) for hook in owner.needs_approval]
+    if definition.kind == "unapproved":
+        own.append((_ASKS_ALWAYS, Subject(tool=definition.name)))
+    return replace(found, own=tuple(own))
+
+
+def _takes_nothing(schema: Mapping[str, Any]) -> bool:
+    return not schema.get("properties") and schema.get("additionalProperties") is False
+
+
+def _labels(owner: Owner, ctx: RunContext[Any], declared: Iterable[str]) -> tuple[frozenset[str], ...] | Unsure:
+    """The sets of labels that calls can carry, as far as nothing but the call's tool decides them."""
+    sets = [frozenset(declared)]
+    for hook in owner.capability_labels:
+        said = _declared_by(hook, ctx)
+        if said is UNSURE:
+            return UNSURE
+        sets = [one | other for one in sets for other in said]
+    return tuple(dict.fromkeys(sets))
+
+
+def _declared_by(hook: Hook, ctx: RunContext[Any]) -> tuple[frozenset[str], ...] | Unsure:
+    declarer, tool = _declarer(hook)
+    if isinstance(declarer, FilesToolset):
+        return _WRITES if tool in WRITE_TOOLS else (frozenset({"fs.read"}),)
+    if isinstance(declarer, ShellToolset):
+        return _COMMANDS
+    if isinstance(declarer, SqlToolset):
+        return frozenset({"data.read"}), frozenset({"data.write"})
+    if _is_ours(hook) and not isinstance(declarer, AttachedToolset):  # what is attached goes by the tool's name alone
+        return (frozenset(hook({}, ctx)),)
+    return UNSURE
+
+
+_WRITES = (frozenset({"fs.write"}), frozenset({"fs.write", "proc.exec"}))
+_COMMANDS = (
+    frozenset({"fs.read"}),
+    *(
+        frozenset({"fs.read", "proc.exec", *more})
+        for number in range(len(set(LABEL_OF.values())) + 1)
+        for more in combinations(sorted(set(LABEL_OF.values())), number)
+    ),
+    frozenset({"proc.exec"}),
+)
+"""What a shell command can be labelled: that it only reads, or that it starts something, with all that may do."""
+
+
+def _claimed(owner: Owner, ctx: RunContext[Any]) -> frozenset[str]:
+    """What is claimed for the tool. A claim that cannot be read makes its calls asked about, so none is assumed."""
+    try:
+        return frozenset[str]().union(*(hook({}, ctx) for hook in owner.claimed_labels))
+    except Exception:
+        return frozenset()
+
+
+def _own_layer(hook: Hook, tool: FoundTool, owner: Owner, worker: tuple[str, ...] | Unsure) -> tuple[Policy, Subject]:
+    """What one toolset on the way to the tool says about its calls: its policy, or that only its code knows."""
+    declarer, name = _declarer(hook)
+    if isinstance(declarer, DelegationToolset):
+        return _DELEGATION, Subject(tool=name)
+    policy = _policy_of(declarer, name) if _is_ours(hook) else None
+    if policy is None:
+        return _own_check(hook), Subject(tool=name)
+    if isinstance(declarer, AttachedToolset):  # it looks at the call alone
+        return policy, Subject(tool=name, toolset=policy.name, worker=(), bare=tool.bare)
+    # The outermost that declares labels is told all of them, one further down fewer.
+    is_first = not owner.capability_labels or _declarer(owner.capability_labels[0])[0] is declarer
+    labels = tool.labels if is_first else UNSURE
+    toolset = getattr(declarer, "catalog_name", None)
+    return policy, Subject(tool=name, toolset=toolset or UNSURE, worker=worker, labels=labels, claimed=tool.claimed)
+
+
+def _policy_of(declarer: object, tool: str) -> Policy | None:
+    found = getattr(declarer, "policy", None)
+    if isinstance(found, Policy):
+        return found
+    by_tool = getattr(declarer, "tools", None)  # `@approval_tool`: each tool has its own
+    pair = cast("Mapping[str, Any]", by_tool).get(tool) if isinstance(by_tool, Mapping) else None
+    return pair[0] if isinstance(pair, tuple) and isinstance(pair[0], Policy) else None
+
+
+def _declarer(hook: Hook) -> tuple[object, str]:
+    """Whose method a hook is, and what the tool is called there."""
+    method, args = getattr(hook, "func", hook), getattr(hook, "args", ("",))
+    return getattr(method, "__self__", None), str(args[0])
+
+
+def _is_ours(hook: Hook) -> bool:
+    """Whether the code behind a hook is signoff's own, which keeps to the policy it carries or is stricter."""
+    return str(getattr(getattr(hook, "func", hook), "__module__", "")).partition(".")[0] == "signoff"
+
+
+def _own_check(hook: Hook) -> Policy:
+    """A policy that may allow, in place of code that may."""
+    method = getattr(hook, "func", hook)
+    code = getattr(inspect.unwrap(method), "__code__", None)
+    place = Place(code.co_filename, code.co_firstlineno) if code is not None else Place("")
+    name = f"{getattr(method, '__module__', '?')}:{getattr(method, '__qualname__', repr(method))}"
+    match = Match(conditions=(OwnCheck(f"that {shown(name, most=200)} lets pass"),))
+    return Policy(rules=(Rule(id="toolset", effect=Effect.ALLOW, matches=(match,), place=place),), name="toolset")
+
+
+_DELEGATION = Policy.from_rules([{"allow": CALL}, {"ask": CREATE}], file=f"<{TOOLSET}>", name=TOOLSET)
+"""What `DelegationToolset` says, as rules: calling a worker does nothing by itself, writing one is asked about."""
+_ASKS_ALWAYS = Policy(rules=(Rule(id="tool", effect=Effect.ASK, matches=(Match(),)),), name="tool")
+"""What a tool says that was made with `requires_approval`."""
+
+
+def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Policy]) -> None:
+    for tool in agent.root_capability.get_native_tools():
+        kind = getattr(tool, "kind", None)
+        if kind == "tool_search":  # PydanticAI's own way to find the agent's tools; it does nothing else
+            continue
+        if not isinstance(kind, str):  # a function makes it for each run
+            found.unknown.append((NATIVE, "which tool the provider is offered is decided in each run"))
+            continue
+        own = policies.get(kind)
+        subject = Subject(tool=kind, toolset=NATIVE, unseen=True)
+        layers = ((own, subject),) if own is not None else ()
+        found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", own=layers))
+
+
+def _offered(found: Reach) -> Reach:
+    """A provider-executed tool is offered to the model or not: what would be asked about, is not."""
+    return found if found.effect in ("allow", "conditional") else replace(found, effect="deny", unanswered=())

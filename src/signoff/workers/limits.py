@@ -1,0 +1,149 @@
+"""The capability that keeps a worker within its limits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CombinedCapability
+from pydantic_ai.exceptions import ApprovalRequired, UserError
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import AbstractModel, ModelRequestContext
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
+from pydantic_ai.usage import RequestUsage
+
+from signoff.config.entries import WorkerFile
+from signoff.errors import WrongFile, WrongUse
+from signoff.ports import Clock
+from signoff.workers.account import Account, place_of
+
+DELEGATES = "signoff.delegates"
+"""Metadata of a tool whose time is counted by the worker it calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The dependencies of a worker's run: what it was given, and on whose behalf it runs."""
+
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Its fields fill the templates of the instructions."""
+    caller: Account | None = field(default=None, repr=False)
+    """The run that called this one; None for a run that a person started."""
+    path: str = ""
+    """The call it was called by."""
+
+
+@dataclass
+class Meter(AbstractCapability[Any]):
+    """Counts what every run of a worker uses, and ends the run where a limit is reached."""
+
+    file: WorkerFile
+    clock: Clock
+    account: Account | None = None
+    """Of the run at hand."""
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+    async def for_run(self, ctx: RunContext[Any]) -> Meter:
+        given = ctx.deps if isinstance(ctx.deps, Given) else Given()
+        fresh = copy.copy(self)
+        fresh.account = Account(file=self.file, clock=self.clock, parent=given.caller, path=given.path)
+        fresh.account.take_up(ctx.usage)
+        return fresh
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        account = self._account()
+        for one in account.line:
+            check_price(one.file, ctx.model, for_worker=account.worker)
+        try:
+            result = await handler()
+        except ApprovalRequired:  # it pauses with the call it was started by
+            raise
+        except BaseException:
+            account.close()
+            raise
+        if not isinstance(result.output, DeferredToolRequests):
+            account.close()
+        return result
+
+    async def wrap_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        handler: Callable[[ModelRequestContext], Awaitable[ModelResponse]],
+    ) -> ModelResponse:
+        account = self._account()
+        account.begin_request()
+        with account.working():
+            response = await account.in_time(lambda: handler(request_context))
+            account.charge(response)
+        return response
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """A tool is not cut off half-way: it runs to its end, and the run ends after it."""
+        if tool_def.metadata is not None and tool_def.metadata.get(DELEGATES):
+            return await handler(args)
+        account = self._account()
+        with account.working():
+            return await handler(args)
+
+    def _account(self) -> Account:
+        if self.account is None:
+            raise WrongUse("a worker's limits hold inside its runs only")
+        return self.account
+
+
+def account_of(ctx: RunContext[Any]) -> Account:
+    """The account of the run that a tool was called in."""
+    root = ctx.root_capability
+    for one in root.capabilities if isinstance(root, CombinedCapability) else [root]:
+        if isinstance(one, Meter) and one.account is not None:
+            return one.account
+    raise WrongUse("this tool works in runs of a worker only: build the agent with Workshop(…).worker(NAME)")
+
+
+def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: str = "") -> None:
+    """Refuse a limit on cost that cannot be kept, because nobody knows what the model costs."""
+    if file.limits.cost is None or model is None or has_price(model):
+        return
+    name = f"{model.system}:{model.model_name}"
+    who = f", which {for_worker} uses for it" if for_worker not in ("", file.name) else ""
+    raise WrongFile(
+        f"no price is known for the model {name}{who}, so a limit on cost cannot be kept",
+        place=place_of(file, "cost"),
+        fix="limit requests or tokens instead, or use a model with a published price",
+    )
+
+
+def has_price(model: AbstractModel) -> bool:
+    """Whether it is known what the model costs."""
+    try:
+        url = model.base_url
+    except (AttributeError, UserError):  # a model without an address
+        url = None
+    usage = RequestUsage(input_tokens=1, output_tokens=1)
+    probe = ModelResponse(
+        parts=[], usage=usage, model_name=model.model_name, provider_name=model.system, provider_url=url
+    )
+    try:
+        probe.cost()
+    except (LookupError, ValueError):
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""Every tool that every worker of a project can come to, by itself and through those it may call."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from signoff.config.entries import EVERY_WORKER, WorkerFile
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import SignoffError
+from signoff.policy.builtin import WRITE_TOOLS
+from signoff.policy.engine import Policy
+from signoff.policy.reach import Reach
+from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.workers.create import creator_of
+from signoff.workers.inspect import Found, FoundTool, Look, tools_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable:
+    """A tool, and how a worker comes to it."""
+
+    worker: str
+    """The worker that a person starts."""
+    chain: tuple[str, ...]
+    """From that one to the worker that has the tool, by the shortest way."""
+    tool: FoundTool
+    policies: tuple[Policy, ...]
+    """What binds its calls there, besides its toolset's own."""
+    reach: Reach
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every tool that every worker can come to."""
+
+    tools: list[Reachable] = field(default_factory=list[Reachable])
+    unknown: list[tuple[tuple[str, ...], str, str]] = field(default_factory=list[tuple[tuple[str, ...], str, str]])
+    """A chain of workers, a toolset of the last one whose tools could not be listed, and why."""
+    broken: dict[str, SignoffError] = field(default_factory=dict[str, SignoffError])
+    """Workers that cannot be built, each with the error that running it would end with."""
+    built: dict[str, Found] = field(default_factory=dict[str, Found])
+
+
+Build: TypeAlias = Callable[[str], Look]
+"""Makes a worker's agent to look at. Raises a `SignoffError` where it cannot."""
+
+
+async def survey(
+    workers: Mapping[str, WorkerFile],
+    layers: Sequence[Policy],
+    build: Build,
+    *,
+    names: Iterable[str] | None = None,
+    connect: bool = False,
+) -> Survey:
+    """What each of the named workers, or of all, can come to by itself and through those it may call.
+
+    `layers` are the policies that hold for all of them. Those of a worker on the way between two others can only
+    tighten, and are left out: a tool that is told to ask does, one that is told to run may not.
+    """
+    found = Survey()
+    for name in workers if names is None else names:
+        for chain, nested in chains_from(workers, name):
+            if chain[-1] not in found.built and chain[-1] not in found.broken:
+                await _add(found, chain[-1], build, connect)
+            if (has := found.built.get(chain[-1])) is None:
+                continue
+            own = (workers[one].policy for one in dict.fromkeys((name, chain[-1])))
+            policies = (*layers, *(policy for policy in own if policy is not None))
+            for tool in has.tools:
+                reach = tool.reach(policies, chain, nested=nested)
+                found.tools.append(Reachable(worker=name, chain=chain, tool=tool, policies=policies, reach=reach))
+            found.unknown.extend((chain, toolset, why) for toolset, why in has.unknown)
+    return found
+
+
+async def _add(found: Survey, name: str, build: Build, connect: bool) -> None:
+    try:
+        look = build(name)
+    except SignoffError as error:
+        found.broken[name] = error
+    else:
+        found.built[name] = await tools_of(look, connect=connect)
+
+
+def chains_from(workers: Mapping[str, WorkerFile], name: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The worker itself, then every worker it can come to: the shortest way, and whether there are others."""
+    deepest = workers[name].limits.depth
+    ways: dict[str, tuple[str, ...]] = {name: (name,)}
+    queue = [name]
+    for at in queue:
+        if deepest is not None and len(ways[at]) > deepest:
+            continue
+        for below in delegates_of(workers, at):
+            if below not in ways:
+                ways[below] = (*ways[at], below)
+                queue.append(below)
+    for at, way in ways.items():
+        others = any(at in delegates_of(workers, one) for one in ways if one not in (way[-2:-1] or way))
+        yield way, at != name and (others or len(way) > 2)
+
+
+def delegates_of(workers: Mapping[str, WorkerFile], name: str) -> tuple[str, ...]:
+    """The workers that one may call: those it names, and those it wrote."""
+    file = workers[name]
+    every = EVERY_WORKER in file.delegates
+    wrote = [one for one, other in workers.items() if file.creates and creator_of(other) == name]
+    named = workers if every else dict.fromkeys((*file.delegates, *wrote))
+    return tuple(one for one in named if one in workers and one != name)
+
+
+# --- what would let a worker change its own rules ---
+
+
+def way_to_change(one: Reachable, path: str) -> Verdict | None:
+    """The verdict that lets a worker change a file unasked with this tool, as things are; None where none does.
+
+    Only signoff's own tools for files and shells are tried: of others nobody knows which argument is a path.
+    """
+    for args in _tries(one.tool, path):
+        verdict = one.tool.judge(one.policies, one.chain, args)
+        if verdict is not None and verdict.effect is Effect.ALLOW:
+            return verdict
+    return None
+
+
+def _tries(tool: FoundTool, path: str) -> Iterator[Mapping[str, Any]]:
+    """Arguments with which the tool would change a file."""
+    home = tool.home
+    if isinstance(home, FilesToolset):
+        if (inside := _inside(home.root.path, path)) and tool.own_name in WRITE_TOOLS:
+            # One tool takes some of these, another others; what it does not know it does not look at.
+            yield {"path": inside, "content": "", "old": "", "new": "", "source": f"{inside}.new", "target": inside}
+    elif isinstance(home, ShellToolset):
+        name = shlex.quote(_inside(home.root, path) or os.path.realpath(path))
+        yield from ({"command": f"{words} {name}"} for words in ("rm", "tee", "cp new", "mv new", "truncate -s 0"))
+
+
+def _inside(root: str | os.PathLike[str], path: str) -> str:
+    """The path from the root on; empty where it is not below."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+    return "" if relative == os.pardir or relative.startswith(os.pardir + os.sep) else relative
