@@ -1,0 +1,268 @@
+"""`signoff doctor`: the page a security reviewer reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from signoff.cli.doctor_findings import Files, Finding, Severity
+    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_store import Kept, KnownTool
+    from signoff.config import Settings, WorkerFile
+    from signoff.errors import SignoffError
+    from signoff.workers.survey import Survey
+
+
+@click.command()
+@click.option("--worker", "only", multiple=True, metavar="NAME", help="Only this worker; may be repeated.")
+@click.option("--connect", is_flag=True, help="Start MCP servers to ask for their tools.")
+@click.option("--strict", is_flag=True, help="Warnings end with exit code 1, too.")
+@options.as_json
+@options.where
+def doctor(
+    only: tuple[str, ...], connect: bool, strict: bool, as_json: bool, store: str | None, policy: str | None
+) -> None:
+    """Say what can run unasked, and what is wrong.
+
+    Every tool of every worker, also through the workers it calls, with the rules that let it run without a person;
+    then mistakes in rules, people, files and the store. Ends with exit code 1 where something is wrong.
+
+    \b
+    Examples:
+      signoff doctor
+      signoff doctor --worker triage --connect
+      signoff doctor --json --strict
+    """
+    from signoff.cli.doctor_page import as_data, lines
+    from signoff.cli.main import FAILED
+    from signoff.cli.words import as_json as json_line
+    from signoff.cli.words import now
+    from signoff.wiring import settings_for
+
+    report = _report(settings_for(policy), only, connect, store, now())
+    if as_json:
+        click.echo(json_line(as_data(report, strict=strict)))
+    else:
+        width = min(shutil.get_terminal_size().columns, 100)
+        for line in lines(report, width):
+            click.echo(line)
+    if not report.is_well(strict=strict):
+        sys.exit(FAILED)
+
+
+def _report(settings: Settings, only: Sequence[str], connect: bool, store: str | None, at: datetime) -> Report:
+    from signoff.cli.doctor_findings import Files, Severity
+    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_store import look_at_store, why_asleep
+
+    workers, wrong = _workers(settings)
+    files = Files(settings, workers)
+    names = _names(only, workers, wrong)
+    survey = _survey(files, [name for name in names if name in workers], connect) if names else None
+    if survey is not None:
+        survey.broken.update({name: wrong[name] for name in names if name in wrong})
+    kept = look_at_store(store, settings)
+    tools = _known_tools(survey)
+    found = list(_findings(files, wrong, survey, kept, at, whole=not only))
+    order = list(Severity)
+    return Report(
+        settings=settings,
+        workers=workers,
+        names=names,
+        survey=survey,
+        kept=kept,
+        speaking=[one for one in kept.grants if one.approved and not why_asleep(one, tools, at, all_known=False)],
+        findings=sorted(found, key=lambda one: order.index(one.severity)),
+    )
+
+
+def _workers(settings: Settings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
+    """The workers whose files are right, and what is wrong with the others."""
+    from signoff.config import load_worker, worker_names
+    from signoff.errors import SignoffError
+
+    right: dict[str, WorkerFile] = {}
+    wrong: dict[str, SignoffError] = {}
+    for name in worker_names(settings):
+        try:
+            right[name] = load_worker(settings, name)
+        except SignoffError as error:
+            wrong[name] = error
+    return right, wrong
+
+
+def _names(only: Sequence[str], workers: Mapping[str, WorkerFile], wrong: Mapping[str, SignoffError]) -> list[str]:
+    from signoff.errors import WrongUse
+    from signoff.policy.wording import did_you_mean, shown
+
+    known = sorted({*workers, *wrong})
+    for name in only:
+        if name not in known:
+            hint = did_you_mean(name, known) or "there are none here: workers/NAME.yaml"
+            raise WrongUse(f"there is no worker {shown(name)}\n  {hint}")
+    return list(dict.fromkeys(only)) or known
+
+
+def _survey(files: Files, names: Sequence[str], connect: bool) -> Survey:
+    """Build every worker without its model, and look at what it has."""
+    import asyncio
+
+    from signoff.workers.inspect import Look
+    from signoff.workers.survey import survey
+    from signoff.workers.workshop import Workshop
+
+    shop = Workshop(files.settings, workers=files.workers, models=False)
+
+    def build(name: str) -> Look:
+        worker = shop.delegate(name)
+        return Look(agent=worker.agent, native=worker.gate.native, secrets=tuple(worker.gate.secrets))
+
+    return asyncio.run(survey(files.workers, files.settings.layers, build, names=names, connect=connect))
+
+
+def _findings(
+    files: Files,
+    wrong: Mapping[str, SignoffError],
+    survey: Survey | None,
+    kept: Kept,
+    at: datetime,
+    *,
+    whole: bool,
+) -> Iterator[Finding]:
+    from signoff.cli.doctor_files import file_findings
+    from signoff.cli.doctor_findings import people_findings, rule_findings, toolset_findings
+    from signoff.cli.doctor_store import grant_findings
+
+    yield from rule_findings(files)
+    yield from people_findings(files)
+    yield from toolset_findings(files)
+    yield from file_findings(files)
+    yield from kept.findings
+    broken = {**wrong, **(survey.broken if survey is not None else {})}
+    yield from _broken_workers(broken)
+    yield from _broken_toolsets(files)
+    if survey is None:
+        yield from grant_findings(kept.grants, (), at, all_known=False)
+        return
+    yield from _unlisted(survey)
+    yield from _own_rules(files, survey, kept)
+    all_known = whole and not survey.unknown and not broken
+    yield from grant_findings(kept.grants, _known_tools(survey), at, all_known=all_known)
+    if whole:
+        yield from _unknown_names(files, survey, broken)
+
+
+def _known_tools(survey: Survey | None) -> set[KnownTool]:
+    from signoff.cli.doctor_store import KnownTool
+
+    found = survey.built.values() if survey is not None else ()
+    return {KnownTool(tool.name, tool.toolset, tool.schema_hash) for one in found for tool in one.tools}
+
+
+def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+    from signoff.cli.doctor_findings import ERROR
+
+    for name, error in broken.items():
+        yield _told(ERROR, "broken-worker", f"{name} cannot be started: ", error)
+
+
+def _unlisted(survey: Survey) -> Iterator[Finding]:
+    """Toolsets that were asked for their tools and did not answer."""
+    from signoff.cli.doctor_findings import WARNING, Finding
+    from signoff.policy.wording import shown
+    from signoff.workers.inspect import NOT_STARTED
+
+    failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
+    for toolset, why in failed.items():
+        what = f"the tools of {shown(toolset)} are not known, and not looked into: {why}"
+        yield Finding(severity=WARNING, check="unlisted-toolset", what=what)
+
+
+def _broken_toolsets(files: Files) -> Iterator[Finding]:
+    """Toolsets that nobody uses, and nobody could."""
+    from signoff.cli.doctor_findings import WARNING
+    from signoff.errors import SignoffError
+
+    used = {name for worker in files.workers.values() for name in worker.toolsets}
+    unused = [name for name in files.settings.toolsets if name not in used]
+    if not unused:
+        return
+    from signoff.toolsets.catalog import Catalog  # it loads PydanticAI, which takes a while
+
+    catalog = Catalog(files.settings)
+    for name in unused:
+        try:
+            catalog.build(name)
+        except SignoffError as error:
+            yield _told(WARNING, "broken-toolset", f"the toolset {name} cannot be made: ", error)
+
+
+def _told(severity: Severity, check: str, before: str, error: SignoffError) -> Finding:
+    """An error as a finding: what is wrong, where and what to do, apart."""
+    from signoff.cli.doctor_findings import Finding
+    from signoff.errors import WrongFile
+
+    if isinstance(error, WrongFile):
+        place = str(error.place) if error.place is not None else ""
+        return Finding(severity=severity, check=check, what=before + error.what, place=place, fix=error.fix)
+    what, _, fix = str(error).partition("\n  ")
+    return Finding(severity=severity, check=check, what=before + what, fix=fix)
+
+
+def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
+    """Workers that can change the files they are bound by."""
+    from signoff.cli.doctor_findings import ERROR, Finding
+    from signoff.config import PROJECT_FILE, workers_folder
+    from signoff.policy.wording import shown
+    from signoff.workers.survey import way_to_change
+
+    folder, workers = files.settings.folder, workers_folder(files.settings)
+    bound_by = {
+        files.settings.file or os.path.join(folder, PROJECT_FILE): PROJECT_FILE,
+        os.path.join(workers, "new.yaml"): f"{os.path.basename(workers)}/",
+        os.path.join(folder, "toolsets.py"): "toolsets.py",
+        **({kept.file: "the store of approvals"} if kept.file else {}),
+    }
+    seen: set[tuple[str, str]] = set()
+    for one in survey.tools:
+        key = (one.chain[-1], one.tool.name)
+        ways = {what: verdict for path, what in bound_by.items() if (verdict := way_to_change(one, path)) is not None}
+        if ways and key not in seen:
+            seen.add(key)
+            who, how = " > ".join(one.chain), shown(one.tool.name)
+            what = f"{who} can change what it is bound by, unasked: {how} on {', '.join(ways)}"
+            rules = {rule.id: rule for rule in one.reach.lets}
+            places = {str(rules[rule].place): None for said in ways.values() for rule in said.rules if rule in rules}
+            fix = "narrow that rule, so that these files stay out of it"
+            yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
+
+
+def _unknown_names(files: Files, survey: Survey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+    from dataclasses import replace
+
+    from signoff.cli.doctor_findings import Files, name_findings, tool_findings
+    from signoff.errors import SignoffError
+    from signoff.toolsets.catalog import Catalog
+
+    tools = [tool for found in survey.built.values() for tool in found.tools]
+    unlisted = {toolset for _, toolset, _ in survey.unknown}
+    used = {name for worker in files.workers.values() for name in worker.toolsets}
+    settings = files.settings
+    in_use = replace(settings, toolsets={name: one for name, one in settings.toolsets.items() if name in used})
+    known = {name for tool in tools for name in tool.all_names}
+    yield from tool_findings(Files(in_use, files.workers), known, unlisted, broken)
+    try:
+        named = Catalog(settings).names()
+    except SignoffError:  # its own error is told with the worker or the toolset that wants it
+        return
+    yield from name_findings(files, {*named, *(tool.toolset for tool in tools if tool.toolset)})

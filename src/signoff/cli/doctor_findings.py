@@ -1,0 +1,286 @@
+"""What `signoff doctor` has to say about rules, people and toolsets: all that can be told by reading the files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, cast
+
+from signoff.core.credential import secret_name
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.policy.finding import Truth
+from signoff.policy.match import CHAIN, ToolsetCondition, WorkerCondition
+from signoff.policy.wording import did_you_mean, listed, nearest, shown
+
+if TYPE_CHECKING:
+    from signoff.config import Settings, ToolsetEntry, WorkerFile
+    from signoff.core.verdict import Requirement
+    from signoff.policy.engine import Policy
+    from signoff.policy.glob import Glob
+    from signoff.policy.lint import Problem
+    from signoff.policy.rule import Rule
+
+DELEGATION = "workers"
+"""The toolset that `worker_call` and `worker_create` belong to."""
+NATIVE = "native"
+
+
+class Severity(StrEnum):
+    """How bad it is; an error ends the command with exit code 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something a reviewer should know."""
+
+    severity: Severity
+    check: str
+    """Which check found it, as one word that stays the same."""
+    what: str
+    place: str = ""
+    fix: str = ""
+
+
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+_WEIGHT = {
+    "shadowed": (ERROR, "shadowed-rule"),
+    "dead": (WARNING, "dead-rule"),
+    "everything": (ERROR, "allows-everything"),
+    "broad": (WARNING, "broad-command"),
+    "silence": (WARNING, "silence-allows"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a project, as far as they could be read."""
+
+    settings: Settings
+    workers: Mapping[str, WorkerFile]
+
+    @property
+    def policies(self) -> Iterator[Policy]:
+        """Every policy that is written in a file of the project or the user."""
+        yield from self.settings.layers
+        yield from (one.policy for one in self.settings.toolsets.values() if one.policy is not None)
+        yield from (one.policy for one in self.workers.values() if one.policy is not None)
+
+    @property
+    def rules(self) -> Iterator[Rule]:
+        """Every rule once: through `extends`, several toolsets or workers share one."""
+        seen: set[str] = set()
+        for policy in self.policies:
+            for rule in policy.rules:
+                if (where := f"{rule.place}") not in seen:
+                    seen.add(where)
+                    yield rule
+
+
+def rule_findings(files: Files) -> Iterator[Finding]:
+    """Rules that never decide, or decide more than was meant."""
+    seen: set[tuple[str, str]] = set()
+    for policy in files.policies:
+        for problem in policy.warnings:
+            if (key := (str(problem.place), problem.kind)) not in seen:
+                seen.add(key)
+                yield _weighed(problem)
+
+
+def _weighed(problem: Problem) -> Finding:
+    severity, check = _WEIGHT.get(problem.kind, (WARNING, problem.kind or "rule"))
+    return Finding(severity=severity, check=check, what=problem.what, place=str(problem.place), fix=problem.fix)
+
+
+def tool_findings(
+    files: Files, tools: Collection[str], unlisted: Collection[str], broken: Collection[str]
+) -> Iterator[Finding]:
+    """Rules that name a tool no worker has. Toolsets whose tools are not known, and broken workers, may have it."""
+    from signoff.policy.lint import unknown_tools
+
+    found = [(rule, problem) for rule in files.rules for problem in unknown_tools([rule], tools)]
+    if found and (unlisted or broken):
+        ids = listed(dict.fromkeys(rule.id for rule, _ in found))
+        what = f"tools named in {ids} are not known; {listed(sorted({*unlisted, *broken}))} may have them"
+        fix = "--connect asks the servers for their tools" if unlisted else "put that right first"
+        yield Finding(severity=NOTE, check="unknown-tool", what=what, place=str(found[0][0].place), fix=fix)
+        return
+    for rule, problem in found:
+        yield _missing(rule, "unknown-tool", f"{rule.id}: {problem.what} in any worker", problem.fix)
+
+
+def name_findings(files: Files, toolsets: Collection[str]) -> Iterator[Finding]:
+    """Rules that name a toolset or a worker there is none of."""
+    known_toolsets = {*toolsets, *files.settings.toolsets, DELEGATION, NATIVE}
+    for rule in files.rules:
+        for match in rule.matches:
+            for condition in match.conditions:
+                if isinstance(condition, ToolsetCondition):
+                    yield from _unknown_names(rule, "toolset", condition.names, known_toolsets)
+                elif isinstance(condition, WorkerCondition):
+                    yield from _unknown_names(rule, "worker", condition.single, set(files.workers))
+                    yield from _unknown_links(rule, condition.chains, set(files.workers))
+
+
+def _unknown_names(rule: Rule, what: str, globs: Iterable[Glob], known: Collection[str]) -> Iterator[Finding]:
+    for glob in globs:
+        if glob.literal not in known and all(glob.find(name) is Truth.NO for name in known):
+            told = f"{rule.id} is about the {what} {shown(glob.pattern)}, and there is none"
+            yield _missing(rule, f"unknown-{what}", told, did_you_mean(glob.pattern, known))
+
+
+def _unknown_links(rule: Rule, chains: Iterable[Glob], known: Collection[str]) -> Iterator[Finding]:
+    """Plain names in a chain such as `triage > analyzer`; what stands between wildcards is left alone."""
+    for chain in chains:
+        for name in chain.pattern.split(CHAIN):
+            if not any(char in name for char in "*?[") and name not in known:
+                told = f"{rule.id} is about the worker {shown(name)}, and there is none"
+                yield _missing(rule, "unknown-worker", told, did_you_mean(name, known))
+
+
+def _missing(rule: Rule, check: str, what: str, fix: str) -> Finding:
+    """A rule that names something that is not there: one that was to stop calls stops nothing."""
+    severity = WARNING if rule.effect is Effect.ALLOW else ERROR
+    return Finding(severity=severity, check=check, what=what, place=str(rule.place), fix=fix)
+
+
+# --- people ---
+
+
+def people_findings(files: Files) -> Iterator[Finding]:
+    """Who cannot be reached, roles nobody holds, and rules that nobody can satisfy."""
+    settings = files.settings
+    held = {role for person in settings.people.values() for role in person.roles}
+    alone = [person.name for person in settings.people.values() if not (person.discord or person.slack or person.email)]
+    if alone:
+        what = f"{listed(alone)} can only be asked at a terminal: no discord, slack or email is known"
+        yield Finding(
+            severity=NOTE, check="no-channel", what=what, place=_spot(settings, "people"), fix="add one under `people`"
+        )
+    for rule in files.rules:
+        if rule.effect is Effect.ASK:
+            yield from _unanswerable(rule, settings, held)
+    for worker in files.workers.values():
+        for at, role in enumerate(worker.approvers):
+            if role not in held:
+                spot = worker.spots.get(f"approvers[{at}]", worker.spot)
+                what = f"whatever {worker.name} asks needs the role {shown(role)}, which nobody holds"
+                yield Finding(
+                    severity=ERROR, check="role-nobody-holds", what=what, place=str(spot.place), fix=_give(role, held)
+                )
+
+
+def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iterator[Finding]:
+    needed, place = rule.requirement, str(rule.place)
+    if needed.role is not None and needed.role not in held:
+        what = f"{rule.id} needs the role {shown(needed.role)}, which nobody holds: its calls can only time out"
+        fix = _give(needed.role, held)
+        yield Finding(severity=ERROR, check="role-nobody-holds", what=what, place=place, fix=fix)
+    elif settings.people and (told := _too_few(rule, needed, _able(settings, needed.role))):
+        severity, what = told
+        fix = "name more people under `people`, or lower the quorum"
+        yield Finding(severity=severity, check="quorum", what=what, place=place, fix=fix)
+    if needed.on_timeout is OnTimeout.ESCALATE and needed.escalate_to and needed.escalate_to not in held:
+        what = f"{rule.id} escalates to the role {shown(needed.escalate_to)}, which nobody holds"
+        fix = _give(needed.escalate_to, held)
+        yield Finding(severity=ERROR, check="escalates-to-nobody", what=what, place=place, fix=fix)
+    if needed.veto is not None and needed.veto not in held:
+        what = f"{rule.id} leaves a veto to the role {shown(needed.veto)}, which nobody holds"
+        fix = _give(needed.veto, held)
+        yield Finding(severity=WARNING, check="role-nobody-holds", what=what, place=place, fix=fix)
+
+
+def _too_few(rule: Rule, needed: Requirement, able: int) -> tuple[Severity, str] | None:
+    """Whether there are people enough, also where one of them is the one who may not answer."""
+    who = f"with the role {shown(needed.role)}" if needed.role else "who may answer"
+    if able < needed.quorum:
+        return ERROR, f"{rule.id} needs {needed.quorum} people {who}, and there {_are(able)}"
+    left = able - len(needed.not_by)
+    if left < needed.quorum:
+        excluded = " and the ".join(sorted(needed.not_by))
+        people = "somebody" if needed.quorum == 1 else f"{needed.quorum} people"
+        rest = f"too few are left ({left})" if left > 0 else "nobody is left"
+        what = f"{rule.id} needs {people} {who}, and there {_are(able)}: where the {excluded} is among them, {rest}"
+        return WARNING, what
+    return None
+
+
+def _able(settings: Settings, role: str | None) -> int:
+    return sum(role is None or role in person.roles for person in settings.people.values())
+
+
+def _are(number: int) -> str:
+    return {0: "is nobody", 1: "is 1"}.get(number, f"are {number}")
+
+
+def _give(role: str, held: Collection[str]) -> str:
+    close = nearest(role, held)
+    return f"did you mean `{close}`?" if close else f"give it to somebody: people: {{NAME: {{roles: [{role}]}}}}"
+
+
+# --- toolsets and plugins ---
+
+
+def toolset_findings(files: Files) -> Iterator[Finding]:
+    """Names nobody uses, imports that are allowed too widely, and secrets that stand in the file."""
+    settings = files.settings
+    used = {name for worker in files.workers.values() for name in worker.toolsets}
+    for name, entry in settings.toolsets.items():
+        if name not in used:
+            what = f"no worker uses the toolset {shown(name)}"
+            place = str(entry.spot.key_place)
+            yield Finding(
+                severity=NOTE, check="unused-toolset", what=what, place=place, fix="remove it, or add it to a worker"
+            )
+    yield from secret_findings(settings)
+    for pattern in settings.plugins:
+        if not pattern.partition(".")[0].strip("*"):
+            what = f"plugins.allow {shown(pattern)} lets any installed package be loaded as a toolset"
+            place, fix = _spot(settings, "plugins"), "name the packages: {allow: [mycompany.*]}"
+            yield Finding(severity=WARNING, check="plugins-wide", what=what, place=place, fix=fix)
+
+
+def secret_findings(settings: Settings) -> Iterator[Finding]:
+    """Secrets that stand in the project's file itself."""
+    for entry in settings.toolsets.values():
+        yield from _literal_secrets(entry)
+    written = settings.spots.get("store")
+    if written is not None and "${" not in written.value and _has_password(written.value):
+        what, fix = (
+            "the password of the store stands in the file itself",
+            "write ${STORE_URL} there, or set SIGNOFF_STORE",
+        )
+        yield Finding(severity=WARNING, check="secret-in-file", what=what, place=str(written.place), fix=fix)
+
+
+def _literal_secrets(entry: ToolsetEntry) -> Iterator[Finding]:
+    for path, value in _texts(entry.config, ()):
+        kind = secret_name(path[-1]) if value else ""
+        if (kind or _has_password(value)) and "${" not in value:
+            spot = entry.config_spots.get(".".join(path)) or entry.config_spots.get(path[0]) or entry.spot
+            name = path[-1].upper().replace("-", "_")
+            what = f"the {kind or 'password'} of {shown(entry.name)} stands in the file itself"
+            fix = f"write ${{{name}}} there, and keep it in the environment"
+            yield Finding(severity=WARNING, check="secret-in-file", what=what, place=str(spot.place), fix=fix)
+
+
+def _has_password(text: str) -> bool:
+    from signoff.store.open import masked
+
+    return "://" in text and masked(text) != text
+
+
+def _texts(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for key, item in value.items():
+        if isinstance(item, str):
+            yield (*path, key), item
+        elif isinstance(item, Mapping):
+            yield from _texts(cast("Mapping[str, Any]", item), (*path, key))
+
+
+def _spot(settings: Settings, key: str) -> str:
+    return str(settings.spots[key].key_place) if key in settings.spots else settings.file

@@ -1,0 +1,166 @@
+"""What `signoff doctor` has to say about the store: whether it is well, what is remembered in it, and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from signoff.cli.doctor_findings import ERROR, NOTE, WARNING, Finding, Severity
+from signoff.policy.wording import listed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from signoff.config import Settings
+    from signoff.core.grant import Grant
+    from signoff.ports import Store
+
+VERIFIED_WHOLE = 5_000
+"""Up to how many events the whole record is verified; of a longer one, its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was found in the store."""
+
+    name: str
+    """Its address, without a password."""
+    file: str = ""
+    """Where it is on the disk; empty for a server."""
+    state: str = ""
+    """In what state it is, in a few words."""
+    grants: Sequence[Grant] = ()
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTool:
+    """A tool that some worker has, as grants know it."""
+
+    name: str
+    toolset: str | None
+    schema_hash: str
+
+
+def look_at_store(option: str | None, settings: Settings) -> Kept:
+    """Open the store, if there is one, and look; nothing is made or changed."""
+    from signoff.cli.opening import is_missing
+    from signoff.errors import SignoffError
+    from signoff.store.open import masked, sqlite_path
+    from signoff.store.upkeep import check
+    from signoff.wiring import store_url
+
+    url, root = store_url(option, settings)
+    name = masked(url)
+    file = sqlite_path(url, root) if url.lower().startswith("sqlite:") else ""
+    if url.startswith("memory:"):
+        what = "what is asked and answered is kept in memory, and lost with the process"
+        return Kept(
+            name, state="in memory", findings=[_finding(WARNING, "store", what, name, "name a file or a server")]
+        )
+    if is_missing(url, root):
+        return Kept(name, file, "not made yet: it is made when something is first asked")
+    try:
+        problems = check(url, root=root)
+        if problems:
+            return Kept(
+                name, file, "not well", findings=[_finding(ERROR, "store", *_split(one, name)) for one in problems]
+            )
+        return _looked_into(url, str(root), name, file)
+    except SignoffError as error:
+        return Kept(name, file, "cannot be used", findings=[_finding(ERROR, "store", *_split(str(error), name))])
+
+
+def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
+    import asyncio
+    from contextlib import closing
+
+    from signoff.store import schema
+    from signoff.store.open import open_store
+
+    with closing(open_store(url, root=root, upgrade="refuse")) as store:
+        grants, findings, events = asyncio.run(_read(store))
+    version = schema.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
+    live = [one for one in grants if one.revoked_at is None]
+    return Kept(name, file, f"schema version {version}, {events}", live, findings)
+
+
+async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
+    from signoff.broker.switch import said_by
+    from signoff.broker.watch import HALTED
+
+    grants, halted = await store.read(lambda tx: (tx.grants(), tx.setting(HALTED)))
+    findings = [_finding(WARNING, "halted", f"nothing new runs: {said_by(halted)}")] if halted else []
+    broken, events = await _record(store)
+    return grants, [*findings, *broken], events
+
+
+async def _record(store: Store) -> tuple[list[Finding], str]:
+    """Whether the record is whole: all of it where that is quick, else its end and what this machine signed."""
+    from signoff.broker.audit import verify_store
+    from signoff.broker.checkpoints import known_as, place_of
+    from signoff.cli.words import count
+    from signoff.core.record import is_link
+    from signoff.errors import RecordBroken, SignoffError
+    from signoff.store.keys import Keys, is_signed
+
+    (seq, link), last, names = await store.read(
+        lambda tx: (tx.head(), tx.entries(after=tx.head()[0] - 1, limit=1), known_as(tx, place_of(store)))
+    )
+    if not seq:
+        return [], "an empty record"
+    keys, events = Keys(), count(seq, "event")
+    try:
+        if seq <= VERIFIED_WHOLE:
+            await verify_store(store, keys, is_signed)
+            return [], f"a record of {events}, verified"
+        if not last or last[0].hash != link or not is_link(last[0]):
+            raise RecordBroken(f"event {seq} is missing or was changed", seq=seq)
+        for name in names:
+            if (copy := keys.newest(name)) is not None:
+                signed = await store.read(lambda tx, upto=copy.seq: tx.entries(after=upto - 1, limit=1))
+                if not signed or signed[0].seq != copy.seq or signed[0].hash != copy.hash:
+                    raise RecordBroken(f"event {copy.seq} is not the one that this machine signed", seq=copy.seq)
+    except SignoffError as error:
+        what, fix = f"the record does not hold: {error}", "run: signoff audit verify"
+        return [_finding(ERROR, "record", what, fix=fix)], f"a record of {events} that does not verify"
+    return [], f"a record of {events}, its end verified (all of it: signoff audit verify)"
+
+
+def grant_findings(
+    grants: Sequence[Grant], tools: Collection[KnownTool], at: datetime, *, all_known: bool
+) -> Iterator[Finding]:
+    """Remembered answers that no longer speak, or no longer can."""
+    from signoff.cli.telling import grant_line
+
+    for grant in grants:
+        if why := why_asleep(grant, tools, at, all_known=all_known):
+            what = f"a remembered answer sleeps: {why}: {grant_line(grant)}"
+            fix = f"forget it: signoff grants revoke {grant.id}"
+            yield _finding(NOTE, "grant-asleep", what, fix=fix)
+
+
+def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_known: bool) -> str:
+    """Why a grant cannot speak now, by itself or because its tool is gone or another; empty where it can."""
+    if why := grant.why_asleep(None, at):
+        return why
+    same = [one for one in tools if one.name == grant.tool]
+    if not same:
+        return "no worker has its tool" if all_known else ""
+    there = [one for one in same if one.toolset == grant.toolset]
+    if not there:
+        return f"its tool is now in {listed(sorted({one.toolset or 'no toolset' for one in same}))}"
+    if all(one.schema_hash != grant.schema_hash for one in there):
+        return "its tool takes other arguments than it did"
+    return ""
+
+
+def _split(text: str, name: str) -> tuple[str, str, str]:
+    """What is wrong, where, and the fix, from a message that ends with one."""
+    what, _, fix = text.replace("\n  ", "; ").partition("; ")
+    return what, name, fix
+
+
+def _finding(severity: Severity, check: str, what: str, place: str = "", fix: str = "") -> Finding:
+    return Finding(severity=severity, check=check, what=what, place=place, fix=fix)

@@ -1,0 +1,560 @@
+"""`signoff doctor`: the page a security reviewer reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from tests.cli.desk import Desk, asks
+from tests.cli.program import signoff
+
+from signoff.cli.doctor_files import who_else_can
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.people import Answerer
+from signoff.core.terms import Scope, Terms
+
+ROOT = Path(__file__).parents[2]
+PEOPLE = "people: {ana: {roles: [ops], email: a@example.com}, ben: {roles: [ops], slack: U1}}\n"
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    """A project in which nothing is wrong."""
+    write(desk, "policy:\n  - {allow: {tool: write_file, path: {inside: drafts}}}\n")
+    worker(desk, "clerk", "instructions: Write.\ntoolsets: [filesystem_rw]\n")
+    return desk
+
+
+def write(desk: Desk, text: str) -> None:
+    (desk.folder / "signoff.yaml").write_text(PEOPLE + dedent(text))
+
+
+def worker(desk: Desk, name: str, text: str) -> None:
+    (desk.folder / "workers").mkdir(exist_ok=True)
+    (desk.folder / "workers" / f"{name}.yaml").write_text(dedent(text))
+
+
+def examined(desk: Desk, *flags: str) -> dict[str, Any]:
+    said = desk.run("doctor", "--json", *flags)
+    assert said.code == (0 if said.data["ok"] else 1), said.err
+    return said.data
+
+
+def checks(desk: Desk, *flags: str) -> list[tuple[str, str]]:
+    return [(one["severity"], one["check"]) for one in examined(desk, *flags)["findings"]]
+
+
+def finding(desk: Desk, check: str, *flags: str) -> dict[str, Any]:
+    [found] = [one for one in examined(desk, *flags)["findings"] if one["check"] == check]
+    return found
+
+
+def tools(desk: Desk, *flags: str) -> dict[str, dict[str, Any]]:
+    found = examined(desk, *flags)["workers"]
+    return {"/".join((*one["chain"], one["tool"])): one for worker in found for one in worker["tools"]}
+
+
+# --- what can run unasked ---
+
+
+def test_every_tool_with_the_rule_that_lets_it_run(shop: Desk) -> None:
+    found = tools(shop)
+    written = found["clerk/write_file"]
+    assert (written["effect"], written["toolset"], written["labels"]) == (
+        "conditional",
+        "filesystem_rw",
+        ["fs.write", "proc.exec"],
+    )
+    [rule] = written["unasked"]
+    assert (rule["rule"], rule["file"], rule["line"]) == ("rule-1", "signoff.yaml", 3)
+    assert found["clerk/delete_file"]["effect"] == "ask"
+    assert found["clerk/delete_file"]["unasked"] == []
+    assert [one["rule"] for one in found["clerk/read_file"]["unasked"]] == ["filesystem_rw/rule-3"]
+
+
+def test_tools_of_workers_that_are_called(shop: Desk) -> None:
+    worker(shop, "boss", "instructions: Lead.\ndelegates: [clerk]\npolicy: [{deny: fs.write}]\n")
+    found = tools(shop)
+    assert found["boss/clerk/write_file"]["effect"] == "deny"
+    assert found["clerk/write_file"]["effect"] == "conditional"
+    assert found["boss/worker_call"]["effect"] == "allow"
+    assert set(tools(shop, "--worker", "boss")) == {name for name in found if name.startswith("boss/")}
+    page = shop.run("doctor").out
+    assert "  boss > clerk\n" in page
+    worker(shop, "boss", "instructions: Lead.\ndelegates: [clerk]\n")
+    assert "  boss > clerk: as clerk by itself\n" in shop.run("doctor").out
+
+
+def test_a_server_is_started_only_if_told(shop: Desk) -> None:
+    for name in ("server.py", "tickets.json"):
+        shutil.copy(ROOT / "examples" / "mcp" / name, shop.folder / name)
+    write(
+        shop,
+        """
+        toolsets: {tickets: {use: mcp, config: {command: [python, server.py]}}}
+        policy: [{allow: {toolset: tickets, tool: list_tickets}}, {deny: close_tiket}]
+        """,
+    )
+    worker(shop, "clerk", "instructions: Sort.\ntoolsets: [tickets]\n")
+    [found] = examined(shop)["workers"]
+    assert found["tools"] == []
+    assert [one["toolset"] for one in found["unknown"]] == ["tickets"]
+    assert "--connect" in shop.run("doctor").out
+    assert finding(shop, "unknown-tool")["severity"] == "note"  # the server may have it
+    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.folder).stdout)
+    effects = {one["tool"]: (one["kind"], one["effect"]) for one in connected["workers"][0]["tools"]}
+    assert effects["list_tickets"] == ("mcp", "allow")
+    assert effects["close_ticket"] == ("mcp", "ask")
+    [wrong] = [one for one in connected["findings"] if one["check"] == "unknown-tool"]
+    assert (wrong["severity"], wrong["fix"]) == ("error", "did you mean `close_ticket`?")
+    (shop.folder / "server.py").write_text("raise SystemExit('no')\n")
+    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.folder).stdout)
+    [failed] = [one for one in connected["findings"] if one["check"] == "unlisted-toolset"]
+    assert failed["severity"] == "warning"
+    assert "the MCP server of toolset `tickets` did not start" in failed["what"]
+
+
+def test_native_tools(shop: Desk) -> None:
+    entry = "toolsets: {web: {use: native, config: {kind: web_search}, policy: [{allow: web_search}]}}\n"
+    write(shop, f"{entry}policy: []\n")
+    worker(shop, "clerk", "instructions: Search.\ntoolsets: [web]\n")
+    assert (tools(shop)["clerk/web_search"]["kind"], tools(shop)["clerk/web_search"]["effect"]) == ("native", "allow")
+    write(shop, f"{entry}policy: [{{deny: web_search}}]\n")
+    assert tools(shop)["clerk/web_search"]["effect"] == "deny"
+
+
+def test_silence_that_allows_is_told_with_the_tool(shop: Desk) -> None:
+    write(shop, "policy: [{ask: read_file, timeout: 60, on_timeout: allow}]\n")
+    [rule] = tools(shop)["clerk/read_file"]["unanswered"]
+    assert rule["rule"] == "rule-1"
+    assert ("warning", "silence-allows") in checks(shop)
+    assert "when nobody answers, by rule-1" in shop.run("doctor").out
+
+
+# --- what is wrong ---
+
+
+def test_a_project_in_which_nothing_is_wrong(shop: Desk) -> None:
+    assert checks(shop) == []
+    said = shop.run("doctor", "--strict")
+    assert said.code == 0
+    assert "nothing was found" in said.out
+    assert said.out.rstrip().endswith("0 errors, 0 warnings, 0 notes.")
+
+
+def test_without_a_project_and_without_workers(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").unlink()
+    said = desk.run("doctor")
+    assert said.code == 0
+    assert "none: every tool call is asked about" in said.out
+    assert "There are no workers here" in said.out
+    assert examined(desk)["workers"] == []
+    assert "there is no worker `clark`" in desk.run("doctor", "--worker", "clark").err
+
+
+def policy(text: str) -> Callable[[Desk], None]:
+    return lambda desk: write(desk, f"policy:\n  - {text}\n")
+
+
+def toolset(text: str, *, used: bool = True) -> Callable[[Desk], None]:
+    def change(desk: Desk) -> None:
+        write(desk, f"{text}\npolicy: []\n")
+        if used:
+            worker(desk, "clerk", "instructions: Write.\ntoolsets: [box]\n")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "severity", "check", "what", "fix"),
+    [
+        (policy("{allow: '*'}"), "error", "allows-everything", "rule-1 allows every call", "name the tools"),
+        (
+            policy("{allow: read_file}\n  - {ask: {tool: read_file, path: x}}"),
+            "error",
+            "shadowed-rule",
+            "rule-2 never decides",
+            "move it above rule-1",
+        ),
+        (
+            policy("{ask: read_file}\n  - {ask: {tool: read_file, path: x}}"),
+            "warning",
+            "dead-rule",
+            "rule-2 never decides",
+            "remove one",
+        ),
+        (
+            policy("{deny: delete_fil}"),
+            "error",
+            "unknown-tool",
+            "no tool `delete_fil` in any worker",
+            "did you mean `delete_file`?",
+        ),
+        (policy("{allow: lst_files}"), "warning", "unknown-tool", "no tool `lst_files`", "did you mean `list_files`?"),
+        (
+            policy("{deny: {toolset: filesystem_rx}}"),
+            "error",
+            "unknown-toolset",
+            "the toolset `filesystem_rx`",
+            "did you mean `filesystem_rw`?",
+        ),
+        (
+            policy("{ask: {worker: clark}}"),
+            "error",
+            "unknown-worker",
+            "the worker `clark`, and there is none",
+            "did you mean `clerk`?",
+        ),
+        (policy("{allow: {worker: '* > clark'}}"), "warning", "unknown-worker", "the worker `clark`", "did you mean"),
+        (policy("{ask: read_file, by: opps}"), "error", "role-nobody-holds", "the role `opps`", "did you mean `ops`?"),
+        (policy("{ask: read_file, by: boss}"), "error", "role-nobody-holds", "can only time out", "roles: [boss]"),
+        (policy("{ask: read_file, quorum: 3}"), "error", "quorum", "needs 3 people who may answer", "name more people"),
+        (policy("{ask: read_file, by: ops, quorum: 3}"), "error", "quorum", "and there are 2", "name more people"),
+        (
+            policy("{ask: read_file, by: ops, quorum: 2, not_by: requester}"),
+            "warning",
+            "quorum",
+            "where the requester is among them, too few are left (1)",
+            "lower the quorum",
+        ),
+        (
+            policy("{ask: read_file, by: ops, not_by: [requester, owner]}"),
+            "warning",
+            "quorum",
+            "nobody is left",
+            "name more people",
+        ),
+        (
+            policy("{ask: read_file, timeout: 60, on_timeout: escalate, escalate_to: boss}"),
+            "error",
+            "escalates-to-nobody",
+            "escalates to the role `boss`",
+            "roles: [boss]",
+        ),
+        (policy("{ask: read_file, veto: legal}"), "warning", "role-nobody-holds", "leaves a veto", "roles: [legal]"),
+        (
+            toolset("toolsets: {box: {use: filesystem_rw}}", used=False),
+            "note",
+            "unused-toolset",
+            "no worker uses the toolset `box`",
+            "remove it",
+        ),
+        (
+            toolset("toolsets: {box: {use: filesystem_rw}}\nplugins: {allow: ['*']}"),
+            "warning",
+            "plugins-wide",
+            "any installed package",
+            "name the packages",
+        ),
+        (
+            toolset("toolsets: {box: {use: 'nowhere.at_all:Box'}}\nplugins: {allow: [nowhere.*]}"),
+            "error",
+            "broken-worker",
+            "clerk cannot be started: there is no module `nowhere",
+            "install",
+        ),
+        (
+            toolset("toolsets: {box: {use: 'nowhere.at_all:Box'}}\nplugins: {allow: [nowhere.*]}", used=False),
+            "warning",
+            "broken-toolset",
+            "the toolset box cannot be made",
+            "install",
+        ),
+        (
+            toolset("toolsets: {box: {use: mcp, config: {url: 'https://x', headers: {Authorization: Bearer 1234}}}}"),
+            "warning",
+            "secret-in-file",
+            "of `box` stands in the file itself",
+            "write ${AUTHORIZATION} there",
+        ),
+        (
+            toolset("toolsets: {box: {use: sql, config: {url: 'postgresql://a:hunter2@db/x'}}}"),
+            "warning",
+            "secret-in-file",
+            "the password of `box`",
+            "write ${URL} there",
+        ),
+    ],
+)
+def test_a_mistake_is_found_with_its_place_and_a_fix(
+    change: Callable[[Desk], None], severity: str, check: str, what: str, fix: str, shop: Desk
+) -> None:
+    change(shop)
+    found = finding(shop, check)
+    assert found["severity"] == severity
+    assert what in found["what"]
+    assert fix in found["fix"]
+    assert found["place"].startswith("signoff.yaml:")
+    said = shop.run("doctor")
+    assert said.code == (severity == "error")
+    assert shop.run("doctor", "--strict").code == (severity != "note")
+    assert max(map(len, said.out.splitlines())) <= 100
+    assert "hunter2" not in said.out
+    assert "Bearer 1234" not in said.out
+
+
+def test_a_worker_whose_file_is_wrong_is_told_and_the_others_are_looked_at(shop: Desk) -> None:
+    worker(shop, "broken", "instructions: x\ntoolsetz: [filesystem_rw]\n")
+    worker(shop, "picky", "instructions: x\napprovers: [boss]\n")
+    found = examined(shop)
+    assert [one["name"] for one in found["workers"]] == ["broken", "clerk", "picky"]
+    assert len(found["workers"][1]["tools"]) == 7
+    assert "workers/broken.yaml:2" in finding(shop, "broken-worker")["place"]
+    assert "picky asks needs the role `boss`" in finding(shop, "role-nobody-holds")["what"]
+    assert "cannot be started; see below" in shop.run("doctor").out
+    write(shop, "policy: [{deny: delete_fil}]\n")
+    unsure = finding(shop, "unknown-tool")
+    assert (unsure["severity"], unsure["fix"]) == ("note", "put that right first")
+    assert "`broken` may have them" in unsure["what"]
+
+
+def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
+    code = """
+    from pydantic_ai.toolsets import FunctionToolset
+    from signoff.toolsets import with_approval
+
+    def look() -> str:
+        return "seen"
+
+    TOOLSETS = {"eyes": with_approval(FunctionToolset([look]), "allow", name="eyes")}
+    """
+    (shop.folder / "toolsets.py").write_text(dedent(code))
+    worker(shop, "clerk", "instructions: Look.\ntoolsets: [eyes, filesystem_ro]\n")
+    write(shop, "policy: []\n")
+    page = shop.run("doctor").out
+    assert "every call  look  (eyes)\n              by eyes/rule-1 (in Python): allows every call\n" in page
+    assert "by filesystem_ro/rule-4 (built in)" in page
+
+
+def test_people_who_cannot_be_reached(shop: Desk) -> None:
+    (shop.folder / "signoff.yaml").write_text("people: {ana: {}, ben: {discord: '1'}}\npolicy: []\n")
+    found = finding(shop, "no-channel")
+    assert (found["severity"], found["place"]) == ("note", "signoff.yaml:1:1: people")
+    assert "`ana` can only be asked" in found["what"]
+
+
+def test_a_worker_that_can_change_its_own_rules(shop: Desk) -> None:
+    write(shop, "policy: [{allow: {tool: shell, command: 'cp * *'}}]\n")
+    worker(shop, "clerk", "instructions: Write.\ntoolsets: [shell_file_ops]\n")
+    found = finding(shop, "own-rules")
+    told = "clerk can change what it is bound by, unasked: `shell` on signoff.yaml, workers/, toolsets.py, the store of"
+    assert (found["severity"], found["place"]) == ("error", "signoff.yaml:2:10: policy[0]")
+    assert found["what"].startswith(told)
+    write(
+        shop,
+        "policy: [{allow: {tool: shell, command: 'cp notes.txt *'}}, {deny: {path: [signoff.yaml, 'workers/**']}}]\n",
+    )
+    worker(shop, "clerk", "instructions: Write.\ntoolsets: [shell_readonly]\n")
+    assert checks(shop) == []
+
+
+# --- files and the store ---
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody gets as far as the project's folder, as on a machine that is not well kept."""
+    theirs = tmp_path.parent.parent.parent
+
+    def status(path: Path, **more: Any) -> os.stat_result:
+        found = os.stat(path, **more)
+        is_way = path in (tmp_path, *tmp_path.parents) and path not in theirs.parents
+        return os.stat_result((found.st_mode | 0o055 if is_way else found.st_mode, *tuple(found)[1:]))
+
+    monkeypatch.setattr(Path, "stat", status)
+
+
+@pytest.mark.usefixtures("shared")
+def test_secrets_that_others_can_read_and_rules_they_can_write(shop: Desk) -> None:
+    for name, mode in ((".env", 0o644), (".env.local", 0o600), (".env.example", 0o644), ("signoff.yaml", 0o646)):
+        (shop.folder / name).touch()
+        (shop.folder / name).chmod(mode)
+    shop.run("audit", "export")  # has a key made
+    found = {one["check"]: one for one in examined(shop)["findings"]}
+    assert set(found) == {"secret-readable", "writable"}
+    assert found["secret-readable"]["what"] == "everybody on this machine can read .env, which holds secrets"
+    assert found["writable"]["what"].startswith("everybody on this machine can change signoff.yaml")
+    key = shop.folder / "state" / "signoff" / "keys" / "record.key"
+    assert not who_else_can(key, 4)
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_secret_in_the_file_is_worse_where_others_read_it(shop: Desk) -> None:
+    write(shop, "store: postgresql://ana:hunter2@db/approvals\npolicy: []\n")
+    (shop.folder / "signoff.yaml").chmod(0o644)
+    assert checks(shop) == [("error", "secret-readable"), ("warning", "secret-in-file")]
+    assert finding(shop, "secret-in-file")["place"] == "signoff.yaml:2:8: store"
+    (shop.folder / "signoff.yaml").chmod(0o600)
+    assert checks(shop) == [("warning", "secret-in-file")]
+    assert "hunter2" not in shop.run("doctor").out
+
+
+def test_without_workers_no_agent_is_built(shop: Desk) -> None:
+    (shop.folder / "workers" / "clerk.yaml").unlink()
+    code = "import sys; sys.argv = ['signoff', 'doctor']; from signoff.cli.main import main\n"
+    code += "try: main()\nexcept SystemExit: pass\nprint('pydantic_ai' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=shop.folder, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False\n")
+
+
+def test_nobody_gets_through_a_closed_folder(tmp_path: Path) -> None:
+    inner = tmp_path / "closed"
+    inner.mkdir(mode=0o700)
+    (inner / "file").touch(mode=0o666)
+    (inner / "file").chmod(0o666)
+    assert who_else_can(inner / "file", 2) == ""
+    assert who_else_can(inner / "missing", 2) == ""
+
+
+@pytest.mark.usefixtures("shared")
+def test_who_may_write_a_folder_may_exchange_what_is_in_it(tmp_path: Path) -> None:
+    inner = tmp_path / "open"
+    inner.mkdir()
+    (inner / "file").touch(mode=0o600)
+    assert who_else_can(inner / "file", 2) == ""
+    inner.chmod(0o777)
+    assert who_else_can(inner / "file", 2) == "everybody"
+    inner.chmod(0o1777)
+    assert who_else_can(inner / "file", 2) == ""
+
+
+def remembered(desk: Desk, tool: str = "write_file", **terms: Any) -> str:
+    decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, terms=Terms(scope=Scope.PROJECT, **terms))
+    [asked] = desk.open(asks(tool, {"path": "a"}, call={"toolset": "filesystem_rw"}))
+    desk.do(lambda broker: broker.answer(asked, decision, by=Answerer(name="ana")))
+    return asked
+
+
+def test_grants_that_sleep_and_grants_that_speak(shop: Desk) -> None:
+    remembered(shop)
+    found = examined(shop)
+    assert "takes other arguments than it did" in found["findings"][0]["what"]
+    assert found["findings"][0]["severity"] == "note"
+    assert "signoff grants revoke" in found["findings"][0]["fix"]
+    assert found["remembered"] == []
+    give(shop, schema_hash=True)
+    found = examined(shop)
+    assert found["findings"] == []
+    assert [one["tool"] for one in found["remembered"]] == ["write_file"]
+    assert "Answers that are remembered" in shop.run("doctor").out
+    give(shop, tool="gone")
+    assert "no worker has its tool" in finding(shop, "grant-asleep")["what"]
+    give(shop, tool="write_file", toolset="other")
+    assert "its tool is now in `filesystem_rw`" in finding(shop, "grant-asleep")["what"]
+    give(shop, toolset="filesystem_rw", until=datetime.now(UTC) - timedelta(days=1))
+    assert "ended at" in finding(shop, "grant-asleep")["what"]
+
+
+def give(desk: Desk, **changes: Any) -> None:
+    """Change the one grant there is."""
+    if changes.pop("schema_hash", False):
+        from signoff.cli.doctor import _known_tools, _survey, _workers
+        from signoff.cli.doctor_findings import Files
+        from signoff.wiring import settings_for
+
+        settings = settings_for(None)
+        files = Files(settings, _workers(settings)[0])
+        tools = _known_tools(_survey(files, ["clerk"], connect=False))
+        changes["schema_hash"] = next(one.schema_hash for one in tools if one.name == "write_file")
+
+    async def work(broker: Any) -> None:
+        [grant] = await broker.grants.list()
+        await broker.store.write("test", lambda tx: tx.put_grant(replace(grant, **changes)))
+
+    desk.do(work)
+
+
+def test_the_kill_switch_and_a_record_that_was_changed(shop: Desk) -> None:
+    import sqlite3
+
+    shop.run("halt", "--note", "lunch")
+    found = finding(shop, "halted")
+    assert found["severity"] == "warning"
+    assert "halted by ana" in found["what"]
+    assert re.search(r"schema version \d+, a record of 1 event, verified", examined(shop)["store"]["state"])
+    shop.run("unhalt")
+    with sqlite3.connect(shop.file) as connection:
+        connection.execute("update events set kind = 'ran' where seq = 1")
+    connection.close()
+    assert finding(shop, "record")["severity"] == "error"
+
+
+def test_a_long_record_is_verified_at_its_end(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite3
+
+    monkeypatch.setattr("signoff.cli.doctor_store.VERIFIED_WHOLE", 1)
+    shop.run("halt")
+    shop.run("unhalt")
+    assert "a record of 2 events, its end verified" in examined(shop)["store"]["state"]
+    with sqlite3.connect(shop.file) as connection:
+        connection.execute("update events set kind = 'ran' where seq = 2")
+    connection.close()
+    assert "event 2 is missing or was changed" in finding(shop, "record")["what"]
+
+
+def test_a_store_that_is_not_well(shop: Desk) -> None:
+    shop.run("halt")
+    shop.file.chmod(0o644)
+    found = finding(shop, "store")
+    assert (found["severity"], found["fix"]) == ("error", f"run: chmod 600 {shop.file}")
+    shop.file.chmod(0o600)
+    shop.file.write_bytes(b"something else")
+    assert finding(shop, "store")["severity"] == "error"
+    assert finding(shop, "store", "--store", "memory:")["severity"] == "warning"
+
+
+# --- the page ---
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_page_fits_the_terminal_and_hides_nothing(shop: Desk, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shop, "policy: [{allow: {tool: wr\u202eite_file}}, {ask: read_file, by: boss}]\n")
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = shop.run("doctor")
+    assert "\u202e" not in said.out
+    long = [line for line in said.out.splitlines() if len(line) > width and str(shop.file) not in line]
+    assert long == []
+
+
+def test_the_page_of_the_documentation(
+    shop: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.delenv("SIGNOFF_STORE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    text = (ROOT / "docs" / "doctor.md").read_text("utf-8")
+    files = dict(re.findall(r'```yaml file="([^"]+)"\n(.*?)```', text, re.DOTALL))
+    (page,) = re.findall(r"```text\n\$ signoff doctor\n(.*?)```", text, re.DOTALL)
+    (shop.folder / "workers" / "clerk.yaml").unlink()
+    for name, content in files.items():
+        (shop.folder / name).write_text(content)
+    monkeypatch.setenv("COLUMNS", "80")
+    said = shop.run("doctor")
+    shown = re.sub(r"\nstore .*?\n\n", "\nstore       …\n\n", said.out, flags=re.DOTALL)
+    assert shown == page
+    assert said.code == 1
+
+
+def test_a_store_on_a_server(shop: Desk, postgres_url: str) -> None:
+    assert "signoff db upgrade" in finding(shop, "store", "--store", postgres_url)["fix"]
+    assert shop.run("db", "upgrade", "--store", postgres_url).code == 0
+    found = examined(shop, "--store", postgres_url)
+    assert found["findings"] == []
+    assert re.fullmatch(r"schema version \d+, an empty record", found["store"]["state"])
+    shop.run("halt", "--store", postgres_url)
+    assert finding(shop, "halted", "--store", postgres_url)
+    nowhere = "postgresql://ana:hunter2@127.0.0.1:1/none"
+    said = shop.run("doctor", "--store", nowhere)
+    assert said.code == 1
+    assert "cannot be used" in said.out or "not well" in said.out
+    assert "hunter2" not in said.out
