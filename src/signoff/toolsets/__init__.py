@@ -1,24 +1,43 @@
-"""The built-in toolsets: plain PydanticAI toolsets, each with its own policy. The names are those of the catalog.
+"""The built-in toolsets, and how a policy is attached to any other: plain PydanticAI toolsets with a policy each.
 
 A toolset's policy stands below the user's own rules: it allows what is known to be harmless, and is asked about the
-rest unless a rule of the user's answers.
+rest unless a rule of the user's answers. The names of the built-ins are those of the catalog.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from signoff.toolsets.approval import Registration, approval_tool, with_approval
     from signoff.toolsets.builtin.files.toolset import FilesToolset
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
     from signoff.toolsets.builtin.sql.toolset import SqlToolset
 
-__all__ = ["filesystem_ro", "filesystem_rw", "shell_file_ops", "shell_readonly", "sql"]
+__all__ = [
+    "Registration",
+    "approval_tool",
+    "filesystem_ro",
+    "filesystem_rw",
+    "shell_file_ops",
+    "shell_readonly",
+    "sql",
+    "with_approval",
+]
 
 Folder = str | os.PathLike[str]
 Sandbox = Literal["auto", "on", "off"]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs `pydantic_ai` is imported when it is first used."""
+    if name in ("Registration", "approval_tool", "with_approval"):
+        from signoff.toolsets import approval
+
+        return getattr(approval, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def filesystem_rw(

@@ -1,0 +1,373 @@
+"""`signoff toolsets`: the names of the catalog, where they come from, their tools and what happens to calls of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from signoff.config import Settings, WorkerFile
+    from signoff.policy.engine import Policy
+    from signoff.policy.reach import Reach
+    from signoff.toolsets.catalog import BuiltToolset, Catalog
+    from signoff.toolsets.listing import ToolWords
+    from signoff.workers.inspect import Found, FoundTool
+
+POLICY = click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The project's file. Default: the nearest signoff.yaml.",
+)
+CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers, and end them, to ask for their tools.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One name, and what was found behind it."""
+
+    name: str
+    origin: str
+    used_by: tuple[str, ...]
+    tools: tuple[tuple[FoundTool, Reach], ...] = ()
+    unknown: str = ""
+    """Why its tools are not known."""
+    error: str = ""
+    """Why it cannot be built."""
+
+
+@click.group(invoke_without_command=True)
+@click.option("--worker", metavar="NAME", help="Only what this worker uses, under its own rules too.")
+@CONNECT
+@POLICY
+@options.as_json
+@click.pass_context
+def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str | None, as_json: bool) -> None:
+    """The toolsets that workers can use, their tools, and what happens to calls of each.
+
+    allow: every call runs. ask: a person is asked about each. deny: none runs. conditional: the call decides.
+    A toolset that cannot be built is listed with its error; the exit code is 1 where a worker uses it.
+
+    \b
+    Example:
+      signoff toolsets
+      signoff toolsets --worker triage --connect
+      signoff toolsets show project_files
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from signoff.cli.words import as_json as json_line
+    from signoff.wiring import settings_for
+
+    rows = _rows(settings_for(policy), worker, connect)
+    if as_json:
+        click.echo(json_line({"toolsets": [_as_json(row) for row in rows]}))
+    else:
+        for row in rows:
+            click.echo("\n".join(_lines(row)))
+    if any(row.error and row.used_by for row in rows):
+        ctx.exit(1)
+
+
+def _rows(settings: Settings, worker: str | None, connect: bool) -> list[Row]:
+    import asyncio
+
+    from signoff.config import load_worker
+    from signoff.toolsets.catalog import Catalog
+
+    catalog = Catalog(settings)
+    chosen = load_worker(settings, worker) if worker is not None else None
+    workers = [chosen] if chosen is not None else _workers(settings)
+    used = {name for one in workers for name in one.toolsets}
+    names = sorted(used) if chosen is not None else sorted({*catalog.names(), *used})
+
+    async def main() -> list[Row]:
+        users = {name: tuple(one.name for one in workers if name in one.toolsets) for name in names}
+        return [await _row(catalog, name, users[name], chosen, connect) for name in names]
+
+    return asyncio.run(main())
+
+
+def _workers(settings: Settings) -> list[WorkerFile]:
+    """The workers that can be read; `signoff workers` says what is wrong with the others."""
+    from signoff.config import load_worker, worker_names
+    from signoff.errors import SignoffError
+
+    found: list[WorkerFile] = []
+    for name in worker_names(settings):
+        try:
+            found.append(load_worker(settings, name))
+        except SignoffError:
+            continue
+    return found
+
+
+async def _row(catalog: Catalog, name: str, used_by: tuple[str, ...], worker: WorkerFile | None, connect: bool) -> Row:
+    from signoff.errors import SignoffError
+    from signoff.toolsets.context import Context
+
+    try:
+        origin = catalog.origin(name)
+    except SignoffError as error:
+        return Row(name=name, origin="", used_by=used_by, error=str(error))
+    try:
+        built = catalog.build(name, Context(worker=worker.name if worker is not None else None))
+    except SignoffError as error:
+        return Row(name=name, origin=origin, used_by=used_by, error=str(error))
+    found = await _found(built, worker, connect)
+    layers = _layers(catalog.settings, worker)
+    return Row(
+        name=name,
+        origin=origin,
+        used_by=used_by,
+        tools=tuple((tool, tool.reach(layers, (worker.name,) if worker is not None else ())) for tool in found.tools),
+        unknown=_unknown(found, connect),
+    )
+
+
+def _unknown(found: Found, connect: bool) -> str:
+    """Why tools are not known, and how they would be."""
+    why = "; ".join(reason for _, reason in found.unknown)
+    return f"{why} (--connect starts it for a moment)" if why and not connect else why
+
+
+async def _found(built: BuiltToolset, worker: WorkerFile | None, connect: bool) -> Found:
+    from signoff.toolsets.listing import agent_with
+    from signoff.workers.inspect import Look, tools_of
+
+    native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
+    agent = agent_with(built, worker.name if worker is not None else None)
+    return await tools_of(Look(agent=agent, native=native, secrets=built.secrets), connect=connect)
+
+
+def _layers(settings: Settings, worker: WorkerFile | None) -> tuple[Policy, ...]:
+    own = (worker.policy,) if worker is not None and worker.policy is not None else ()
+    return (*settings.layers, *own)
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "origin": row.origin,
+        "used_by": list(row.used_by),
+        "tools": [_tool_as_json(tool, reach) for tool, reach in row.tools],
+        "unknown": row.unknown or None,
+        "error": row.error or None,
+    }
+
+
+def _tool_as_json(tool: FoundTool, reach: Reach) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "kind": tool.kind,
+        "effect": reach.effect,
+        "unasked": list(reach.unasked),
+        "labels": list(tool.all_labels),
+        "claimed": sorted(tool.claimed),
+    }
+
+
+def _lines(row: Row) -> Iterator[str]:
+    from signoff.cli.words import pad
+    from signoff.core.visible import visible
+
+    users = f"  (used by {', '.join(map(visible, row.used_by))})" if row.used_by else ""
+    yield f"{click.style(visible(row.name), bold=True)}  {click.style(visible(row.origin) + users, dim=True)}"
+    width = max((len(visible(tool.name)) for tool, _ in row.tools), default=0)
+    for tool, reach in row.tools:
+        yield f"  {pad(visible(tool.name), width)}  {_effect(reach)}  {_labels(tool)}".rstrip()
+    if row.unknown:
+        yield f"  {visible(row.unknown)}"
+    if row.error:
+        colour = "red" if row.used_by else "yellow"
+        for line in row.error.splitlines():
+            yield click.style(f"  {visible(line.strip())}", fg=colour)
+
+
+_COLOURS: Mapping[str, str] = {"allow": "green", "ask": "yellow", "deny": "red", "conditional": "cyan"}
+
+
+def _effect(reach: Reach) -> str:
+    return click.style(f"{reach.effect:11}", fg=_COLOURS[reach.effect])
+
+
+def _labels(tool: FoundTool) -> str:
+    claimed = ", ".join(sorted(tool.claimed))
+    sets = tool.labels if isinstance(tool.labels, tuple) else ()
+    trusted = ", ".join(sorted(frozenset[str]().union(*sets)))
+    return "  ".join(filter(None, (trusted, f"({claimed}, says its server)" if claimed else "")))
+
+
+# --- one of them ---
+
+
+@toolsets.command(no_args_is_help=True)
+@click.argument("name")
+@CONNECT
+@POLICY
+@options.as_json
+def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
+    """One toolset, whole: its tools with what they take, its rules, and the config it understands.
+
+    \b
+    Example:
+      signoff toolsets show project_files
+      signoff toolsets show tickets --connect
+    """
+    import asyncio
+
+    from signoff.cli.words import as_json as json_line
+    from signoff.errors import SignoffError
+    from signoff.toolsets.catalog import Catalog
+    from signoff.wiring import settings_for
+
+    catalog = Catalog(settings_for(policy))
+    schema = _schema(catalog, name)
+    built, error = None, ""
+    try:
+        built = catalog.build(name)
+    except SignoffError as wrong:  # what it takes is what one needs to know then
+        error = str(wrong)
+    found: Found | None = None
+    words: Mapping[str, ToolWords] = {}
+    if built is not None:
+        found, words = asyncio.run(_looked(built, connect))
+    if as_json:
+        click.echo(json_line(_whole_as_json(catalog, name, schema, found, words, error, connect)))
+    else:
+        click.echo("\n".join(_whole(catalog, name, schema, found, words, error, connect)))
+    if error:
+        raise click.exceptions.Exit(1)
+
+
+def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
+    from signoff.toolsets.configuring import config_schema
+    from signoff.toolsets.native import native_schema
+
+    if catalog.entry(name).use == "native":
+        return native_schema(catalog.entry(name).config.get("kind"))
+    return config_schema(catalog.target(name))
+
+
+async def _looked(built: BuiltToolset, connect: bool) -> tuple[Found, Mapping[str, ToolWords]]:
+    from signoff.toolsets.listing import connected, words_of
+
+    async with connected(built, connect):
+        found = await _found(built, None, connect)
+        return found, await words_of(built) if not found.unknown else dict[str, "ToolWords"]()
+
+
+def _whole_as_json(
+    catalog: Catalog,
+    name: str,
+    schema: Mapping[str, Any],
+    found: Found | None,
+    words: Mapping[str, ToolWords],
+    error: str,
+    connect: bool,
+) -> dict[str, Any]:
+    layers = catalog.settings.layers
+    tools = [
+        _tool_as_json(tool, tool.reach(layers, ()))
+        | {"description": words[tool.name].description, "arguments": list(words[tool.name].arguments)}
+        for tool in (found.tools if found is not None else ())
+    ]
+    return {
+        "name": name,
+        "origin": catalog.origin(name),
+        "tools": tools,
+        "unknown": (_unknown(found, connect) if found is not None else "") or None,
+        "rules": [
+            {"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in _rules(catalog, name, found)
+        ],
+        "config_schema": schema,
+        "error": error or None,
+    }
+
+
+def _rules(catalog: Catalog, name: str, found: Found | None) -> list[Any]:
+    """The rules of its entry, and those that the toolset brings along."""
+    policies: list[Policy] = []
+    if (own := catalog.entry(name).policy) is not None:
+        policies.append(own)
+    for tool in found.tools if found is not None else ():
+        policies += [policy for policy, _ in tool.own if policy not in policies]
+    return [rule for policy in policies for rule in policy.rules]
+
+
+def _whole(
+    catalog: Catalog,
+    name: str,
+    schema: Mapping[str, Any],
+    found: Found | None,
+    words: Mapping[str, ToolWords],
+    error: str,
+    connect: bool,
+) -> Iterator[str]:
+    from signoff.core.visible import visible
+
+    yield f"{click.style(visible(name), bold=True)}  {click.style(visible(catalog.origin(name)), dim=True)}"
+    for line in error.splitlines():
+        yield click.style(f"  {visible(line.strip())}", fg="red")
+    if found is not None:
+        yield from _tool_lines(found, words, catalog.settings.layers, connect)
+    rules = _rules(catalog, name, found)
+    if rules:
+        yield "\nits rules, below those of the project:"
+        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in rules)
+    elif not error:
+        yield "\nno rules of its own: every call is asked about, unless a rule of the project's answers"
+    yield from _config_lines(schema)
+
+
+def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[Policy], connect: bool) -> Iterator[str]:
+    from signoff.core.visible import visible
+
+    for tool in found.tools:
+        about = words[tool.name]
+        takes = ", ".join(one if one in about.required else f"[{one}]" for one in about.arguments)
+        yield f"\n{click.style(visible(tool.name), bold=True)}({visible(takes)})"
+        yield f"  {_effect(tool.reach(layers, ()))}  {_labels(tool)}".rstrip()
+        first = next(iter(about.description.strip().splitlines()), "")
+        if first:
+            yield f"  {visible(first)}"
+    if why := _unknown(found, connect):
+        yield f"  {visible(why)}"
+
+
+def _config_lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    from signoff.core.visible import visible
+
+    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
+    if not properties:
+        yield (
+            "\nconfig: any keys; it has no schema"
+            if schema.get("additionalProperties", True)
+            else "\nit takes no config"
+        )
+        return
+    yield "\nconfig:"
+    required: Iterable[str] = schema.get("required") or ()
+    for key, one in properties.items():
+        default = f", default {one['default']!r}" if one.get("default") is not None else ""
+        needed = ", needed" if key in required else ""
+        about = " ".join(str(one.get("description") or "").split())
+        yield visible(f"  {key}: {_type(one)}{default}{needed}" + (f". {about}" if about else ""))
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(_type(one) for one in schema["anyOf"] if one.get("type") != "null"))
+    kind = schema.get("type")
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return f"list of {_type(schema['items'])}"
+    return {"string": "text", "integer": "whole number", "object": "mapping", "boolean": "true or false"}.get(
+        str(kind), str(kind or "anything")
+    )

@@ -1,0 +1,269 @@
+"""The catalog: names that stand for a toolset and its policy, and how each becomes one for a worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import EntryPoint
+from typing import Any, cast
+
+from pydantic_ai.native_tools import AbstractNativeTool
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedToolset, WrapperToolset
+
+from signoff.config import Settings, ToolsetEntry
+from signoff.config.variables import filled_config
+from signoff.errors import SignoffError, WrongFile, WrongUse
+from signoff.policy.document import document_of
+from signoff.policy.engine import Policy
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
+from signoff.toolsets.approval import ApprovalToolset, with_approval
+from signoff.toolsets.configuring import Given, shape_of
+from signoff.toolsets.context import Context, ToolsetContext
+from signoff.toolsets.creating import create
+from signoff.toolsets.loading import PROJECT_CODE, load_offered, load_path, load_project, offered
+from signoff.toolsets.mcp import McpServer, mcp_server
+from signoff.toolsets.native import native_tool
+
+MCP, NATIVE = "mcp", "native"
+INNER = "inner_class"
+"""The key of config that names another class to make the toolset of."""
+
+
+def filesystem(
+    root: Folder = ".",
+    *,
+    read_only: bool = False,
+    id: str = "filesystem",
+    max_bytes: int = 10_000_000,
+    max_chars: int = 50_000,
+    max_results: int = 500,
+) -> AbstractToolset[Any]:
+    """`filesystem_ro` or `filesystem_rw`, by a flag."""
+    make = filesystem_ro if read_only else filesystem_rw
+    return make(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
+
+
+BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
+    "filesystem_rw": filesystem_rw,
+    "filesystem_ro": filesystem_ro,
+    "shell_readonly": shell_readonly,
+    "shell_file_ops": shell_file_ops,
+    "sql": sql,
+}
+"""The names that are always there."""
+ALIASES: Mapping[str, Callable[..., Any]] = {**BUILTINS, "filesystem": filesystem, MCP: mcp_server}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltToolset:
+    """A name of the catalog, made for one worker."""
+
+    name: str
+    toolset: AbstractToolset[Any] | None
+    """With its policy attached; None for a tool that the model's provider runs."""
+    native: tuple[AbstractNativeTool, ...] = ()
+    policy: Policy | None = None
+    """The rules of its entry. Those of a toolset are attached to it; those of a native tool the gate has to be told."""
+    secrets: tuple[str, ...] = ()
+    """Values of variables in its config, to be masked wherever calls are shown."""
+
+
+class Catalog:
+    """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed packages."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    # what there is
+
+    def names(self) -> list[str]:
+        """Every name a worker may use. Runs the project's toolsets.py; imports no plugin."""
+        return sorted({*BUILTINS, *self.settings.toolsets, *self._project, *self._offered})
+
+    def origin(self, name: str) -> str:
+        """Where a name comes from, for people."""
+        entry = self.settings.toolsets.get(name)
+        if entry is not None:
+            place = entry.spot.key_place
+            return f"{os.path.basename(place.file)}:{place.line}, use: {entry.use}"
+        if name in ALIASES:
+            return "built in"
+        if name in self._project:
+            return PROJECT_CODE
+        if name in self._offered:
+            return "; ".join(map(_offer, self._offered[name]))
+        raise self._unknown(name, None)
+
+    @cached_property
+    def _project(self) -> Mapping[str, object]:
+        taken = dict.fromkeys((*ALIASES, NATIVE), "a built-in")
+        taken |= dict.fromkeys(self.settings.toolsets, f"an entry of {self.settings.file}")
+        return load_project(self.settings.folder, taken, beside=self.settings.file)
+
+    @cached_property
+    def _offered(self) -> Mapping[str, Sequence[EntryPoint]]:
+        return offered()
+
+    # making one
+
+    def build(self, name: str, context: ToolsetContext | None = None, *, spot: Spot | None = None) -> BuiltToolset:
+        """The toolset of that name for one worker. `spot` is where the worker names it, for errors."""
+        entry = self._entry(name, spot)
+        given = self._given(entry, direct=name not in self.settings.toolsets)
+        target, given = self._swapped(self._target(entry), given)
+        if target is NATIVE:
+            tool = native_tool(given)
+            return BuiltToolset(name=name, toolset=None, native=(tool,), policy=entry.policy, secrets=given.secrets)
+        if target in ALIASES.values():
+            given = self._from_project(target, given)
+        made = create(target, given, self._context(context), name)
+        if isinstance(made, McpServer):
+            made = replace(made, labelled=tuple(entry.labels), secrets=given.secrets)
+        attached: AbstractToolset[Any] = with_approval(made, entry.policy, name=name, labels=entry.labels)
+        if entry.prefix:
+            attached = attached.prefixed(entry.prefix)
+        return BuiltToolset(name=name, toolset=attached, policy=entry.policy, secrets=given.secrets)
+
+    def build_all(self, names: Iterable[str | Spot], context: ToolsetContext | None = None) -> tuple[BuiltToolset, ...]:
+        """The toolsets of one worker, whose tools must have different names as far as they are known by now.
+
+        Names may be given with the place where they stand.
+        """
+        spots = {
+            one.text("the name of a toolset") if isinstance(one, Spot) else one: one if isinstance(one, Spot) else None
+            for one in names
+        }
+        built = tuple(self.build(name, context, spot=spot) for name, spot in spots.items())
+        check_names(built, spots)
+        return built
+
+    def target(self, name: str) -> object:
+        """The class, function or instance behind a name."""
+        return self._target(self._entry(name, None))
+
+    def entry(self, name: str) -> ToolsetEntry:
+        """What the project's file says about a name; for a name it does not speak of, what it would say."""
+        return self._entry(name, None)
+
+    def _entry(self, name: str, spot: Spot | None) -> ToolsetEntry:
+        found = self.settings.toolsets.get(name)
+        if found is not None:
+            return found
+        if name in (MCP, NATIVE, "filesystem"):
+            raise _at(spot, f"{shown(name)} needs an entry of its own", f"write toolsets: {{NAME: {{use: {name}, …}}}}")
+        if name not in BUILTINS and name not in self._project and name not in self._offered:
+            raise self._unknown(name, spot)
+        where = spot or Spot.top(document_of(name, file=f"<{name}>"))
+        return ToolsetEntry(name=name, use=name, spot=where)
+
+    def _unknown(self, name: str, spot: Spot | None) -> SignoffError:
+        if ":" in name:
+            fix = f'give it a name in signoff.yaml: toolsets: {{NAME: {{use: "{name}"}}}}'
+            return _at(spot, f"{shown(name)} is a class path; workers use names", fix)
+        return _at(spot, f"there is no toolset {shown(name)}", did_you_mean(name, self.names()))
+
+    def _target(self, entry: ToolsetEntry) -> object:
+        """What `use` stands for."""
+        use, wrong = entry.use, Given(owner=entry.name, values={}, spot=entry.spot).wrong_use
+        if use == NATIVE:
+            return NATIVE
+        if use in ALIASES:
+            return ALIASES[use]
+        if ":" in use:
+            return load_path(use, self.settings.plugins, self.settings.folder, wrong)
+        if use in self._project:
+            return self._project[use]
+        if use in self._offered:
+            return load_offered(self._offered[use], self.settings.plugins, self.settings.folder, wrong)
+        known = {*ALIASES, NATIVE, *self._project, *self._offered}
+        raise wrong(f"there is no toolset {shown(use)}", did_you_mean(use, known))
+
+    def _given(self, entry: ToolsetEntry, *, direct: bool) -> Given:
+        values = filled_config(entry)
+        hint = f"write an entry: toolsets: {{{entry.name}: {{use: {entry.use}, config: {{…}}}}}}" if direct else ""
+        return Given(
+            owner=entry.name,
+            values=values.value,
+            spot=entry.spot,
+            spots=entry.config_spots,
+            secrets=values.secrets,
+            hint=hint,
+        )
+
+    def _swapped(self, target: object, given: Given) -> tuple[object, Given]:
+        """`inner_class` in the config: another class in the place of the toolset's own, or handed to what takes it."""
+        if INNER not in given.values or target is NATIVE:
+            return target, given
+        path = given.values[INNER]
+        if not isinstance(path, str) or ":" not in path:
+            raise given.wrong("this should be a class path", at=(INNER,), fix="write package.module:Class")
+
+        def wrong(what: str, fix: str) -> SignoffError:
+            return given.wrong(what, at=(INNER,), fix=fix)
+
+        inner = load_path(path, self.settings.plugins, self.settings.folder, wrong)
+        if not isinstance(inner, type) or not issubclass(inner, AbstractToolset):
+            raise wrong(f"{shown(path)} is no toolset class", "a toolset is a pydantic_ai.toolsets.AbstractToolset")
+        if callable(target) and INNER in shape_of(target).parameters:
+            return target, given.with_values({**given.values, INNER: inner})
+        return cast("type[AbstractToolset[Any]]", inner), given.with_values(
+            {key: value for key, value in given.values.items() if key != INNER}
+        )
+
+    def _from_project(self, target: object, given: Given) -> Given:
+        """Paths of built-ins start from the project's folder, wherever the program was started."""
+        values, folder = dict(given.values), self.settings.folder
+        if target is not BUILTINS["sql"] and target is not mcp_server:
+            root = values.get("root", ".")
+            values["root"] = os.path.join(folder, os.path.expanduser(root)) if isinstance(root, str) else root
+        url = values.get("url")
+        if target is BUILTINS["sql"] and isinstance(url, str) and url.startswith("sqlite:"):
+            values["url"] = f"sqlite:{os.path.join(folder, url.removeprefix('sqlite:'))}"
+        return given.with_values(values)
+
+    def _context(self, context: ToolsetContext | None) -> ToolsetContext:
+        found = context if context is not None else Context()
+        if not isinstance(found, Context):
+            return found
+        return replace(found, catalog=found.catalog or self, workspace=found.workspace or self.settings.folder)
+
+
+def _offer(one: EntryPoint) -> str:
+    package = f"package {one.dist.name} {one.dist.version}, " if one.dist is not None else ""
+    return f"{package}{one.value}"
+
+
+def _at(spot: Spot | None, what: str, fix: str) -> SignoffError:
+    if spot is not None:
+        return WrongFile(what, place=spot.place, fix=fix)
+    return WrongUse(f"{what}\n  {fix}" if fix else what)
+
+
+def check_names(built: Sequence[BuiltToolset], spots: Mapping[str, Spot | None] | None = None) -> None:
+    """Refuse two tools with one name. Tools that a server tells only when it runs are compared when it does.
+
+    `spots` say where the worker names its toolsets.
+    """
+    owner: dict[str, str] = {}
+    for one in built:
+        for tool in known_tools(one):
+            if (other := owner.setdefault(tool, one.name)) != one.name:
+                fix = f"leave one of the two out, or give one a prefix: toolsets: {{{one.name}: {{prefix: …}}}}"
+                what = f"{shown(other)} and {shown(one.name)} both have a tool {shown(tool)}"
+                raise _at(spots.get(one.name) if spots is not None else None, what, fix)
+
+
+def known_tools(built: BuiltToolset) -> tuple[str, ...]:
+    """The names of its tools, as far as they are known before a run."""
+    prefix, toolset = "", built.toolset
+    while isinstance(toolset, WrapperToolset):
+        if isinstance(toolset, PrefixedToolset):
+            prefix = f"{prefix}{toolset.prefix}_"
+        elif not isinstance(toolset, ApprovalToolset):
+            return ()
+        toolset = toolset.wrapped
+    return tuple(f"{prefix}{name}" for name in toolset.tools) if isinstance(toolset, FunctionToolset) else ()

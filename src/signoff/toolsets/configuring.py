@@ -1,0 +1,323 @@
+"""Config of a toolset, checked before anything runs: against its pydantic model, its JSON schema or its signature."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, get_type_hints, is_typeddict
+
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined
+
+from signoff.errors import Place, SignoffError, WrongFile, WrongUse
+from signoff.policy.document import KeyTrail, key_text
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets.context import Context, ToolsetContext
+
+HIDDEN = "‹hidden›"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a toolset is made with: values, with the places they stand at."""
+
+    owner: str
+    """The toolset's name, for messages."""
+    values: Mapping[str, Any] = field(repr=False)
+    spot: Spot | None = None
+    """Where its entry stands; None: it was not read from a file."""
+    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot], repr=False)
+    """Where each key stands, by its path."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values that must not be shown."""
+    hint: str = ""
+    """What to do where a value is missing."""
+
+    def with_values(self, values: Mapping[str, Any]) -> Given:
+        return dataclasses.replace(self, values=values)
+
+    def wrong(self, what: str, *, at: KeyTrail = (), fix: str = "", key: bool = False) -> SignoffError:
+        """The error to raise about the value at a key path, or about the config as a whole. It shows no secret."""
+        what = self.hidden(what)
+        fix = self.hidden(fix or self.hint or f"`signoff toolsets show {self.owner}` says what it takes")
+        if self.spot is None:
+            where = f"toolset {shown(self.owner)}{f': config.{key_text(at)}' if at else ''}"
+            return WrongUse(f"{where}: {what}\n  {fix}")
+        return WrongFile(what, place=self._place(at, key=key), fix=fix)
+
+    def wrong_use(self, what: str, fix: str) -> SignoffError:
+        """The error to raise about what the toolset is made of."""
+        if self.spot is None:
+            return self.wrong(what, fix=fix)
+        value: Any = self.spot.value
+        spot = self.spot.child("use") if isinstance(value, dict) and "use" in value else self.spot
+        return WrongFile(self.hidden(what), place=spot.place, fix=fix)
+
+    def hidden(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        return text
+
+    def _place(self, at: KeyTrail, *, key: bool) -> Place:
+        assert self.spot is not None
+        for length in range(len(at), 0, -1):
+            found = self.spots.get(key_text(at[:length]))
+            if found is not None:
+                trail = (*found.trail, *at[length:])
+                document = found.document
+                return document.place_of_key(trail) if key and length == len(at) else document.place_of(trail)
+        value: Any = self.spot.value
+        has_config = isinstance(value, dict) and "config" in value
+        trail = (*self.spot.trail, "config") if has_config else self.spot.trail
+        return self.spot.document.place_of(trail)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a toolset takes: read from the class or function that makes it."""
+
+    target: Callable[..., Any]
+    parameters: Mapping[str, inspect.Parameter]
+    hints: Mapping[str, Any]
+    model: Any = None
+    """Its own pydantic model (or dataclass, or TypedDict) for config."""
+    schema: Mapping[str, Any] | None = None
+    """Its own JSON schema for config."""
+    config: str | None = None
+    """The parameter that takes config as a whole."""
+    context: str | None = None
+    """The parameter that takes the context."""
+
+    @property
+    def keywords(self) -> dict[str, inspect.Parameter]:
+        """The parameters that keys of config fill one by one."""
+        return {
+            name: one
+            for name, one in self.parameters.items()
+            if name not in (self.config, self.context)
+            and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY)
+        }
+
+    @property
+    def takes_any(self) -> bool:
+        return any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
+
+
+def shape_of(target: Callable[..., Any]) -> Shape:
+    """How a class or function wants to be called."""
+    try:
+        parameters: Mapping[str, inspect.Parameter] = inspect.signature(target).parameters
+    except (TypeError, ValueError):  # some callables written in C do not say
+        parameters = {}
+    hints = _hints(target, parameters)
+    context = _named(parameters, hints, "context", (Context, ToolsetContext))
+    model = next((one for name in ("config_model", "Config") if is_model(one := getattr(target, name, None))), None)
+    config = _named(parameters, hints, "config", (model,) if model is not None else ())
+    if model is None and config is not None and is_model(hints.get(config)):
+        model = hints[config]
+    schema = getattr(target, "config_schema", None)
+    return Shape(
+        target, parameters, hints, model, cast("Any", schema) if isinstance(schema, Mapping) else None, config, context
+    )
+
+
+def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
+    """The types of parameters, one by one: a name that exists for type checkers only hides no other."""
+    function: Any = inspect.unwrap(target.__init__ if inspect.isclass(target) else target)
+    known: dict[str, Any] = getattr(function, "__globals__", {})
+    own: Mapping[str, Any] = vars(target) if inspect.isclass(target) else {}
+    found: dict[str, Any] = {}
+    for name, one in parameters.items():
+        if one.annotation is one.empty:
+            continue
+        alone = type(name, (), {"__annotations__": {name: one.annotation}})
+        try:
+            found[name] = get_type_hints(alone, known, dict(own), include_extras=True)[name]
+        except Exception:  # its values are then not checked against it
+            continue
+    return found
+
+
+def _named(
+    parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any], name: str, types: Sequence[Any]
+) -> str | None:
+    if name in parameters:
+        return name
+    return next((one for one in parameters if any(hints.get(one) is kind for kind in types)), None)
+
+
+def is_model(found: object) -> bool:
+    """Whether it is a type pydantic can check a mapping against."""
+    if not inspect.isclass(found):
+        return False
+    return issubclass(found, BaseModel) or dataclasses.is_dataclass(found) or is_typeddict(found)
+
+
+def checked(shape: Shape, given: Given) -> Any:
+    """The values as the toolset wants them: an instance of its model, or a mapping."""
+    if shape.model is not None:
+        return _by_model(shape.model, given)
+    if shape.schema is not None:
+        return _by_schema(shape.schema, given)
+    if shape.config is not None:
+        return dict(given.values)
+    return _by_signature(shape, given)
+
+
+# --- a pydantic model ---
+
+
+def _by_model(model: Any, given: Given) -> Any:
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    settings: Any = getattr(model, "model_config", None) or getattr(model, "__pydantic_config__", None) or {}
+    try:
+        extra = "forbid" if settings.get("extra") != "allow" else None
+        return adapter.validate_python(dict(given.values), extra=extra)
+    except ValidationError as error:
+        raise _told(error, given, _fields(model)) from None  # the cause holds the values
+
+
+def _fields(model: Any) -> list[str]:
+    if issubclass(model, BaseModel):
+        return [one.alias or name for name, one in model.model_fields.items()]
+    return list(getattr(model, "__dataclass_fields__", None) or model.__annotations__)
+
+
+def _told(error: ValidationError, given: Given, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
+    """The first thing that is wrong; unknown keys before anything else, because they cause the rest."""
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    problem = next((one for one in problems if one["type"] in _EXTRA), problems[0])
+    at = (*under, *_trail(problem["loc"], given))
+    if problem["type"] in _EXTRA:
+        fix = did_you_mean(str(at[-1]), known) if len(at) == 1 else "remove it"
+        return given.wrong(f"unknown key {shown(str(at[-1]))}", at=at, fix=fix, key=True)
+    if problem["type"] == "missing":
+        return _missing(given, at)
+    return given.wrong(_worded(problem["msg"]), at=at)
+
+
+_EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
+
+
+def _missing(given: Given, at: KeyTrail) -> SignoffError:
+    return given.wrong(f"{shown(f'config.{key_text(at)}')} is missing", at=at)
+
+
+def _trail(location: tuple[str | int, ...], given: Given) -> KeyTrail:
+    """The part of pydantic's location that is a key path of ours: unions add words of their own."""
+    trail: list[str | int] = []
+    value: Any = given.values
+    for step in location:
+        inside = isinstance(value, Mapping) and isinstance(step, str)
+        if inside and step not in value and len(trail) + 1 < len(location):
+            continue
+        trail.append(step)
+        try:
+            value = cast("Any", value)[step]
+        except (KeyError, IndexError, TypeError):
+            value = None
+    return tuple(trail)
+
+
+def _worded(message: str) -> str:
+    """Pydantic's words in ours."""
+    for start, ours in (("Input should be ", "this should be "), ("Value error, ", ""), ("Assertion failed, ", "")):
+        if message.startswith(start):
+            return f"{ours}{message.removeprefix(start)}"
+    return message[:1].lower() + message[1:]
+
+
+# --- a JSON schema ---
+
+
+def _by_schema(schema: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    from jsonschema.validators import validator_for
+
+    strict = {"additionalProperties": False, **schema} if "properties" in schema else dict(schema)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if strict.get("additionalProperties") is False and not schema.get("patternProperties"):
+        for key in given.values:
+            if key not in properties:
+                raise given.wrong(f"unknown key {shown(key)}", at=(key,), fix=did_you_mean(key, properties), key=True)
+    validator: Any = validator_for(strict)(strict)
+    for error in validator.iter_errors(dict(given.values)):
+        at = tuple(cast("Sequence[str | int]", error.absolute_path))
+        if error.validator == "required":
+            missing = next(key for key in error.validator_value if key not in error.instance)
+            raise _missing(given, (*at, missing))
+        expected = {"type": "a value of type {}", "enum": "one of {}"}.get(error.validator)
+        # The validator's own words quote the value.
+        what = expected.format(error.validator_value) if expected else f"{error.validator}: {error.validator_value}"
+        raise given.wrong(f"this should be {what}", at=at)
+    return dict(given.values)
+
+
+# --- a signature ---
+
+
+def _by_signature(shape: Shape, given: Given) -> dict[str, Any]:
+    known = shape.keywords
+    values: dict[str, Any] = {}
+    for key, value in given.values.items():
+        if key not in known and not shape.takes_any:
+            fix = did_you_mean(key, known) if known else "it takes no config"
+            raise given.wrong(f"unknown key {shown(key)}", at=(key,), fix=fix, key=True)
+        values[key] = _value(shape.hints.get(key, Any), key, value, given)
+    for name, one in known.items():
+        if one.default is one.empty and name not in values and name != "id":
+            raise _missing(given, (name,))
+    return values
+
+
+def _value(kind: Any, key: str, value: Any, given: Given) -> Any:
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    except (PydanticUserError, TypeError, NameError):  # a type pydantic does not know
+        return value
+    try:
+        done = adapter.validate_python(value)
+        if type(done).__name__ != "ValidatorIterator":
+            return done
+        if isinstance(value, str):  # a text is made of texts, but never what was meant
+            raise given.wrong("this should be a list, not a text", at=(key,), fix=f"write [{shown(value)[1:-1]}]")
+        return list(done)
+    except ValidationError as error:
+        raise _told(error, given, (), (key,)) from None
+
+
+# --- for people ---
+
+
+def config_schema(target: object) -> dict[str, Any]:
+    """What a toolset takes, as a JSON schema."""
+    if not callable(target):
+        return {"type": "object", "properties": {}, "additionalProperties": False}
+    shape = shape_of(target)
+    if shape.model is not None:
+        return TypeAdapter(shape.model).json_schema()
+    if shape.schema is not None:
+        return dict(shape.schema)
+    if shape.config is not None:
+        return {"type": "object"}
+    properties = {name: _property(shape.hints.get(name, Any), one) for name, one in shape.keywords.items()}
+    required = [name for name, one in shape.keywords.items() if one.default is one.empty and name != "id"]
+    properties.pop("id", None)
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+        "additionalProperties": shape.takes_any,
+    }
+
+
+def _property(kind: Any, one: inspect.Parameter) -> dict[str, Any]:
+    try:
+        schema = TypeAdapter(kind).json_schema()
+    except (PydanticUserError, TypeError, NameError):
+        schema = {}
+    simple = one.default is None or isinstance(one.default, (str, int, float, bool))
+    return {**schema, "default": one.default} if simple and one.default is not PydanticUndefined else schema

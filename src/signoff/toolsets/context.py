@@ -1,0 +1,69 @@
+"""What a toolset may be told about where it is used. Everything may be absent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Names(Protocol):
+    """The catalog as a toolset sees it: which toolsets there are, and how to get one of them built."""
+
+    def names(self) -> Sequence[str]: ...
+
+    def build(self, name: str, context: Any = None) -> Any: ...
+
+
+Delegate = Callable[..., Awaitable[Any]]
+"""Calls another worker: `await delegation("analyzer", "Look at this")`."""
+Message = Callable[[str], None]
+"""Tells the person who watches the run one line."""
+
+
+class ToolsetContext(Protocol):
+    """What a toolset is given as `context`, if it takes one. Whatever is not there is None."""
+
+    @property
+    def catalog(self) -> Names | None:
+        """All toolsets of the project."""
+        ...
+
+    @property
+    def worker(self) -> str | None:
+        """The name of the worker the toolset is built for."""
+        ...
+
+    @property
+    def approvals(self) -> Any:
+        """What asks people: the worker's `Signoff`."""
+        ...
+
+    @property
+    def workspace(self) -> str | None:
+        """The project's folder, as a real path: where relative paths start."""
+        ...
+
+    @property
+    def delegation(self) -> Delegate | None: ...
+
+    @property
+    def model(self) -> Any:
+        """The worker's model, or its name."""
+        ...
+
+    @property
+    def message(self) -> Message | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """A `ToolsetContext` with what is known."""
+
+    catalog: Names | None = None
+    worker: str | None = None
+    approvals: Any = None
+    workspace: str | None = None
+    delegation: Delegate | None = None
+    model: Any = None
+    message: Message | None = None

@@ -1,0 +1,94 @@
+"""Toolsets made from what a catalog holds: an instance, a class, a function or a `Registration`, all in one way."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from pydantic_ai.toolsets import AbstractToolset
+
+from signoff.errors import MissingExtra, SignoffError
+from signoff.policy.wording import shown
+from signoff.toolsets.approval import Registration, with_approval
+from signoff.toolsets.configuring import Given, Shape, checked, shape_of
+
+
+def create(target: object, given: Given, context: Any, name: str | None) -> AbstractToolset[Any]:
+    """The toolset. Raises, with the place, where config does not fit or what comes out is no toolset.
+
+    A parameter `config` gets the config as a whole, `context` the context; any other is filled by the key of that
+    name. `id` is the catalog's name, where config does not say otherwise.
+    """
+    if isinstance(target, Registration):
+        own = create(target.toolset, given.with_values({**target.config, **given.values}), context, name)
+        return with_approval(own, target.policy, name=name, labels=target.labels)
+    if isinstance(target, AbstractToolset):
+        if given.values:
+            key = next(iter(given.values))
+            what = f"{shown(given.owner)} is made already and takes no config"
+            raise given.wrong(what, at=(key,), fix="take the config out, or let TOOLSETS hold a function", key=True)
+        return cast("AbstractToolset[Any]", target)
+    return _called(target, given, context, name)
+
+
+def _called(target: object, given: Given, context: Any, name: str | None) -> AbstractToolset[Any]:
+    if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
+        raise given.wrong_use(f"{described(target)} is no toolset", NO_TOOLSET)
+    make = cast("Callable[..., Any]", target)
+    shape = shape_of(make)
+    positional, keywords = _arguments(shape, given, context, name)
+    try:
+        made: Any = make(*positional, **keywords)
+    except MissingExtra:
+        raise
+    except SignoffError as error:
+        raise given.wrong(str(error)) from None
+    except Exception as error:  # whatever a plugin does wrong; the cause may hold secrets
+        raise _failed(given, error) from (None if given.secrets else error)
+    if isinstance(made, Registration):
+        return create(made, given.with_values({}), context, name)
+    if not isinstance(made, AbstractToolset):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise given.wrong_use(f"{described(make)} made {_a(type(made).__name__)}, which is no toolset", NO_TOOLSET)
+    return cast("AbstractToolset[Any]", made)
+
+
+def _failed(given: Given, error: Exception) -> SignoffError:
+    if isinstance(error, OSError) and error.strerror and "root" in given.values:
+        fix = "relative folders start from the project's"
+        return given.wrong(f"this folder cannot be used: {error.strerror}", at=("root",), fix=fix)
+    return given.wrong(f"making it failed with {type(error).__name__}: {error}")
+
+
+NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or function that makes one"
+
+
+def _arguments(shape: Shape, given: Given, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
+    value = checked(shape, given)
+    named: dict[str, Any] = {}
+    if shape.config is not None:
+        named[shape.config] = value
+    elif isinstance(value, dict):
+        named.update(cast("dict[str, Any]", value))
+    elif given.values or shape.keywords.keys() - {"id"}:
+        named.update({key: getattr(value, key) for key in shape.keywords if hasattr(value, key)})
+    if shape.context is not None:
+        named[shape.context] = context
+    if "id" in shape.keywords and "id" not in named and name is not None:
+        named["id"] = name
+    first = [key for key, one in shape.parameters.items() if one.kind is one.POSITIONAL_ONLY and key in named]
+    return [named.pop(key) for key in first], named
+
+
+def described(target: object) -> str:
+    """A class or function for people: `package.module:Class`."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    if isinstance(module, str) and isinstance(name, str):
+        return shown(f"{module}:{name}")
+    return _a(type(target).__name__)
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"

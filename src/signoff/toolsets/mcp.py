@@ -1,0 +1,172 @@
+"""MCP servers as toolsets: a program that is started and spoken to over its pipes, or an address.
+
+What a server says about its tools (annotations) becomes labels that are only claimed: they make policy stricter, never
+more lenient, unless the project trusts the server by `trust_annotations`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Self, cast
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_ai import RunContext
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+
+from signoff.errors import MissingExtra, WrongUse
+from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets.configuring import HIDDEN
+from signoff.toolsets.context import ToolsetContext
+
+
+class McpConfig(BaseModel):
+    """What `use: mcp` takes: `command` for a program of this machine, or `url`."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    command: str | list[str] | None = None
+    """The program and its arguments. `python` is the Python that runs signoff."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables for the program, which otherwise gets little more than PATH and HOME."""
+    cwd: str | None = None
+    """Where the program is started; by default, in the project's folder."""
+    url: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Sent with every request to `url`."""
+    timeout: float = Field(default=60, gt=0)
+    """Seconds to wait for the server: to start, and for each answer."""
+    tools: list[str] | None = None
+    """The only tools that are offered; by default, all."""
+    trust_annotations: bool = False
+    """Whether what the server says about its tools may let calls run unasked."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("an MCP server has either a `command` or a `url`")
+        if self.command is not None and not self.words:
+            raise ValueError("`command` is empty")
+        if self.command is not None and self.headers:
+            raise ValueError("`headers` go with a `url`; a program gets `env`")
+        if self.url is not None and (self.env or self.cwd):
+            raise ValueError("`env` and `cwd` go with a `command`; a server at an address gets `headers`")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError("`url` begins with http:// or https://")
+        return self
+
+    @property
+    def words(self) -> list[str]:
+        """The command in its words."""
+        if self.command is None:
+            return []
+        words = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+        return [sys.executable, *words[1:]] if words[:1] == ["python"] else words
+
+
+def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp") -> McpServer:
+    """The toolset of an MCP server. It is started, or called, when a run begins."""
+    try:
+        from pydantic_ai.mcp import MCPToolset
+    except ImportError as error:
+        raise MissingExtra("An MCP server", "mcp") from error
+    folder = (context.workspace if context is not None else None) or os.getcwd()
+    # A tool that fails is an answer to the model; as a retry it would soon end the run.
+    options: dict[str, Any] = {"id": id, "tool_error_behavior": "failed"}
+    options |= {"init_timeout": config.timeout, "read_timeout": config.timeout}
+    if config.url is not None:
+        source: Any = config.url
+        options["headers"] = dict(config.headers) or None
+    else:
+        from fastmcp.client.transports import StdioTransport
+
+        program, *arguments = config.words
+        cwd = os.path.join(folder, config.cwd or "")
+        source = StdioTransport(program, arguments, env=dict(config.env), cwd=cwd, keep_alive=False)
+    server: AbstractToolset[Any] = MCPToolset(source, **options)
+    return McpServer(server, name=id, config=config)
+
+
+@dataclass
+class McpServer(WrapperToolset[Any]):
+    """An MCP server's tools, and what it claims about them."""
+
+    name: str
+    config: McpConfig = field(repr=False)
+    labelled: tuple[str, ...] = ()
+    """The tools, by name or glob, that the project has labelled itself."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values that no error may show."""
+    claims: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"], repr=False, compare=False)
+
+    @property
+    def id(self) -> str | None:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        return f"MCP server {self.name!r}"
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.wrapped.__aenter__()
+        except Exception as error:
+            raise WrongUse(f"the MCP server of toolset {shown(self.name)} {self._unreachable(error)}") from error
+        return self
+
+    def _unreachable(self, error: Exception) -> str:
+        inner: BaseException = error
+        while isinstance(inner, BaseExceptionGroup):
+            inner = cast("BaseExceptionGroup[BaseException]", inner).exceptions[0]
+        text = f"cannot be reached: {type(inner).__name__}: {inner}"
+        if self.config.url is None:
+            command = shlex.join(self.config.words)
+            text = (
+                f"did not start: {type(inner).__name__}: {inner}\n  try its command yourself, in its folder: {command}"
+            )
+        for secret in (*self.secrets, *self.config.headers.values(), *self.config.env.values()):
+            text = text.replace(secret, HIDDEN) if secret else text
+        return text
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = await self.wrapped.get_tools(ctx)
+        if (only := self.config.tools) is not None:
+            for name in only:
+                if name not in tools:
+                    hint = did_you_mean(name, tools)
+                    raise WrongUse(f"the MCP server of toolset {shown(self.name)} has no tool {shown(name)}\n  {hint}")
+            tools = {name: tool for name, tool in tools.items() if name in only}
+        for name, tool in tools.items():
+            self.claims[name] = frozenset(self._claimed(name, (tool.tool_def.metadata or {}).get("annotations")))
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        if self.config.tools is not None and name not in self.config.tools:
+            raise WrongUse(f"{shown(name)} is not among the `tools` of toolset {shown(self.name)}")
+        return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+    def _claimed(self, name: str, annotations: Mapping[str, Any] | None) -> Iterator[str]:
+        said = annotations or {}
+        reads = said.get("readOnlyHint")
+        if reads is True:
+            yield "data.read"
+        # By the protocol, a tool about which nothing is said may write. The project's own label says more.
+        silent = reads is None and not any(fnmatchcase(name, one) for one in self.labelled)
+        if reads is False or said.get("destructiveHint") is True or silent:
+            yield "data.write"
+        if said.get("openWorldHint") is True:
+            yield "net.egress"
+
+    def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
+        """What the server says about a tool."""
+        return self.claims.get(name, frozenset())
+
+    def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
+        """The same as labels that allow rules may go by, where the project trusts the server."""
+        return self.claims.get(name, frozenset()) if self.config.trust_annotations else frozenset()

@@ -1,0 +1,40 @@
+"""Tools that the model's provider runs itself: web search, code execution … Their calls never come by here.
+
+So they cannot be asked about: a policy can only say whether they are offered at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
+
+from signoff.policy.wording import did_you_mean, listed, shown
+from signoff.toolsets.configuring import Given, Shape, checked
+
+
+def native_tool(given: Given) -> AbstractNativeTool:
+    """The tool that `config` describes: `kind`, and what PydanticAI's tool of that kind takes."""
+    kind = given.values.get("kind")
+    known = kinds()
+    if kind is None:
+        raise given.wrong("`config.kind` is missing", fix=f"which tool: {listed(known)}")
+    if not isinstance(kind, str) or kind not in known:
+        what = f"there is no native tool {shown(kind)}" if isinstance(kind, str) else "this should be a text"
+        raise given.wrong(what, at=("kind",), fix=did_you_mean(str(kind), known))
+    return checked(Shape(known[kind], {}, {}, model=known[kind]), given)
+
+
+def kinds() -> Mapping[str, Any]:
+    """The tools there are, by kind."""
+    return {kind: one for kind, one in sorted(NATIVE_TOOL_TYPES.items()) if not kind.startswith("unknown")}
+
+
+def native_schema(kind: object) -> dict[str, Any]:
+    """What `config` of a native tool takes, as a JSON schema; without a kind, only which kinds there are."""
+    known = kinds()
+    if not isinstance(kind, str) or kind not in known:
+        return {"type": "object", "properties": {"kind": {"enum": list(known)}}, "required": ["kind"]}
+    return TypeAdapter(known[kind]).json_schema()

@@ -1,0 +1,163 @@
+"""`signoff toolsets`: names, where they come from, tools and their effect; what is broken is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.program import refused, signoff
+
+MCP = Path(__file__).parents[2] / "examples" / "mcp"
+PROJECT = """\
+toolsets:
+  files: {use: filesystem_rw, policy: [{allow: write_file}, {deny: delete_file}]}
+  mine: {use: look, labels: {look: data.read}, policy: [{allow: data.read}]}
+  web: {use: native, config: {kind: web_search}, policy: [{allow: web_search}]}
+  broken: {use: "plugin:Db", config: {dsn: "${SECRET_DSN}"}}
+  raises: {use: "plugin:raises", config: {dsn: "${SECRET_DSN}"}}
+  refused: {use: "other:Db"}
+plugins: {allow: [plugin]}
+policy:
+  - {ask: edit_file}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "signoff.yaml").write_text(PROJECT)
+    (tmp_path / "toolsets.py").write_text(
+        "from pydantic_ai.toolsets import FunctionToolset\n\n\n"
+        "def look(deep: bool, where: str = '.') -> str:\n    'Look around.\\n\\n    And about.'\n    return ''\n\n\n"
+        "TOOLSETS = {'look': FunctionToolset([look])}\n"
+    )
+    (tmp_path / "plugin.py").write_text("class Db:\n    pass\n\n\ndef raises(dsn):\n    raise ValueError(dsn)\n")
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "workers" / "clerk.yaml").write_text(
+        "instructions: Work.\ntoolsets: [files, mine]\npolicy: [{deny: write_file}]\n"
+    )
+    return tmp_path
+
+
+def listed(done: Any) -> dict[str, Any]:
+    assert "Traceback" not in done.stderr, done.stderr
+    return {one["name"]: one for one in json.loads(done.stdout)["toolsets"]}
+
+
+def effects(row: dict[str, Any]) -> dict[str, str]:
+    return {tool["name"]: tool["effect"] for tool in row["tools"]}
+
+
+@pytest.mark.mission("C1")
+def test_c1_names_come_with_where_they_are_from_their_tools_and_the_effect_of_each(project: Path) -> None:
+    done = signoff("toolsets", "--json", cwd=project, SECRET_DSN="hush-hush")
+    assert done.returncode == 0, done.stderr
+    found = listed(done)
+    assert found["files"]["origin"] == "signoff.yaml:2, use: filesystem_rw"
+    assert found["look"]["origin"] == "toolsets.py"
+    assert found["shell_readonly"]["origin"] == "built in"
+    assert found["files"]["used_by"] == ["clerk"]
+    assert effects(found["files"]) == {
+        "list_files": "conditional",
+        "read_file": "conditional",
+        "search_files": "conditional",
+        "write_file": "conditional",
+        "edit_file": "ask",
+        "move_file": "ask",
+        "delete_file": "deny",
+    }
+    assert effects(found["mine"]) == {"look": "allow"}
+    assert effects(found["look"]) == {"look": "ask"}
+    assert effects(found["web"]) == {"web_search": "allow"}
+    assert "hush" not in done.stdout + done.stderr
+
+
+def test_a_workers_own_rules_count_for_it(project: Path) -> None:
+    found = listed(signoff("toolsets", "--worker", "clerk", "--json", cwd=project))
+    assert set(found) == {"files", "mine"}
+    assert effects(found["files"])["write_file"] == "deny"
+    assert "did you mean `clerk`" in refused(signoff("toolsets", "--worker", "clrk", cwd=project))
+
+
+def test_what_is_broken_is_named_and_fails_only_where_a_worker_uses_it(project: Path) -> None:
+    done = signoff("toolsets", cwd=project, SECRET_DSN="hush-hush")
+    assert done.returncode == 0, done.stderr
+    assert "`plugin:Db` is no toolset" in done.stdout
+    assert "making it failed with ValueError: ‹hidden›" in done.stdout
+    assert 'plugins: {allow: ["plugin", "other"]}' in done.stdout
+    assert "hush" not in done.stdout + done.stderr
+    for name in ("broken", "raises", "refused", "fils"):
+        (project / "workers" / "clerk.yaml").write_text(f"instructions: Work.\ntoolsets: [files, {name}]\n")
+        done = signoff("toolsets", cwd=project, SECRET_DSN="hush-hush")
+        assert done.returncode == 1, name
+        assert "used by clerk" in done.stdout
+    assert "there is no toolset `fils`" in done.stdout
+    assert "did you mean `files`?" in done.stdout
+
+
+def test_one_toolset_whole(project: Path) -> None:
+    done = signoff("toolsets", "show", "mine", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "mine  signoff.yaml:3, use: look\n"
+        "\n"
+        "look(deep, [where])\n"
+        "  allow        data.read\n"
+        "  Look around.\n"
+        "\n"
+        "its rules, below those of the project:\n"
+        "  mine/rule-1: allows calls labelled `data.read`\n"
+        "\n"
+        "it takes no config\n"
+    )
+    told = json.loads(signoff("toolsets", "show", "files", "--json", cwd=project).stdout)
+    assert told["config_schema"]["properties"]["max_bytes"]["type"] == "integer"
+    assert {"files/rule-1", "filesystem_rw/rule-1"} <= {rule["id"] for rule in told["rules"]}
+    read = next(tool for tool in told["tools"] if tool["name"] == "read_file")
+    assert read["arguments"][0] == "path"
+    assert read["labels"] == ["fs.read"]
+
+
+def test_one_that_is_broken_still_says_what_it_takes(project: Path) -> None:
+    done = signoff("toolsets", "show", "sql", cwd=project)
+    assert done.returncode == 1
+    assert "`config.url` is missing" in done.stdout
+    assert "  url: text, needed\n" in done.stdout
+    done = signoff("toolsets", "show", "web", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "allowed_domains: list of text" in done.stdout
+    assert "did you mean `files`" in refused(signoff("toolsets", "show", "fils", cwd=project))
+
+
+def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
+    here = tmp_path / "mcp"
+    shutil.copytree(MCP, here)
+    done = signoff("toolsets", "--worker", "desk", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "--connect" in done.stdout
+    assert "list_tickets" not in done.stdout
+    found = listed(signoff("toolsets", "--worker", "desk", "--connect", "--json", cwd=here))
+    assert effects(found["tickets"]) == {
+        "list_tickets": "allow",
+        "read_ticket": "allow",
+        "comment": "ask",
+        "close_ticket": "ask",
+        "delete_ticket": "deny",
+    }
+    assert {tool["kind"] for tool in found["tickets"]["tools"]} == {"mcp"}
+    done = signoff("toolsets", "show", "tickets", "--connect", cwd=here)
+    assert "comment(number, text)\n  ask          (data.write, says its server)\n  Add a comment" in done.stdout
+
+
+@pytest.mark.parametrize(("mode", "state", "comments"), [("auto_deny", "open", 1), ("auto_approve", "closed", 2)])
+def test_the_example_runs_with_its_server(tmp_path: Path, mode: str, state: str, comments: int) -> None:
+    here = tmp_path / "mcp"
+    shutil.copytree(MCP, here)
+    done = signoff("run", "desk", "go", "--model", "script:script.yaml", "--mode", mode, cwd=here)
+    assert done.returncode == 0, done.stderr
+    tickets = json.loads((here / "tickets.json").read_text())
+    assert tickets["18"]["state"] == state
+    assert len(tickets["17"]["comments"]) == comments
+    assert "tickets are closed here and never deleted" in done.stdout

@@ -1,0 +1,203 @@
+"""MCP servers as toolsets, with a real server: over its pipes, and over HTTP on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from tests.gate.agents import calls, returns
+from tests.toolsets.projects import Project, project
+
+from signoff import ApprovalMemory, Signoff
+from signoff.errors import MissingExtra, SignoffError, WrongUse
+from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.toolsets.catalog import BuiltToolset, Catalog
+
+__all__ = ["project"]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mcp"
+READ = [("list_tickets", {}), ("read_ticket", {"number": "17"})]
+CHANGE = [("comment", {"number": "17", "text": "hello"}), ("close_ticket", {"number": "18"})]
+
+
+@pytest.fixture
+def desk(project: Project) -> Project:
+    for name in ("server.py", "tickets.json"):
+        shutil.copy(EXAMPLE / name, project.folder / name)
+    return project
+
+
+def tickets(desk: Project) -> dict[str, Any]:
+    return json.loads((desk.folder / "tickets.json").read_text())
+
+
+async def run(
+    built: BuiltToolset, made: Any, *answers: str, rules: Any = (), **options: Any
+) -> tuple[ScriptedUI, list[Any]]:
+    ui = ScriptedUI(list(answers))
+    gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
+    turns = [*(calls(one) for one in made), {"say": "done"}]
+    assert built.toolset is not None
+    result = await Agent(ScriptedModel(turns), name="desk", toolsets=[built.toolset], capabilities=[gate]).run("go")
+    return ui, returns(result.all_messages())
+
+
+def stdio(desk: Project, more: str = "", rest: str = "") -> Catalog:
+    return desk.catalog(f"toolsets: {{tickets: {{use: mcp, config: {{command: [python, server.py]{more}}}{rest}}}}}")
+
+
+@contextmanager
+def served(desk: Project) -> Iterator[str]:
+    """The desk over HTTP, in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "server.py", "--http", str(port)], cwd=desk.folder)
+    try:
+        deadline = time.monotonic() + 60
+        while server.poll() is None and time.monotonic() < deadline:
+            with socket.socket() as probe:
+                probe.settimeout(1)
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def child_processes() -> list[bytes]:
+    """The command lines of what this process has started and is still there; none where nobody can tell."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    pids = children.read_text().split() if children.exists() else []
+    return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids]
+
+
+async def test_a_server_over_its_pipes_is_started_in_the_projects_folder_and_ends_with_the_run(desk: Project) -> None:
+    built = stdio(desk).build("tickets")
+    ui, told = await run(built, [*READ, *CHANGE], "approve", "approve", "approve", "deny")
+    assert [one.tool_name for one in ui.asked] == [name for name, _ in [*READ, *CHANGE]]
+    assert {one.call.toolset for one in ui.asked} == {"tickets"}
+    assert "The invoice page is blank" in told[0][1]
+    assert tickets(desk)["17"]["comments"][-1] == "hello"
+    assert tickets(desk)["18"]["state"] == "open"
+    assert not any(b"server.py" in line for line in child_processes())
+
+
+async def test_a_server_at_an_address_is_spoken_to_over_http(desk: Project) -> None:
+    with served(desk) as url:
+        catalog = desk.catalog(f"""
+            toolsets:
+              tickets: {{use: mcp, config: {{url: "{url}", headers: {{X-Key: k}}}}, policy: [{{allow: "*"}}]}}
+        """)
+        ui, told = await run(catalog.build("tickets"), [*READ, *CHANGE])
+    assert ui.asked == []
+    assert [outcome for outcome, _ in told] == ["success"] * 4
+    assert tickets(desk)["18"]["state"] == "closed"
+
+
+async def test_annotations_are_claims_that_never_allow_by_themselves(desk: Project) -> None:
+    """A server may call anything read-only: `allow: data.read` of the project does not believe it."""
+    built = stdio(desk).build("tickets")
+    rules = [{"deny": "data.write"}, {"allow": "data.read"}]
+    ui, told = await run(built, [*READ, *CHANGE], "deny", "deny", rules=rules)
+    assert [one.tool_name for one in ui.asked] == ["list_tickets", "read_ticket"]
+    assert ui.asked[0].call.labels == frozenset()
+    assert ui.asked[0].call.claimed == {"data.read"}
+    assert [outcome for outcome, _ in told] == ["denied"] * 4
+
+
+async def test_annotations_allow_where_the_project_trusts_the_server(desk: Project) -> None:
+    built = stdio(desk, ", trust_annotations: true", ", policy: [{allow: data.read}]").build("tickets")
+    ui, told = await run(built, [*READ, *CHANGE], "deny", "deny")
+    assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
+    assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
+
+
+async def test_the_projects_own_labels_allow_unless_the_server_itself_claims_more(desk: Project) -> None:
+    labels = ', labels: {"*_ticket*": data.read}, policy: [{allow: data.read}]'
+    ui, told = await run(stdio(desk, rest=labels).build("tickets"), [*READ, *CHANGE], "deny", "deny")
+    assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
+    assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
+
+
+async def test_a_tool_about_which_nothing_is_said_counts_as_one_that_writes(desk: Project) -> None:
+    server = (desk.folder / "server.py").read_text()
+    (desk.folder / "server.py").write_text(server.replace("annotations=READS", "").replace("annotations=CHANGES", ""))
+    rules = [{"deny": "data.write"}, {"allow": "*"}]
+    _, told = await run(stdio(desk).build("tickets"), READ, rules=rules)
+    assert [outcome for outcome, _ in told] == ["denied", "denied"]
+    labels = ", labels: {list_tickets: data.read}"
+    _, told = await run(stdio(desk, rest=labels).build("tickets"), READ, rules=rules)
+    assert [outcome for outcome, _ in told] == ["success", "denied"]
+
+
+async def test_only_the_named_tools_are_offered(desk: Project) -> None:
+    built = stdio(desk, ", tools: [list_tickets]", ', policy: [{allow: "*"}]').build("tickets")
+    _, told = await run(built, [("list_tickets", {})])
+    assert told[0][0] == "success"
+    agent = Agent(
+        ScriptedModel([calls(("delete_ticket", {"number": "17"})), {"say": "{{last}}"}]), toolsets=[built.toolset]
+    )
+    await agent.run("go")
+    assert "17" in tickets(desk)
+    with pytest.raises(WrongUse, match="has no tool `list_ticket`\n  did you mean `list_tickets`"):
+        await run(stdio(desk, ", tools: [list_ticket]").build("tickets"), [("list_tickets", {})])
+
+
+async def test_variables_reach_the_server_and_nothing_else_does(
+    desk: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text('{"1": {"title": "other desk", "state": "open", "comments": []}}')
+    monkeypatch.setenv("DESK_FILE", str(elsewhere))
+    monkeypatch.setenv("TICKETS", "/nowhere")
+    policy = ', policy: [{allow: "*"}]'
+    built = stdio(desk, ', env: {TICKETS: "${DESK_FILE}"}', policy).build("tickets")
+    assert built.secrets == (str(elsewhere),)
+    _, told = await run(built, [("list_tickets", {})])
+    assert "other desk" in told[0][1]
+    _, told = await run(stdio(desk, rest=policy).build("tickets"), [("list_tickets", {})])
+    assert "invoice" in told[0][1]
+
+
+async def test_a_failing_tool_is_an_answer_to_the_model(desk: Project) -> None:
+    built = stdio(desk, rest=', policy: [{allow: "*"}]').build("tickets")
+    _, told = await run(built, [("read_ticket", {"number": "99"}), ("read_ticket", {"number": "98"})])
+    assert [outcome for outcome, _ in told] == ["failed", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("config", "what"),
+    [
+        ('command: [no-such-program-anywhere, "${DESK_TOKEN}"]', r"did not start: .*\n  try its command yourself"),
+        ('command: [python, -c, "raise SystemExit(3)"]', "did not start"),
+        ('url: "http://127.0.0.1:9/mcp", headers: {X-Key: hush-hush}', "cannot be reached"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_told_with_the_toolsets_name(
+    desk: Project, config: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TOKEN", "hush-hush")
+    built = desk.catalog(f"toolsets: {{tickets: {{use: mcp, config: {{timeout: 20, {config}}}}}}}").build("tickets")
+    with pytest.raises(SignoffError, match=f"the MCP server of toolset `tickets` {what}") as refused:
+        await run(built, [("list_tickets", {})])
+    assert "hush" not in str(refused.value)
+    assert "hush" not in repr(built.toolset)
+
+
+def test_without_the_extra_the_error_names_it(desk: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai.mcp", None)
+    with pytest.raises(MissingExtra, match=r"signoff\[mcp\]"):
+        stdio(desk).build("tickets")
