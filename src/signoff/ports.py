@@ -258,3 +258,7 @@ class DeclaresApproval(Protocol):
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
         """What kind of thing the call does: `fs.read`, `money` …"""
         ...
+
+    def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
+        """Labels that somebody else claims for the call, such as a server: they can make rules stricter, no more."""
+        ...

@@ -24,6 +24,8 @@ from tests.docs.test_snippets import ROOT, blocks
 PAGE = ROOT / "docs" / "reliability.md"
 PROGRAM = [sys.executable, "-c", "from signoff.cli.main import main; main()"]
 ASKS = "your answer > "
+LIVE = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
+"""The line at the bottom that says what goes on, until it is taken away."""
 ID = re.compile(r"\b(?:request|resume|approve) ([2-9a-z]{10})\b")
 
 
@@ -52,7 +54,8 @@ class Terminal:
         )
 
     def check(self, command: str, expected: str, printed: str) -> None:
-        found = re.fullmatch(self._pattern(expected.strip()), printed.replace("\r\n", "\n").strip(), re.DOTALL)
+        printed = LIVE.sub("", printed).replace("\r\n", "\n")
+        found = re.fullmatch(self._pattern(expected.strip()), printed.strip(), re.DOTALL)
         assert found, f"$ {command}\n{printed}\n--- the page says:\n{expected}"
         for name, real in found.groupdict().items():
             self.ids[name.removeprefix("id_")] = real

@@ -1,9 +1,8 @@
-"""`signoff run` and `signoff init`, and what a person is told who uses them wrongly."""
+"""`signoff run` with an agent in Python, and what a person is told who uses it wrongly."""
 
 from __future__ import annotations
 
 import json
-import stat
 from pathlib import Path
 
 import pytest
@@ -74,15 +73,17 @@ def test_or_the_run_parks_with_exit_code_3(project: Path) -> None:
     assert not (project / "a.txt").exists()
     assert 'touch(name="a.txt")' in done.stderr
     rows = [json.loads(line) for line in signoff(*run, "--json", cwd=project).stdout.splitlines()]
-    assert [row.get("event") for row in rows] == ["allowed", "ran", "asked", None]
+    assert [row.get("event") for row in rows] == ["started", "allowed", "ran", "asked", None]
     assert rows[-1]["waiting"][0]["summary"] == 'touch(name="a.txt")'
 
 
 def test_json_is_one_object_a_line(project: Path) -> None:
     done = signoff("run", "shop:agent", "--model", "script:turns.yaml", "--json", cwd=project, given="go")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sorted(row.get("event", "") for row in rows[:-1]) == ["allowed", "allowed", "ran", "ran"]
+    assert rows[0] == {"event": "started", "agent": "shop:agent", "run": rows[-1]["run"]}
+    assert sorted(row.get("event", "") for row in rows[1:-1]) == ["allowed", "allowed", "ran", "ran"]
     assert rows[-1]["output"] == "seen\ntouched a.txt" and rows[-1]["run"]
+    assert (rows[-1]["usage"]["requests"], rows[-1]["usage"]["cost_usd"]) == (2, None)
 
 
 def test_no_policy_asks_about_everything(project: Path) -> None:
@@ -120,7 +121,7 @@ def test_an_agent_that_fails_is_one_message_and_exit_code_1(project: Path) -> No
     ("arguments", "told"),
     [
         (["nowhere:agent", "go"], "there is no module 'nowhere'"),
-        (["shop", "go"], "write package.module:agent"),
+        (["shop", "go"], "there is no worker"),
         (["shop:agnet", "go"], "Did you mean 'agent'?"),
         (["shop:number", "go"], "is a int, not a pydantic_ai.Agent"),
         (["broken_import:agent", "go"], "needs a module that is not installed: 'missing_thing'"),
@@ -146,38 +147,6 @@ def test_wrong_use_is_one_clear_message(project: Path, arguments: list[str], tol
     before = {file.name for file in project.iterdir()}
     assert told in refused(signoff("run", *arguments, cwd=project))
     assert {file.name for file in project.iterdir()} - before <= {"__pycache__", ".signoff"}
-
-
-def test_init_writes_a_project_that_works_and_overwrites_nothing(tmp_path: Path) -> None:
-    done = signoff("init", cwd=tmp_path)
-    assert done.returncode == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "agent.py",
-        "hello.yaml",
-        "signoff.yaml",
-    ]
-    assert (
-        signoff(
-            "policy", "check", "signoff.yaml", "--tools", "list_notes,read_note,write_note", cwd=tmp_path
-        ).returncode
-        == 0
-    )
-    ran = signoff("run", "agent:agent", "hi", "--model", "script:hello.yaml", "--mode", "auto_approve", cwd=tmp_path)
-    assert ran.stdout == "wrote shopping\n"
-    assert (tmp_path / "notes" / "shopping.txt").read_text() == "milk\n"
-    (tmp_path / "agent.py").write_text("mine")
-    told = refused(signoff("init", cwd=tmp_path))
-    assert "agent.py" in told
-    assert "nothing was written" in told
-    assert (tmp_path / "agent.py").read_text() == "mine"
-
-
-def test_init_leaves_nothing_half_done(tmp_path: Path) -> None:
-    (tmp_path / "hello.yaml").write_text("mine")
-    refused(signoff("init", cwd=tmp_path))
-    assert [file.name for file in tmp_path.iterdir()] == ["hello.yaml"]
-    assert signoff("init", "new/project", cwd=tmp_path).returncode == 0
-    assert stat.S_ISREG((tmp_path / "new" / "project" / "agent.py").stat().st_mode)
 
 
 def test_an_unknown_command_suggests_one() -> None:

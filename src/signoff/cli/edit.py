@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from signoff.config import Settings
     from signoff.core.run import KeptRun
     from signoff.policy.engine import Policy
+    from signoff.policy.layers import Layers
 
 LARGEST = 16_000_000
 
 
-def given_args(text: str) -> dict[str, Any]:
-    """The object after `--args`: as it stands, or in the file after an `@` (`@-`: standard input)."""
-    source = "--args"
+def given_args(text: str, flag: str = "--args") -> dict[str, Any]:
+    """The object after a flag: as it stands, or in the file after an `@` (`@-`: standard input)."""
+    source = flag
     if text.startswith("@"):
         source = text[1:] if text != "@-" else "standard input"
         text = _content(text[1:])
     try:
         return read_args(text)
     except BrokenArgs as error:
-        hint = 'write all arguments as one object: --args \'{"path": "a.txt"}\', or --args @FILE'
+        hint = f'write it all as one object: {flag} \'{{"path": "a.txt"}}\', or {flag} @FILE'
         raise WrongUse(f"{visible(source)} is not JSON that can be used: {visible(str(error))}\n  {hint}") from error
 
 
@@ -56,14 +57,21 @@ def _content(name: str) -> str:
 
 
 def checked(
-    request: ApprovalRequest, given: Mapping[str, Any], settings: Settings, run: KeptRun | None = None
+    request: ApprovalRequest,
+    given: Mapping[str, Any],
+    settings: Settings,
+    run: KeptRun | None = None,
+    asked_under: Policy | Layers | None = None,
 ) -> Mapping[str, Any] | None:
-    """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`."""
+    """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`.
+
+    `asked_under` is the policy on record, where the one here is still part of it.
+    """
     refuse_veiled(request)
     args = fitting(request, restore(given, request.args, redact(request.args, secrets=request.secrets)))
     if canonical(args) == canonical(request.args):
         return None
-    judge_edit(request, args, _asked_under(request, settings, run))
+    judge_edit(request, args, asked_under or _asked_under(request, settings, run))
     return args
 
 

@@ -17,6 +17,7 @@ import signoff
 from signoff.errors import (
     ApprovalError,
     Halted,
+    LimitReached,
     NobodyHere,
     RecordBroken,
     RequestError,
@@ -43,7 +44,7 @@ GROUPS = {
     },
     "Running": {
         "demo": ("signoff.cli.demo:demo", "Watch an agent being allowed, asked about and refused."),
-        "run": ("signoff.cli.run:run", "Run an agent, asking at this terminal."),
+        "run": ("signoff.cli.run:run", "Run a worker or an agent, asking at this terminal."),
         "runs": ("signoff.cli.runs:runs", "Runs, and what they wait for."),
         "resume": ("signoff.cli.resume:resume", "Go on with runs whose questions were answered."),
         "cancel": ("signoff.cli.runs:cancel", "End a run and withdraw what it asks."),
@@ -51,11 +52,15 @@ GROUPS = {
         "unhalt": ("signoff.cli.halt:unhalt", "Let things run again."),
     },
     "Rules": {
-        "init": ("signoff.cli.init:init", "Write a first signoff.yaml, with an agent to try it on."),
+        "init": ("signoff.cli.init:init", "Write a first project, with a worker to try it on."),
         "policy": ("signoff.cli.policy:policy", "Check, explain and apply policy files."),
+        "workers": ("signoff.cli.workers:workers", "The agents this project describes in files."),
+        "toolsets": ("signoff.cli.toolsets:toolsets", "What workers can use, and what happens to calls of each tool."),
+        "schema": ("signoff.cli.schema:schema", "JSON Schemas of the files you write, for editors."),
         "grants": ("signoff.cli.grants:grants", "Remembered answers: list, explain, revoke."),
     },
     "Keeping": {
+        "doctor": ("signoff.cli.doctor:doctor", "Say what can run unasked, and what is wrong."),
         "audit": ("signoff.cli.audit:audit", "Read, verify and export the record."),
         "db": ("signoff.cli.db:db", "Upgrade, back up and check the store."),
         "completion": ("signoff.cli.completion:completion", "A script that completes commands and ids in your shell."),
@@ -110,7 +115,8 @@ def program() -> None:
     \b
     Start with:
       signoff demo
-      signoff run mypackage.agents:agent "Tidy the notes"
+      signoff init
+      signoff run notetaker "Note the milk"
       signoff inbox
     """
 
@@ -139,7 +145,7 @@ def code_of(error: SignoffError) -> int:
             return DENIED
         case NobodyHere() | Halted():
             return WAITING
-        case RequestError() | RunError() | StoreError() | RecordBroken():
+        case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached():
             return FAILED
         case _:
             return WRONG_USE
@@ -150,6 +156,6 @@ def told(error: SignoffError) -> str:
     from signoff.core.visible import visible
 
     text = str(error)
-    has_lines = code_of(error) == WRONG_USE
+    has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)
     plain = text.replace("\n", "") if has_lines else text
     return text if plain.isprintable() else visible(text, lines=has_lines)

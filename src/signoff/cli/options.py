@@ -19,7 +19,7 @@ def where(command: F) -> F:
         "--policy",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Policy file. Default: signoff.yaml here, if there is one.",
+        help="Policy file. Default: the nearest signoff.yaml here or above.",
     )
     return store(policy(command))
 

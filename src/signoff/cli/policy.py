@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from signoff.cli.policy_show import show
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _WRONG = 2
 @click.group()
 def policy() -> None:
     """Check, explain and apply policy files."""
+
+
+policy.add_command(show)
 
 
 @policy.command()

@@ -1,20 +1,35 @@
-"""Live lines about what an agent's calls do, for `run` and `demo`."""
+"""Live progress of `run`, `resume` and `demo`: what the worker is doing, each call with its verdict, what it took.
+
+At a terminal, a line at the bottom says what is going on now. Elsewhere each step is one plain line, and for programs
+one JSON object.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+import shutil
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, Happened
-from signoff.core.redact import redact
+from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 
+if TYPE_CHECKING:
+    from signoff.workers.runtime import Spent
+
 LONGEST = 62
 """So that a line with its mark fits 80 columns."""
+INDENT = " " * 16
+PATIENCE = 0.3
+"""Seconds that something has to take until a line about it is drawn: what is over at once would only flicker."""
 
 _MARKS = {
     Happened.ALLOWED: ("allowed", "green"),
@@ -25,14 +40,153 @@ _MARKS = {
     Happened.DENIED: ("denied", "red"),
     Happened.FAILED: ("failed", "red"),
 }
+_STARTS = frozenset(
+    {Happened.ALLOWED, Happened.REMEMBERED, Happened.APPROVED, Happened.REVIEWED, Happened.AUTO_APPROVED}
+)
+
+
+class Progress:
+    """Tells whoever looks on what a run does. Calls may come from any thread."""
+
+    def __init__(self, *, as_json: bool = False, patience: float = PATIENCE) -> None:
+        self._as_json = as_json
+        self._is_live = not as_json and is_live_terminal()
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._name = ""
+        self._going: dict[str, CallEvent] = {}
+        self._asked: set[str] = set()
+        self._since = time.monotonic()
+        self._line = ""
+        """What stands at the bottom now."""
+        self._over = threading.Event()
+        self._over.set()
+
+    def begun(self, agent: str, run: str) -> None:
+        """A run begins, or is taken up. `agent` as in `KeptRun.agent`; `run` is empty where it is not kept."""
+        if self._as_json:
+            click.echo(json.dumps({"event": "started", "agent": agent, **({"run": run} if run else {})}))
+            return
+        with self._lock:
+            self._name = agent.removeprefix("worker:")
+            self._going.clear()
+            self._asked.clear()
+            self._since = time.monotonic()
+        if self._is_live and self._over.is_set():
+            self._over = threading.Event()
+            threading.Thread(target=self._tick, args=(self._over,), daemon=True).start()
+
+    def observe(self, event: CallEvent) -> None:
+        """A step of a call."""
+        if self._as_json:
+            click.echo(event_json(event))
+            return
+        with self._lock:
+            self._erase()
+            if self._is_live:
+                if not self._was_answered_here(event):
+                    print_event(event)
+            else:
+                print_plainly(event)
+            self._note(event)
+            self._draw()
+
+    def ended(self) -> None:
+        """The run is over, or waits: nothing is drawn any more."""
+        self._over.set()
+        with self._lock:
+            self._erase()
+
+    def spent(self, spent: Spent) -> None:
+        """What it took, for people."""
+        if not self._as_json and spent.requests:
+            click.secho(f"  {spent_line(spent)}", dim=True, err=True)
+
+    def _note(self, event: CallEvent) -> None:
+        path = event.call.path
+        self._asked.discard(path)
+        self._going.pop(path, None)
+        if event.what is Happened.ASKED:
+            self._asked.add(path)
+        elif event.what in _STARTS:
+            self._going[path] = event
+        self._since = time.monotonic()
+
+    def _was_answered_here(self, event: CallEvent) -> bool:
+        """Whether the terminal has just said the same, below the card."""
+        decision = event.request.decision if event.request is not None else None
+        by = decision.by if decision is not None else None
+        return event.call.path in self._asked and by is not None and by.via == "terminal"
+
+    def _tick(self, over: threading.Event) -> None:
+        while not over.wait(PATIENCE):
+            with self._lock:
+                self._draw()
+
+    def _draw(self) -> None:
+        """The line at the bottom; none while a question stands there."""
+        taken = time.monotonic() - self._since
+        if not self._is_live or self._over.is_set() or taken < self._patience or (self._asked and _somebody_types()):
+            return
+        line = self._doing() + (f", {int(taken)} s" if taken >= 1 else "")
+        line = _cut(line, shutil.get_terminal_size().columns - 1)
+        if line != self._line:
+            self._line = line
+            sys.stderr.write(f"\r\x1b[K{line}" if os.environ.get("NO_COLOR") else f"\r\x1b[K\x1b[2m{line}\x1b[0m")
+            sys.stderr.flush()
+
+    def _erase(self) -> None:
+        if self._line:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._line = ""
+
+    def _doing(self) -> str:
+        if self._asked:
+            return f"{visible(self._name)} waits for a person: signoff inbox"
+        calls = [one for one in self._going.values() if not _is_around(one, self._going.values())]
+        if not calls:
+            return f"{visible(self._name)} is thinking"
+        more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        return f"calling {one_line(calls[-1])}{more}"
+
+
+def _is_around(event: CallEvent, others: Any) -> bool:
+    """Whether another call is made inside of this one, which then only waits for it."""
+    return any(other.call.path.startswith(f"{event.call.path}/") for other in others)
+
+
+def _somebody_types() -> bool:
+    from signoff.channels.keyboard import Keyboard
+
+    return Keyboard().is_here
+
+
+def is_live_terminal() -> bool:
+    """Whether a line can be drawn over at standard error."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def print_event(event: CallEvent) -> None:
-    """One line a step, on standard error. Asking and running are left to the card and the next line."""
+    """A step for people, on standard error. Asking and running are left to the card and the next line."""
     if event.what not in _MARKS:
         return
     word, colour = _MARKS[event.what]
-    click.echo(f"  {click.style(f'{word:<13}', fg=colour)} {one_line(event)}{_because(event)}", err=True)
+    because = _because(event)
+    dim = event.what not in (Happened.DENIED, Happened.FAILED)
+    below = f"\n{click.style(INDENT + because, dim=dim)}" if because else ""
+    click.echo(f"  {click.style(f'{word:<13}', fg=colour)} {one_line(event)}{below}", err=True)
+
+
+def print_plainly(event: CallEvent) -> None:
+    """As `print_event`, on one line, for logs. A question is a step too: there is no card."""
+    if event.what is Happened.ASKED:
+        request = event.request.id if event.request is not None else ""
+        click.echo(f"  {'asked':<13} {one_line(event)}  request {request}", err=True)
+    elif event.what in _MARKS:
+        because = _because(event)
+        told = f"  {because}" if because else ""
+        click.echo(f"  {_MARKS[event.what][0]:<13} {one_line(event)}{told}", err=True)
 
 
 def event_json(event: CallEvent) -> str:
@@ -42,9 +196,9 @@ def event_json(event: CallEvent) -> str:
         "tool": event.call.tool,
         "call": event.call.path,
         "worker": list(event.call.worker),
-        "args": redact(event.call.args).args,
+        "args": redact(event.call.args, secrets=event.secrets).args,
         "rules": list(event.verdict.rules) if event.verdict else [],
-        "reason": event.text or (event.verdict.reason if event.verdict else ""),
+        "reason": redact_text(event.text or (event.verdict.reason if event.verdict else ""), secrets=event.secrets),
     }
     if event.request is not None:
         row["request"] = event.request.id
@@ -54,23 +208,49 @@ def event_json(event: CallEvent) -> str:
 
 
 def one_line(event: CallEvent) -> str:
-    """The call on one short line, safe to print."""
+    """The call on one short line, safe to print, behind the chain of workers that led to it."""
     call = event.call
-    line = safe_summary(ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call))
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    request = ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call)
+    line = safe_summary(request, secrets=event.secrets)
+    chain = "".join(f"{visible(worker)} > " for worker in call.worker) if len(call.worker) > 1 else ""
+    return _cut(chain + line, LONGEST + len(chain))
+
+
+def spent_line(spent: Spent) -> str:
+    """What a run took, as people say it."""
+    parts = [f"{spent.requests} model request{'s' if spent.requests != 1 else ''}"]
+    if spent.input_tokens or spent.output_tokens:
+        parts.append(f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out")
+    if spent.cost is not None:
+        parts.append(f"${spent.cost:.4f}")
+    return " · ".join(parts)
+
+
+def spent_json(spent: Spent) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "requests": spent.requests,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cost_usd": float(spent.cost) if spent.cost is not None else None,
+    }
+
+
+def _cut(line: str, longest: int) -> str:
+    return line if len(line) <= longest else line[: max(1, longest - 1)] + "…"
 
 
 def _because(event: CallEvent) -> str:
     match event.what:
         case Happened.DENIED:
-            return f"\n                by {visible(event.by)}: {visible(event.text)}"
+            return f"by {visible(event.by)}: {visible(redact_text(event.text, secrets=event.secrets))}"
         case Happened.FAILED:
-            return f"\n                {visible(event.text)}"
+            return visible(redact_text(event.text, secrets=event.secrets))
         case Happened.ALLOWED if event.verdict is not None and event.verdict.rules:
-            return click.style(f"\n                by rule {', '.join(event.verdict.rules)}", dim=True)
+            return f"by rule {', '.join(event.verdict.rules)}"
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:
             by = event.request.decision.by
             edited = ", arguments edited" if event.request.decision.edited_args is not None else ""
-            return click.style(f"\n                by {visible(str(by))}{edited}", dim=True)
+            return f"by {visible(str(by))}{edited}"
         case _:
             return ""

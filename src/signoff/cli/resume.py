@@ -12,6 +12,7 @@ from signoff.cli.main import FAILED, WAITING
 
 if TYPE_CHECKING:
     from signoff.broker.runs import RunStatus
+    from signoff.cli.going import Going
     from signoff.wiring import RunOptions
 
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 @click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
 @click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
 @click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run began with.")
+@click.option("--ask", metavar="TOOL", multiple=True, help="Ask about this tool, whatever the policy says. Repeatable.")
+@click.option("--deny", metavar="TOOL", multiple=True, help="Deny this tool, whatever the policy says. Repeatable.")
 @click.option("--model", help="Model to use. Default: the one the run began with.")
 @click.option("--store", metavar="URL", help="Where the run is kept. Default: a file for the project.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: events, then the result.")
@@ -33,6 +36,8 @@ def resume(
     suspend: bool,
     wait: str | None,
     policy: str | None,
+    ask: tuple[str, ...],
+    deny: tuple[str, ...],
     model: str | None,
     store: str | None,
     as_json: bool,
@@ -51,26 +56,28 @@ def resume(
     Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
     """
     from signoff.cli.durations import read_wait
-    from signoff.cli.run import observer
-    from signoff.wiring import RunOptions, absolute_store
+    from signoff.cli.going import Going
+    from signoff.wiring import Caller, RunOptions, absolute_store
 
     if (run is None) is not everything:
         raise click.UsageError("Name one run, or say --all.")
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    going = Going(as_json=as_json)
     options = RunOptions(
         policy=policy,
         model=model,
         unattended="park",
         store=absolute_store(store, policy),
         wait=read_wait("0s" if suspend else wait),
-        observe=observer(as_json),
+        caller=Caller.here(ask, deny),
+        observe=going.progress.observe,
     )
     found = _found(run, options)
     if not found:
         click.echo("No run can go on now. `signoff runs` lists them.", err=True)
         return
-    codes = [_resumed(status, options, as_json=as_json, traceback=traceback, alone=run is not None) for status in found]
+    codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in found]
     sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
 
 
@@ -94,19 +101,19 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
     return asyncio.run(look())
 
 
-def _resumed(status: RunStatus, options: RunOptions, *, as_json: bool, traceback: bool, alone: bool) -> int:
-    from signoff.cli.run import InHand, carried_out, say_finished
+def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
+    from signoff.cli.going import carried_out, say_waiting
     from signoff.errors import SignoffError
 
     nobody = not sys.stdin.isatty() or options.wait is not None
     if alone and nobody and status.waiting and not status.answered and not status.run.holder:
-        return _still_waiting(status, as_json)
-    from signoff.wiring import resume_agent
-
-    if not alone and not as_json:
+        say_waiting(status.run.id, status.waiting, going.as_json)
+        return WAITING
+    if not alone and not going.as_json:
         click.echo(f"run {status.run.id}: {status.run.agent}", err=True)
+    going.run = status.run.id
     try:
-        finished = carried_out(resume_agent(status.run, options), InHand(status.run.id), traceback=traceback)
+        return carried_out(_went_on(status, options, going, alone=alone), going, traceback=traceback)
     except SignoffError as error:
         if alone:
             raise
@@ -116,11 +123,20 @@ def _resumed(status: RunStatus, options: RunOptions, *, as_json: bool, traceback
         if alone or not isinstance(left.code, int):
             raise
         return left.code
-    return say_finished(finished, as_json)
 
 
-def _still_waiting(status: RunStatus, as_json: bool) -> int:
-    from signoff.cli.run import say_waiting
+async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
+    """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on."""
+    from signoff.wiring import Task, job_of
 
-    say_waiting(status.run.id, status.waiting, as_json)
-    return WAITING
+    run = status.run
+    job = job_of(run, options)
+    going.begun(job)(run.id)
+    finished = await going.on(job.resume(run))
+    code = going.say(finished)
+    if code or not alone or not run.options.get("chat") or not sys.stdin.isatty():
+        return code
+    from signoff.cli.chat import talk
+
+    task = Task(text="", input=run.options.get("input"))
+    return WAITING if await talk(job, task, going, after=finished) is not None else 0

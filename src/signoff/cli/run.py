@@ -1,29 +1,35 @@
-"""`signoff run`: any PydanticAI agent, under a policy, asking at this terminal."""
+"""`signoff run`: a worker, or any PydanticAI agent, under a policy, asking at this terminal."""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from signoff.cli.main import FAILED, WAITING
-
 if TYPE_CHECKING:
-    from signoff.core.event import CallEvent
-    from signoff.core.request import ApprovalRequest
+    from signoff.cli.going import Going
+    from signoff.wiring import RunOptions, Task
     from signoff.workers.runtime import Finished
 
 
 @click.command(no_args_is_help=True)
-@click.argument("agent")
+@click.argument("worker")
 @click.argument("prompt", required=False)
+@click.option("--input-json", metavar="JSON|@FILE", help="Input for a worker that declares one; @- is standard input.")
 @click.option(
-    "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: signoff.yaml here, if there is one."
+    "--attach", "files", metavar="FILE", multiple=True, type=click.Path(), help="Give the model a file. Repeatable."
 )
-@click.option("--model", help="Model to use instead of the agent's own: a PydanticAI name, or script:FILE.")
+@click.option(
+    "--chat", is_flag=True, help="Several turns: a prompt, an answer, the next prompt. /quit or Ctrl-D leaves."
+)
+@click.option(
+    "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the nearest signoff.yaml here or above."
+)
+@click.option("--ask", metavar="TOOL", multiple=True, help="Ask about this tool, whatever the policy says. Repeatable.")
+@click.option("--deny", metavar="TOOL", multiple=True, help="Deny this tool, whatever the policy says. Repeatable.")
+@click.option("--model", help="Model to use instead of the worker's own: a PydanticAI name, or script:FILE.")
 @click.option(
     "--mode",
     type=click.Choice(["interactive", "auto_approve", "auto_deny"]),
@@ -49,9 +55,78 @@ if TYPE_CHECKING:
 )
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
 def run(
-    agent: str,
+    worker: str,
     prompt: str | None,
+    input_json: str | None,
+    files: tuple[str, ...],
+    chat: bool,
+    as_json: bool,
+    traceback: bool,
+    **how: Any,
+) -> None:
+    """Run WORKER with PROMPT; without PROMPT it is read from standard input.
+
+    WORKER is the name of a file in workers/ (see `signoff workers`), the path of such a file, or an agent in Python,
+    package.module:agent.
+
+    \b
+    Example:
+      signoff run notetaker "Note the milk"
+      signoff run notetaker --chat
+      signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend
+      signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
+
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
+    """
+    from signoff.cli.going import Going, carried_out
+
+    if how["suspend"] and how["wait"] is not None:
+        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    going = Going(as_json=as_json)
+    task = _task(prompt, input_json, files, chat=chat)
+    finished = carried_out(_run(worker, task, _options(going, chat=chat, **how), going), going, traceback=traceback)
+    if chat:
+        from signoff.cli.main import WAITING
+
+        sys.exit(WAITING if finished is not None else 0)
+    assert finished is not None, "only a chat ends with nothing"
+    sys.exit(going.say(finished))
+
+
+async def _run(worker: str, task: Task, options: RunOptions, going: Going) -> Finished | None:
+    from signoff.wiring import job_for
+
+    job = job_for(worker, options)
+    if options.chat:
+        from signoff.cli.chat import talk
+
+        return await talk(job, task, going)
+    return await going.on(job.run(task, begun=going.begun(job)))
+
+
+def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *, chat: bool) -> Task:
+    """What is to be done, as the flags and standard input say it."""
+    from signoff.wiring import Task
+
+    given = None
+    if input_json is not None:
+        from signoff.cli.edit import given_args
+
+        given = given_args(input_json, "--input-json")
+    if prompt is None and given is None and not chat:
+        if sys.stdin.isatty():
+            raise click.UsageError('Say what is to be done: signoff run WORKER "PROMPT", or --chat to talk.')
+        prompt = sys.stdin.read()
+    return Task(text=prompt or "", input=given, files=tuple(os.path.abspath(file) for file in files))
+
+
+def _options(
+    going: Going,
+    *,
+    chat: bool,
     policy: str | None,
+    ask: tuple[str, ...],
+    deny: tuple[str, ...],
     model: str | None,
     mode: str,
     unattended: Literal["deny", "park"],
@@ -59,28 +134,12 @@ def run(
     wait: str | None,
     store: str | None,
     requester: str | None,
-    as_json: bool,
-    traceback: bool,
-) -> None:
-    """Run AGENT (package.module:agent) with PROMPT; without PROMPT it is read from standard input.
-
-    \b
-    Example:
-      signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
-      signoff run mypackage.agents:agent "Tidy the notes" --suspend
-
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
-    """
+) -> RunOptions:
     from signoff.cli.durations import read_wait
     from signoff.core.mode import ApprovalMode
-    from signoff.wiring import RunOptions, run_agent
+    from signoff.wiring import Caller, RunOptions
 
-    if prompt is None and sys.stdin.isatty():
-        raise click.UsageError('Say what the agent should do: signoff run AGENT "PROMPT"')
-    if suspend and wait is not None:
-        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
-    task = prompt if prompt is not None else sys.stdin.read()
-    options = RunOptions(
+    return RunOptions(
         policy=policy,
         model=model,
         mode=ApprovalMode(mode),
@@ -88,89 +147,7 @@ def run(
         store=store,
         wait=read_wait("0s" if suspend else wait),
         requester=requester,
-        observe=observer(as_json),
+        caller=Caller.here(ask, deny),
+        chat=chat,
+        observe=going.progress.observe,
     )
-    in_hand = InHand()
-    finished = carried_out(run_agent(agent, task, options, begun=in_hand.begun), in_hand, traceback=traceback)
-    sys.exit(say_finished(finished, as_json))
-
-
-class InHand:
-    """The run that is going on, so that whoever stops it is told how to go on."""
-
-    def __init__(self, run: str = "") -> None:
-        self.run = run
-
-    def begun(self, run: str) -> None:
-        self.run = run
-
-
-def observer(as_json: bool) -> Callable[[CallEvent], None]:
-    """Prints every step of every call, for people or as JSON."""
-    from signoff.cli.progress import event_json, print_event
-
-    def observe(event: CallEvent) -> None:
-        if as_json:
-            click.echo(event_json(event))
-        else:
-            print_event(event)
-
-    return observe
-
-
-def carried_out(work: Coroutine[Any, Any, Finished], in_hand: InHand, *, traceback: bool) -> Finished:
-    """Run the agent; what goes wrong is one message and an exit code."""
-    import asyncio
-
-    from signoff.errors import Halted, SignoffError
-
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        click.echo(f"\nsignoff: stopped. {_go_on(in_hand.run)}", err=True)
-        sys.exit(130)
-    except Halted as halted:
-        click.echo(f"signoff: {halted}\n  {_go_on(in_hand.run)}", err=True)
-        sys.exit(WAITING)
-    except SignoffError:
-        raise
-    except Exception as error:
-        if traceback:
-            raise
-        click.echo(f"signoff: the agent failed: {type(error).__name__}: {error}", err=True)
-        click.echo("  --traceback shows where.", err=True)
-        sys.exit(FAILED)
-
-
-def _go_on(run: str) -> str:
-    return f"To go on: signoff resume {run}" if run else ""
-
-
-def say_finished(finished: Finished, as_json: bool) -> int:
-    """Print how a run ended; the exit code that says so."""
-    if finished.waiting:
-        say_waiting(finished.run, finished.waiting, as_json, store=finished.store)
-        return WAITING
-    output = {"output": finished.output, **({"run": finished.run} if finished.run else {})}
-    click.echo(json.dumps(output, ensure_ascii=False, default=str) if as_json else finished.output)
-    return 0
-
-
-def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "") -> None:
-    """Print what a run waits for, and how to go on."""
-    from shlex import quote
-
-    from signoff.core.card import safe_summary
-
-    rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
-    if as_json:
-        click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}))
-        return
-    click.echo("Waiting for a person:", err=True)
-    for row in rows:
-        click.echo(f"  {row['request']}  {row['summary']}", err=True)
-    if run:
-        where = f" --store {quote(store)}" if store else ""
-        first = rows[0]["request"]
-        click.echo(f"Answer with: signoff approve {first}{where}   (or deny; `signoff show` tells more)", err=True)
-        click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

@@ -1,0 +1,126 @@
+"""A run that goes on at this terminal: shown while it does; then how it ended, or how to go on with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from signoff.cli.main import FAILED, WAITING
+from signoff.cli.progress import Progress, spent_json
+
+if TYPE_CHECKING:
+    from signoff.core.request import ApprovalRequest
+    from signoff.wiring import Job
+    from signoff.workers.runtime import Finished
+
+T = TypeVar("T")
+
+
+class Going:
+    """The run in hand, and whoever looks on."""
+
+    def __init__(self, *, as_json: bool, run: str = "") -> None:
+        self.as_json = as_json
+        self.progress = Progress(as_json=as_json)
+        self.run = run
+
+    def begun(self, job: Job) -> Callable[[str], None]:
+        """To be told the id of each run of `job` that begins."""
+
+        def told(run: str) -> None:
+            self.run = run
+            self.progress.begun(job.agent, run)
+
+        return told
+
+    async def on(self, work: Awaitable[T]) -> T:
+        """What `work` gives, shown while it goes on."""
+        try:
+            return await work
+        finally:
+            self.progress.ended()
+
+    def say(self, finished: Finished) -> int:
+        """Print how a run ended; the exit code that says so."""
+        if finished.waiting:
+            say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store)
+            return WAITING
+        self.progress.spent(finished.spent)
+        if self.as_json:
+            click.echo(_answer(finished))
+        else:
+            click.echo(finished.output if isinstance(finished.output, str) else _text(finished.output))
+        return 0
+
+
+def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:
+    """Do the work; what goes wrong is one message and an exit code."""
+    import asyncio
+
+    from signoff.errors import Halted, SignoffError
+
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        going.progress.ended()
+        click.echo(f"\nsignoff: stopped. {_go_on(going.run)}", err=True)
+        sys.exit(130)
+    except Halted as halted:
+        click.echo(f"signoff: {halted}\n  {_go_on(going.run)}", err=True)
+        sys.exit(WAITING)
+    except SignoffError:
+        raise
+    except Exception as error:
+        if traceback:
+            raise
+        click.echo(f"signoff: the agent failed: {type(error).__name__}: {error}", err=True)
+        click.echo("  --traceback shows where.", err=True)
+        sys.exit(FAILED)
+
+
+def _go_on(run: str) -> str:
+    return f"To go on: signoff resume {run}" if run else ""
+
+
+def _answer(finished: Finished) -> str:
+    answer = {
+        "output": finished.output,
+        **({"run": finished.run} if finished.run else {}),
+        "usage": spent_json(finished.spent),
+    }
+    return json.dumps(answer, ensure_ascii=False, default=_plain)
+
+
+def _text(output: Any) -> str:
+    """An output that is no text, for people: JSON where it is one."""
+    return json.dumps(output, ensure_ascii=False, indent=2) if isinstance(output, dict | list) else str(output)
+
+
+def _plain(value: Any) -> Any:
+    """A value that has no JSON form of its own: a model's fields, or its text."""
+    dumped = getattr(value, "model_dump", None)
+    return dumped(mode="json") if callable(dumped) else str(value)
+
+
+def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "") -> None:
+    """Print what a run waits for, and how to go on."""
+    from shlex import quote
+
+    from signoff.core.card import safe_summary
+
+    rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
+    if as_json:
+        click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}))
+        return
+    click.echo("Waiting for a person:", err=True)
+    for row in rows:
+        click.echo(f"  {row['request']}  {row['summary']}", err=True)
+    if run:
+        where = f" --store {quote(store)}" if store else ""
+        first = rows[0]["request"]
+        click.echo(f"Answer with: signoff approve {first}{where}   (or deny; `signoff show` tells more)", err=True)
+        click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

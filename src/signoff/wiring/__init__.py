@@ -1,0 +1,35 @@
+"""The only place that assembles parts: from what a command was given to an agent that runs under a policy."""
+
+from __future__ import annotations
+
+from signoff.wiring.caller import Caller
+from signoff.wiring.demo import run_demo
+from signoff.wiring.job import Job, RunOptions, Task, job_for, job_of
+from signoff.wiring.project import (
+    POLICY_FILE,
+    absolute_store,
+    open_broker,
+    roles_of,
+    settings_for,
+    store_for,
+    store_url,
+    whoami,
+)
+
+__all__ = [
+    "POLICY_FILE",
+    "Caller",
+    "Job",
+    "RunOptions",
+    "Task",
+    "absolute_store",
+    "job_for",
+    "job_of",
+    "open_broker",
+    "roles_of",
+    "run_demo",
+    "settings_for",
+    "store_for",
+    "store_url",
+    "whoami",
+]

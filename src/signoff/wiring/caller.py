@@ -1,0 +1,83 @@
+"""What whoever calls the program adds to the policy: flags and environment. They can only tighten it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.config.files import text_of
+from signoff.policy.composer import read_document
+from signoff.policy.engine import Policy
+from signoff.policy.parse import policy_in, read_policy
+from signoff.policy.spot import Spot
+
+LAYER = "caller"
+FILE_LAYER = "environment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The caller's layer: tools to ask about and to deny, by name or glob, and files with more rules."""
+
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Absolute paths: a run may be resumed from anywhere."""
+
+    @classmethod
+    def here(cls, ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Caller:
+        """What flags say, and beside them `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY`."""
+        file = os.environ.get("SIGNOFF_POLICY")
+        return cls(
+            ask=(*ask, *_listed("SIGNOFF_ASK")),
+            deny=(*deny, *_listed("SIGNOFF_DENY")),
+            files=(os.path.abspath(file),) if file else (),
+        )
+
+    @classmethod
+    def kept(cls, options: Mapping[str, Any]) -> Caller:
+        """What a kept run began with: it holds to its end, wherever it is resumed."""
+        kept: Mapping[str, Any] = options.get("caller", {})
+        return cls(ask=tuple(kept.get("ask", ())), deny=tuple(kept.get("deny", ())), files=tuple(kept.get("files", ())))
+
+    def to_json(self) -> dict[str, list[str]]:
+        """For `kept`: only what there is."""
+        whole = {"ask": self.ask, "deny": self.deny, "files": self.files}
+        return {name: list(values) for name, values in whole.items() if values}
+
+    def and_also(self, other: Caller) -> Caller:
+        """Both of them."""
+        return Caller(
+            ask=_once(self.ask, other.ask), deny=_once(self.deny, other.deny), files=_once(self.files, other.files)
+        )
+
+    def layers(self, folder: str) -> tuple[Policy, ...]:
+        """Layers below all others. Relative paths in a file's rules start from `folder`, the project's."""
+        rules = [
+            {effect: {"tool": tool}, "reason": f"whoever started the run said so: --{effect} {tool}"}
+            for effect, tools in (("deny", self.deny), ("ask", self.ask))
+            for tool in tools
+        ]
+        own = (Policy.from_rules(rules, file="--ask and --deny", name=LAYER, root=folder),) if rules else ()
+        return (*own, *(_rules_in(file, folder) for file in self.files))
+
+    def __bool__(self) -> bool:
+        return bool(self.ask or self.deny or self.files)
+
+
+def _rules_in(file: str, folder: str) -> Policy:
+    """A file that holds rules and nothing else: whatever else it said would be left out."""
+    name = os.path.relpath(file)
+    top = Spot.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
+    entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
+    return read_policy(policy_in(top, entries), name=FILE_LAYER, root=folder)
+
+
+def _listed(variable: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in os.environ.get(variable, "").split(",") if one.strip())
+
+
+def _once(*lists: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for values in lists for one in values))

@@ -1,0 +1,337 @@
+"""An agent or a worker, ready to run under its policy: begun, kept, resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from signoff.config import Settings
+from signoff.core.event import CallEvent
+from signoff.core.mode import ApprovalMode
+from signoff.errors import WrongUse
+from signoff.policy.engine import Policy
+from signoff.wiring.caller import Caller
+from signoff.wiring.project import POLICY_FILE, lock_of, requester_of, roles_of, settings_for, store_for
+
+if TYPE_CHECKING:
+    from signoff.core.run import KeptRun
+    from signoff.workers.runtime import Finished, Prompt, Runner
+
+WORKER = "worker:"
+"""Before a worker's name, in a kept run's `agent`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How `signoff run` and `signoff resume` run an agent."""
+
+    policy: str | None = None
+    model: str | None = None
+    mode: ApprovalMode = ApprovalMode.INTERACTIVE
+    unattended: Literal["deny", "park"] = "deny"
+    store: str | None = None
+    wait: timedelta | None = None
+    """How long to wait for answers before the run suspends: None = until they come, zero = not at all."""
+    requester: str | None = None
+    caller: Caller = field(default_factory=Caller)
+    chat: bool = False
+    """Whether the run is one turn of several."""
+    observe: Callable[[CallEvent], None] | None = None
+
+    @property
+    def may_pause(self) -> bool:
+        return self.unattended == "park" or self.wait is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be done."""
+
+    text: str
+    input: Mapping[str, Any] | None = None
+    """For a worker with an `input` schema."""
+    files: tuple[str, ...] = ()
+    """Absolute paths of what is attached."""
+
+    @classmethod
+    def of(cls, run: KeptRun) -> Task:
+        """What a kept run was given."""
+        return cls(text=run.prompt, input=run.options.get("input"), files=tuple(run.options.get("files", ())))
+
+    def to_json(self) -> dict[str, Any]:
+        """What is kept of it beside the text."""
+        return {
+            **({"input": dict(self.input)} if self.input is not None else {}),
+            **({"files": list(self.files)} if self.files else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """An agent or a worker with everything it needs."""
+
+    agent: str
+    """Where it is found: `package.module:agent`, or `worker:NAME`."""
+    runner: Runner
+    prompt: Callable[[Task], Prompt]
+    """What is said to the model; raises where the task does not fit."""
+    run_options: Callable[[Task], Mapping[str, Any]]
+    """What else `agent.run` is given."""
+    requester: str
+    options: Mapping[str, Any]
+    """What is kept with its runs, to build it again."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.agent.removeprefix(WORKER)
+
+    async def run(
+        self, task: Task, *, begun: Callable[[str], None] | None = None, after: Finished | None = None
+    ) -> Finished:
+        """Do the task; `begun` is told the run's id, empty where the run is not kept. `after`: the turn before."""
+        from signoff.broker import new_id
+        from signoff.core.run import KeptRun
+
+        prompt, options = self.prompt(task), self.run_options(task)
+        broker = self.runner.gate.broker
+        history = after.conversation if after is not None else None
+        if not broker.store.is_durable:
+            if begun is not None:
+                begun("")
+            return await self.runner.run(prompt, after=history, options=options)
+        talk = history.conversation_id if history is not None else str(uuid4()) if self.options.get("chat") else ""
+        kept = KeptRun(
+            id=new_id(),
+            conversation_id=talk,
+            agent=self.agent,
+            prompt=task.text,
+            requester=self.requester,
+            options={**self.options, **task.to_json(), **({"after": after.run} if after is not None else {})},
+        )
+        kept = await broker.runs.begin(kept)
+        if begun is not None:
+            begun(kept.id)
+        finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(talk)})
+        await broker.sweeper.sign_if_due()
+        return finished
+
+    async def resume(self, run: KeptRun) -> Finished:
+        """Go on with a run of it."""
+        if run.options.get("after") and not run.rest:
+            raise WrongUse(
+                f"run {run.id} ended before its model was asked, and it followed another turn.\n"
+                f"  Nothing was done. Cancel it (signoff cancel {run.id}) and say it again."
+            )
+        task = Task.of(run)
+        prompt = self.prompt(task) if not run.rest else None
+        options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
+        finished = await self.runner.resume(run.id, prompt, options=options)
+        await self.runner.gate.broker.sweeper.sign_if_due()
+        return finished
+
+
+def _in(conversation: str) -> dict[str, str]:
+    """For `agent.run`: the conversation that the run belongs to, if that is known before it begins."""
+    return {"conversation_id": conversation} if conversation else {}
+
+
+def job_for(what: str, options: RunOptions) -> Job:
+    """The agent at `package.module:agent`, or the worker of that name or in that file."""
+    return _job(what if ":" in what else _worker_named(what), options)
+
+
+def job_of(run: KeptRun, options: RunOptions) -> Job:
+    """As it was when the run began: in its folder, with its policy and model. What tightened it then still does."""
+    if not run.agent:
+        raise WrongUse(
+            f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
+            "  Resume it from there: await signoff.resume_run(agent, run_id)"
+        )
+    began = run.options
+    try:
+        os.chdir(began["folder"])
+    except OSError as error:
+        raise WrongUse(
+            f"run {run.id} was begun in {began['folder']}, which cannot be entered: {error.strerror}"
+        ) from error
+    options = replace(
+        options,
+        policy=options.policy or began["policy"] or None,
+        model=options.model or began["model"] or None,
+        mode=ApprovalMode(began["mode"]),
+        caller=Caller.kept(began).and_also(options.caller),
+        chat=bool(began.get("chat")),
+    )
+    what = f"{WORKER}{began['file']}" if began.get("file") else run.agent
+    return _job(what, options, run)
+
+
+def _worker_named(what: str) -> str:
+    is_file = os.sep in what or what.endswith((".yaml", ".yml", ".md"))
+    return f"{WORKER}{os.path.abspath(what) if is_file else what}"
+
+
+def _job(what: str, options: RunOptions, run: KeptRun | None = None) -> Job:
+    if what.startswith(WORKER):
+        return _worker_job(what.removeprefix(WORKER), options, run)
+    return _agent_job(what, options, run)
+
+
+def _settings(options: RunOptions) -> Settings:
+    """The project's settings, if what the flags say goes with them."""
+    settings = settings_for(options.policy)
+    if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
+        raise WrongUse(
+            f"the policy of this project is locked ({place}), so what it asks about is asked: "
+            "--mode auto_approve is refused.\n"
+            "  Let the policy allow what needs no question. What is stricter may be used: --mode auto_deny, --deny TOOL"
+        )
+    return settings
+
+
+def _kept(options: RunOptions, settings: Settings) -> dict[str, Any]:
+    caller = options.caller.to_json()
+    return {
+        "folder": os.getcwd(),
+        "policy": os.path.abspath(settings.file) if settings.file else options.policy or "",
+        "model": options.model or "",
+        "mode": str(options.mode),
+        **({"caller": caller} if caller else {}),
+        **({"chat": True} if options.chat else {}),
+    }
+
+
+def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
+    from signoff.channels.terminal import TerminalApprover
+    from signoff.config import load_workers, parse_worker
+    from signoff.config.files import text_of
+    from signoff.workers.runtime import Runner
+    from signoff.workers.workshop import Workshop
+
+    settings = _settings(options)
+    workers = None
+    name = what
+    if os.path.isabs(what):
+        path = os.path.relpath(what)
+        file = parse_worker(text_of(path, fix="`signoff workers` lists those there are"), path, settings)
+        name, workers = file.name, {**load_workers(settings), file.name: file}
+    else:
+        _check_name(settings, name)
+    shop = Workshop(
+        settings,
+        workers=workers,
+        store=store_for(options.store, settings),
+        model=options.model,
+        mode=options.mode,
+        wait="inline" if options.wait is None else options.wait,
+        observe=options.observe,
+        caller=options.caller.layers(settings.folder),
+    )
+    worker = shop.worker(name)
+    runner = Runner(
+        agent=worker.agent,
+        gate=worker.gate,
+        approver=TerminalApprover(headless=options.unattended, keeps_always=worker.gate.keeps_always),
+        may_pause=options.may_pause,
+    )
+    kept = _kept(options, settings)
+    return Job(
+        agent=f"{WORKER}{name}",
+        runner=runner,
+        prompt=lambda task: worker.prompt(task.text, task.input, task.files),
+        run_options=lambda task: worker.run_options(task.input),
+        requester=run.requester if run is not None else requester_of(options.requester, settings),
+        options={**kept, "file": what} if workers is not None else kept,
+    )
+
+
+def _check_name(settings: Settings, name: str) -> None:
+    """Raise for a worker that is not there or wrong, before a store is made: it leaves nothing behind."""
+    from signoff.config import load_worker
+
+    try:
+        load_worker(settings, name)
+    except WrongUse as error:
+        if "." not in name and not os.path.exists(f"{name}.py"):
+            raise
+        raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
+
+
+def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
+    from signoff.channels.terminal import TerminalApprover
+    from signoff.gate.capability import Signoff
+    from signoff.gate.suspended import signoff_of
+    from signoff.policy.layers import Layers
+    from signoff.workers.load import load_agent
+    from signoff.workers.models import model_named
+    from signoff.workers.runtime import Runner
+
+    agent = load_agent(path)
+    model = options.model
+    settings = Settings(policy=Policy(rules=()), people={})
+    gate = signoff_of(agent)
+    if gate is not None:
+        _refuse_second_policy(path, options, resumes=run is not None)
+    else:
+        settings = _settings(options)
+        layers = (*settings.layers, *options.caller.layers(settings.folder))
+        gate = Signoff(
+            layers[0] if len(layers) == 1 else Layers(layers),
+            people=roles_of(settings),
+            mode=options.mode,
+            observe=options.observe,
+            store=store_for(options.store, settings),
+            wait="inline" if options.wait is None else options.wait,
+        )
+        model = model or (settings.model if agent.model is None else None)
+    if model is None and agent.model is None:
+        model = os.environ.get("SIGNOFF_MODEL") or None
+    if model is None and agent.model is None:
+        raise WrongUse(f"{path} has no model: name one with --model, or `model:` in {POLICY_FILE}, or SIGNOFF_MODEL")
+    runner = Runner(
+        agent=agent,
+        gate=gate,
+        approver=TerminalApprover(headless=options.unattended, keeps_always=gate.keeps_always),
+        model=model_named(model) if model is not None else None,
+        may_pause=run is not None or options.may_pause,
+    )
+    return Job(
+        agent=path,
+        runner=runner,
+        prompt=lambda task: _agent_prompt(path, task),
+        run_options=lambda task: {},
+        requester=run.requester if run is not None else requester_of(options.requester, settings),
+        options=_kept(options, settings),
+    )
+
+
+def _agent_prompt(path: str, task: Task) -> Prompt:
+    from signoff.workers.runtime import with_files
+
+    if task.input is not None:
+        raise WrongUse(f"{path} is an agent, which takes a prompt: --input-json is for workers")
+    return with_files(task.text, task.files)
+
+
+def _refuse_second_policy(path: str, options: RunOptions, *, resumes: bool) -> None:
+    """An agent's own gate has a policy, a mode and a store: what would be left out is refused."""
+    own = f"{path} brings its own Signoff capability, which has"
+    if options.policy is not None or options.mode is not ApprovalMode.INTERACTIVE:
+        raise WrongUse(
+            f"{own} its policy and mode.\n  Leave --policy and --mode out, or take the capability off the agent."
+        )
+    if options.caller:
+        raise WrongUse(
+            f"{own} its policy.\n  Leave --ask and --deny out (and SIGNOFF_ASK, SIGNOFF_DENY, SIGNOFF_POLICY), "
+            "or take the capability off the agent."
+        )
+    if not resumes and (options.wait is not None or options.store is not None):
+        raise WrongUse(
+            f"{own} its own store and way of waiting.\n"
+            "  Leave --store, --suspend and --wait out, and write Signoff(…, store=…, wait=…) there."
+        )

@@ -1,0 +1,151 @@
+"""`signoff run --chat`: several turns of one conversation, each a kept run."""
+
+from __future__ import annotations
+
+import pexpect
+import pytest
+from tests.cli.desk import Desk
+
+PROJECT = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
+WORKER = "instructions: Talk.\ntoolsets: [files]\n"
+SCRIPT = """\
+- say: Hello. What shall I note?
+- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]
+- say: "{{last}}"
+- say: That was the third.
+"""
+CHAT = ("run", "talker", "--chat", "--model", "script:talk.yaml")
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    (desk.folder / "signoff.yaml").write_text(PROJECT)
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "talker.yaml").write_text(WORKER)
+    (desk.folder / "talk.yaml").write_text(SCRIPT)
+    return desk
+
+
+def runs(shop: Desk) -> list[tuple[str, str]]:
+    told = shop.run("runs", "--all", "--json").data["runs"]
+    return [(one["prompt"], one["state"]) for one in reversed(told)]
+
+
+def test_lines_from_a_pipe_are_turns_of_one_conversation(shop: Desk) -> None:
+    shop.types("hi\n\nnote the eggs\nand now?\n")
+    said = shop.run(*CHAT, "--mode", "auto_approve")
+    assert said.code == 0, said.err
+    assert said.out == "Hello. What shall I note?\nwrote 4 bytes to a.txt\nThat was the third.\n"
+    assert runs(shop) == [("hi", "done"), ("note the eggs", "done"), ("and now?", "done")]
+    kept = [one.run for one in reversed(shop.do(lambda broker: broker.runs.list()))]
+    [talk] = {one.conversation_id for one in kept}
+    assert talk
+    assert [one.options.get("after") for one in kept] == [None, kept[0].id, kept[1].id]
+
+
+def test_the_prompt_is_the_first_turn_and_quit_the_last(shop: Desk) -> None:
+    shop.types("/quit\nnote the eggs\n")
+    said = shop.run(*CHAT, "hi")
+    assert (said.code, said.out) == (0, "Hello. What shall I note?\n")
+    assert runs(shop) == [("hi", "done")]
+
+
+def test_json_has_every_turn(shop: Desk) -> None:
+    shop.types("hi\nnote the eggs\n")
+    rows = shop.run(*CHAT, "--json", "--mode", "auto_approve").rows
+    assert [row.get("event", "answer") for row in rows] == [
+        "started",
+        "answer",
+        "started",
+        "auto_approved",
+        "ran",
+        "answer",
+    ]
+    assert rows[1]["run"] == rows[0]["run"] != rows[2]["run"]
+    assert (rows[1]["usage"]["requests"], rows[-1]["usage"]["requests"]) == (1, 2), "each turn for itself"
+
+
+def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk) -> None:
+    (shop.folder / "shop.py").write_text(
+        "from pydantic_ai import Agent\n"
+        "def broken() -> str:\n    raise RuntimeError('out of order')\n"
+        "agent = Agent(tools=[broken])\n"
+    )
+    (shop.folder / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
+    shop.types("hi\nagain\n")
+    said = shop.run("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
+    assert (said.code, said.out) == (1, "")
+    assert "the agent failed: RuntimeError: out of order" in said.err
+
+
+def sits_down(shop: Desk) -> pexpect.spawn[str]:
+    child = shop.sits_down(*CHAT)
+    child.expect("Talking to talker")
+    child.expect("you > ")
+    child.sendline("hi")
+    child.expect("Hello. What shall I note")
+    child.expect("you > ")
+    return child
+
+
+def test_at_the_terminal_with_an_approval_in_between(shop: Desk) -> None:
+    child = sits_down(shop)
+    child.sendline("note the eggs")
+    child.expect("may write_file run")
+    child.expect("your answer > ")
+    child.sendline("a")
+    child.expect("wrote 4 bytes to a.txt")
+    child.expect("you > ")
+    child.sendline("and now?")
+    child.expect("That was the third")
+    child.expect("you > ")
+    child.sendline("/quit")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+@pytest.mark.parametrize("key", ["c", "d"])
+def test_ctrl_c_and_ctrl_d_leave_at_the_prompt(shop: Desk, key: str) -> None:
+    child = sits_down(shop)
+    child.sendcontrol(key)
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert runs(shop) == [("hi", "done")]
+
+
+def test_a_turn_that_waits_is_resumed_and_the_chat_goes_on(shop: Desk) -> None:
+    shop.types("hi\nnote the eggs\nand now?\n")
+    begun = shop.run(*CHAT, "--suspend", "--json")
+    assert begun.code == 3, begun.err
+    assert begun.rows[1]["output"] == "Hello. What shall I note?"
+    assert shop.run("approve", begun.rows[-1]["waiting"][0]["request"]).code == 0
+    child = shop.sits_down("resume", begun.rows[-1]["run"])
+    child.expect("wrote 4 bytes to a.txt")
+    child.expect("you > ")
+    child.sendline("and now?")
+    child.expect("That was the third")
+    child.expect("you > ")
+    child.sendcontrol("d")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert runs(shop) == [("hi", "done"), ("note the eggs", "done"), ("and now?", "done")]
+
+
+def test_without_a_terminal_the_turn_is_finished_and_no_more(shop: Desk) -> None:
+    shop.types("hi\nnote the eggs\n")
+    begun = shop.run(*CHAT, "--suspend", "--json")
+    shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
+    shop.types("and now?\n")
+    said = shop.run("resume", begun.rows[-1]["run"])
+    assert (said.code, said.out) == (0, "wrote 4 bytes to a.txt\n")
+
+
+def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_was_said(shop: Desk) -> None:
+    options = {"folder": str(shop.folder), "policy": "", "model": "script:talk.yaml", "mode": "interactive"}
+    run = shop.begin("runabc2345", agent="worker:talker", prompt="it", options={**options, "chat": True, "after": "x"})
+    said = shop.run("resume", run)
+    assert said.code == 2
+    assert f"signoff cancel {run}" in said.err

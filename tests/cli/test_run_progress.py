@@ -1,0 +1,135 @@
+"""What is shown of a run while it goes on, and what it took."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from tests.cli.desk import Desk
+
+from signoff.cli.progress import Progress, event_json, spent_json, spent_line
+from signoff.core.call import Call
+from signoff.core.event import CallEvent, Happened
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect, Verdict
+from signoff.workers.runtime import Spent
+
+SECRET = "postgres://ana:hunter2@db"
+ALLOW = Verdict(effect=Effect.ALLOW, rules=("rule-1",), reason="it reads")
+
+
+def event(what: Happened, path: str = "c1", worker: tuple[str, ...] = ("triage",), **fields: object) -> CallEvent:
+    call = Call(tool="shell", args={"command": f"ls {SECRET}"}, call_id=path, worker=worker, path=path)
+    known: dict[str, object] = {"verdict": ALLOW, "secrets": (SECRET,), **fields}
+    return CallEvent(what=what, call=call, **known)  # type: ignore[arg-type]
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """To be called in the test itself: pytest exchanges the streams when it has set up the fixtures."""
+    made = Terminal()
+    monkeypatch.setattr("sys.stderr", made)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    return made
+
+
+def last(screen: Terminal) -> str:
+    """The line at the bottom, as it stands."""
+    return screen.getvalue().rpartition("\r\x1b[K")[2].removeprefix("\x1b[2m").removesuffix("\x1b[0m")
+
+
+def test_the_line_at_the_bottom_says_what_is_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = at_a_terminal(monkeypatch)
+    progress = Progress(patience=0)
+    progress.begun("worker:triage", "r1")
+    try:
+        progress.observe(event(Happened.ALLOWED))
+        assert last(screen).startswith("calling shell(command=")
+        progress.observe(event(Happened.ALLOWED, "c1/d1", ("triage", "analyzer")))
+        assert last(screen).startswith("calling triage > analyzer > shell("), "the call around it only waits"
+        progress.observe(event(Happened.ALLOWED, "c1/d2", ("triage", "analyzer")))
+        assert last(screen).endswith(" and 1 more")
+        for path in ("c1/d1", "c1/d2"):
+            progress.observe(event(Happened.RAN, path, ("triage", "analyzer")))
+        progress.observe(event(Happened.FAILED, text=f"cannot reach {SECRET}"))
+        assert last(screen) == "triage is thinking"
+        progress.observe(event(Happened.ASKED))
+        assert last(screen) == "triage waits for a person: signoff inbox"
+    finally:
+        progress.ended()
+    assert last(screen) == "", "nothing is left of it"
+    assert "hunter2" not in screen.getvalue()
+
+
+def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    progress.begun("worker:triage", "r1")
+    progress.observe(event(Happened.ALLOWED, "c1/d1", ("triage", "analyzer")))
+    asked = ApprovalRequest(id="k3f9", tool_call_id="c2", tool_name="shell", args={})
+    progress.observe(event(Happened.ASKED, "c2", request=asked))
+    progress.observe(event(Happened.RAN, "c1/d1"))
+    progress.observe(event(Happened.DENIED, "c2", by="policy", text="no\nway"))
+    progress.ended()
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert [line.split()[0] for line in lines] == ["allowed", "asked", "denied"]
+    assert "triage > analyzer > shell(" in lines[0] and lines[0].endswith("by rule rule-1")
+    assert lines[1].endswith("request k3f9")
+    assert lines[2].endswith("by policy: no⟦LF⟧way")
+    assert "\x1b" not in err and "hunter2" not in err
+
+
+def test_programs_never_see_a_secret() -> None:
+    row = json.loads(event_json(event(Happened.FAILED, text=f"cannot reach {SECRET}")))
+    assert "hunter2" not in str(row)
+    assert row["event"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("spent", "line"),
+    [
+        (Spent(requests=1), "1 model request"),
+        (Spent(requests=3, input_tokens=1204, output_tokens=310), "3 model requests · 1,204 tokens in, 310 out"),
+        (
+            Spent(requests=2, input_tokens=10, output_tokens=1, cost=Decimal("0.00425")),
+            "2 model requests · 10 tokens in, 1 out · $0.0042",
+        ),
+    ],
+)
+def test_what_it_took(spent: Spent, line: str) -> None:
+    assert spent_line(spent) == line
+    assert spent_json(spent)["cost_usd"] == (float(spent.cost) if spent.cost is not None else None)
+
+
+PRICED = """
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+class Priced(FunctionModel):
+    system = "openai"
+
+def answer(messages, info):
+    usage = RequestUsage(input_tokens=1_000_000, output_tokens=0)
+    return ModelResponse(parts=[TextPart("done")], usage=usage, provider_name="openai")
+
+agent = Agent(Priced(answer, model_name="gpt-4o"))
+"""
+
+
+def test_a_known_price_is_told(desk: Desk) -> None:
+    (desk.folder / "priced.py").write_text(PRICED)
+    said = desk.run("run", "priced:agent", "go", "--json")
+    usage = said.rows[-1]["usage"]
+    assert (usage["requests"], usage["input_tokens"]) == (1, 1_000_000)
+    assert 0 < usage["cost_usd"] < 100
+    assert f"${usage['cost_usd']:.4f}" in desk.run("run", "priced:agent", "go").err

@@ -1,0 +1,369 @@
+"""`signoff run WORKER`: workers by name, what they are given, what tightens their policy, and how they are resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.desk import Desk, Said
+
+PROJECT = """\
+toolsets:
+  files: {use: filesystem_rw, config: {root: .}}
+policy:
+  - {deny: {path: "secret/**"}, reason: it is secret}
+"""
+WORKERS = {
+    "writer.yaml": "description: Writes\ninstructions: Write.\ntoolsets: [files]\n",
+    "greeter.yaml": """\
+instructions: Greet {{name}}.
+input: {type: object, properties: {name: {type: string}, tone: {type: string}}, required: [name]}
+""",
+    "modelled.yaml": "model: script:../said.yaml\ninstructions: Say it.\n",
+}
+WRITES = """\
+- calls: [{tool: list_files}]
+- calls: [{tool: write_file, args: {path: out.txt, content: "hello\\n"}}]
+- say: "{{last}}"
+"""
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    """A project with workers, driven by scripts."""
+    (desk.folder / "signoff.yaml").write_text(PROJECT)
+    (desk.folder / "workers").mkdir()
+    for name, text in WORKERS.items():
+        (desk.folder / "workers" / name).write_text(text)
+    (desk.folder / "writes.yaml").write_text(WRITES)
+    (desk.folder / "said.yaml").write_text("- say: as the worker says\n")
+    (desk.folder / "other.yaml").write_text("- say: as somebody else says\n")
+    desk.types("")
+    for name in ("SIGNOFF_MODEL", "SIGNOFF_ASK", "SIGNOFF_DENY", "SIGNOFF_POLICY"):
+        desk.monkeypatch.delenv(name, raising=False)
+    return desk
+
+
+def writes(shop: Desk, *more: str) -> Said:
+    return shop.run("run", "writer", "Write it", "--model", f"script:{shop.folder / 'writes.yaml'}", *more)
+
+
+def written(shop: Desk) -> bool:
+    return (shop.folder / "out.txt").exists()
+
+
+# --- which worker, and what it is given ---
+
+
+def test_a_worker_runs_by_its_name(shop: Desk) -> None:
+    said = writes(shop, "--mode", "auto_approve")
+    assert (said.code, written(shop)) == (0, True), said.err
+    assert said.out == "wrote 6 bytes to out.txt\n"
+    assert "allowed       list_files(" in said.err
+    assert 'auto-approved write_file(path="out.txt", content="hello\\n")' in said.err
+    assert "3 model requests" in said.err
+    assert "\x1b" not in said.err, "no control codes where it is no terminal"
+
+
+def test_the_project_is_found_from_any_folder_below_it(shop: Desk) -> None:
+    below = shop.folder / "deep" / "down"
+    below.mkdir(parents=True)
+    shop.monkeypatch.delenv("SIGNOFF_STORE")
+    shop.monkeypatch.chdir(below)
+    said = writes(shop, "--suspend", "--json")
+    assert said.code == 3, said.err
+    request = said.rows[-1]["waiting"][0]["request"]
+    for folder in (shop.folder, below, shop.folder / "workers"):
+        shop.monkeypatch.chdir(folder)
+        assert [one["id"] for one in shop.run("inbox", "--json").data["requests"]] == [request]
+    shop.monkeypatch.chdir(shop.folder / "workers")
+    assert shop.run("approve", request).code == 0
+    assert shop.run("resume", said.rows[-1]["run"]).code == 0
+    assert written(shop), "its toolset works in the project, wherever it was started and resumed"
+
+
+def test_a_worker_by_the_path_of_its_file(shop: Desk) -> None:
+    (shop.folder / "elsewhere").mkdir()
+    (shop.folder / "elsewhere" / "scribe.yaml").write_text(WORKERS["writer.yaml"])
+    said = shop.run("run", "elsewhere/scribe.yaml", "Write it", "--model", "script:writes.yaml", "--suspend", "--json")
+    assert said.code == 3, said.err
+    assert said.rows[0]["agent"] == "worker:scribe"
+    shop.run("approve", said.rows[-1]["waiting"][0]["request"])
+    assert shop.run("resume", said.rows[-1]["run"]).code == 0
+    assert written(shop)
+    assert "there is no file elsewhere/nobody.yaml" in shop.run("run", "elsewhere/nobody.yaml", "go").err
+
+
+def test_an_unknown_worker(shop: Desk) -> None:
+    said = shop.run("run", "wrtier", "Write it")
+    assert (said.code, said.out) == (2, "")
+    assert "there is no worker `wrtier`" in said.err
+    assert "did you mean `writer`?" in said.err
+    assert not shop.file.exists(), "nothing was begun"
+    (shop.folder / "program.py").write_text("")
+    assert "program:agent" in shop.run("run", "program", "go").err
+
+
+def test_the_prompt_may_be_piped(shop: Desk) -> None:
+    shop.types("Say it, please")
+    assert shop.run("run", "modelled").out == "as the worker says\n"
+    assert [one["prompt"] for one in shop.run("runs", "--all", "--json").data["runs"]] == ["Say it, please"]
+
+
+@pytest.mark.parametrize("given", ['{"name": "Ana"}', "@input.json", "@-"])
+def test_input_is_checked_and_kept(shop: Desk, given: str) -> None:
+    (shop.folder / "input.json").write_text('{"name": "Ana"}')
+    shop.monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b'{"name": "Ana"}')))
+    said = shop.run("run", "greeter", "Go", "--input-json", given, "--model", "script:said.yaml")
+    assert (said.code, said.out) == (0, "as the worker says\n"), said.err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("{", "--input-json is not JSON"),
+        ("[1]", "--input-json is not JSON"),
+        ("@nowhere.json", "nowhere.json cannot be read"),
+        ('{"name": 3}', "the input does not fit what greeter takes"),
+        ("{}", "name"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_starts(shop: Desk, given: str, told: str) -> None:
+    said = shop.run("run", "greeter", "Go", "--input-json", given, "--model", "script:said.yaml")
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+    assert shop.run("runs", "--all", "--json").data["runs"] == []
+
+
+def test_files_are_attached(shop: Desk) -> None:
+    (shop.folder / "notes.txt").write_text("buy milk")
+    said = shop.run("run", "modelled", "Read", "--attach", "notes.txt", "--json")
+    assert said.code == 0, said.err
+    missing = shop.run("run", "modelled", "Read", "--attach", "nowhere.txt")
+    assert missing.code == 2
+    assert "nowhere.txt cannot be attached" in missing.err
+
+
+# --- its model ---
+
+
+def test_the_model_is_named_by_flag_then_worker_then_project_then_environment(shop: Desk) -> None:
+    says = {name: f"script:{shop.folder / name}" for name in ("other.yaml", "said.yaml")}
+    bare = ("run", "writer", "Go")
+    none = shop.run(*bare)
+    assert none.code == 2
+    for way in ("--model", "signoff.yaml", "SIGNOFF_MODEL"):
+        assert way in none.err
+    shop.monkeypatch.setenv("SIGNOFF_MODEL", says["other.yaml"])
+    assert shop.run(*bare).out == "as somebody else says\n"
+    (shop.folder / "signoff.yaml").write_text(PROJECT + f"model: {says['said.yaml']}\n")
+    assert shop.run(*bare).out == "as the worker says\n"
+    (shop.folder / "signoff.yaml").write_text(PROJECT + f"model: {says['other.yaml']}\n")
+    assert shop.run("run", "modelled", "Go").out == "as the worker says\n"
+    assert shop.run("run", "modelled", "Go", "--model", says["other.yaml"]).out == "as somebody else says\n"
+
+
+# --- what tightens its policy ---
+
+
+@pytest.mark.mission("C9")
+def test_c9_flags_and_environment_only_tighten(shop: Desk) -> None:
+    auto = ("--mode", "auto_approve")
+    denied = writes(shop, *auto, "--deny", "write_*")
+    assert denied.code == 0 and not written(shop)
+    assert "whoever started the run said so: --deny write_*" in denied.err
+    shop.monkeypatch.setenv("SIGNOFF_DENY", "delete_file, write_file")
+    assert writes(shop, *auto).code == 0 and not written(shop)
+    shop.monkeypatch.delenv("SIGNOFF_DENY")
+    assert "auto-approved list_files(" in writes(shop, *auto, "--ask", "list_files", "--deny", "write_file").err
+    shop.monkeypatch.setenv("SIGNOFF_ASK", "list_files")
+    assert "auto-approved list_files(" in writes(shop, *auto, "--deny", "write_file").err
+    shop.monkeypatch.delenv("SIGNOFF_ASK")
+    (shop.folder / "strict.yaml").write_text("policy: [{deny: {path: '*.txt'}, reason: no texts}, {allow: '*'}]\n")
+    shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.folder / "strict.yaml"))
+    assert "no texts" in writes(shop, *auto).err
+    assert not written(shop)
+    (shop.folder / "strict.yaml").write_text("people: {}\npolicy: []\n")
+    assert "strict.yaml:1:1: people: unknown key" in writes(shop, *auto).err, "it holds rules, and nothing is ignored"
+    (shop.folder / "strict.yaml").write_text("policy: [{allow: '*'}]\n")
+    (shop.folder / "signoff.yaml").write_text(PROJECT + "  - {ask: write_file}\n")
+    assert "no terminal to ask at" in writes(shop).err, "a layer below allows nothing that one above asks about"
+    assert not written(shop)
+
+
+@pytest.mark.mission("C9")
+def test_c9_a_locked_policy_says_so(shop: Desk) -> None:
+    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: true\n")
+    (shop.folder / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
+    below = shop.folder / "below"
+    below.mkdir()
+    for folder, place in ((shop.folder, "signoff.yaml:5:"), (below, "../signoff.yaml:5:")):
+        shop.monkeypatch.chdir(folder)
+        for flags in (["--mode", "auto_approve"], ["--policy", str(shop.folder / "loose.yaml")]):
+            said = writes(shop, *flags)
+            assert (said.code, said.out) == (2, "")
+            assert f"the policy of this project is locked ({place}" in said.err
+            assert flags[-1] in said.err
+        assert shop.run("approve", "abcd", "--policy", str(shop.folder / "loose.yaml")).code == 2, (
+            "roles stand there too"
+        )
+    shop.monkeypatch.chdir(shop.folder)
+    assert not written(shop)
+    assert writes(shop, "--policy", "signoff.yaml", "--mode", "auto_deny").code == 0, "stricter, or the same, is fine"
+    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: false\n")
+    (shop.folder / "loose.yaml").write_text(PROJECT + "  - {allow: '*'}\n")
+    assert writes(shop, "--policy", "loose.yaml").code == 0 and written(shop)
+
+
+@pytest.mark.mission("C9")
+def test_c9_a_run_cannot_shed_by_being_resumed_what_it_began_with(shop: Desk) -> None:
+    begun = writes(shop, "--deny", "write_file", "--ask", "list_files", "--suspend", "--json")
+    assert begun.code == 3, begun.err
+    shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
+    shop.monkeypatch.chdir(shop.folder / "workers")
+    said = shop.run("resume", begun.rows[-1]["run"])
+    assert said.code == 0
+    assert "--deny write_file" in said.err
+    assert not written(shop)
+
+
+@pytest.mark.mission("C9")
+def test_c9_locking_reaches_runs_that_were_begun_before(shop: Desk) -> None:
+    begun = writes(shop, "--suspend", "--json")
+    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: true\n")
+    (shop.folder / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
+    said = shop.run("resume", begun.rows[-1]["run"], "--policy", "loose.yaml")
+    assert said.code == 2 and "locked" in said.err
+
+
+# --- what programs and people are shown ---
+
+
+def test_json_streams_events_and_ends_with_the_answer(shop: Desk) -> None:
+    rows = writes(shop, "--mode", "auto_approve", "--json").rows
+    assert rows[0] == {"event": "started", "agent": "worker:writer", "run": rows[-1]["run"]}
+    assert [row["event"] for row in rows[1:-1]] == ["allowed", "ran", "auto_approved", "ran"]
+    assert rows[1]["worker"] == ["writer"]
+    assert sorted(rows[-1]["usage"]) == ["cost_usd", "input_tokens", "output_tokens", "requests"]
+    assert (rows[-1]["usage"]["requests"], rows[-1]["usage"]["cost_usd"]) == (3, None), "a script has no price"
+
+
+def test_an_output_with_a_schema_is_json(shop: Desk) -> None:
+    (shop.folder / "workers" / "counter.yaml").write_text(
+        "instructions: Count.\noutput: {type: object, properties: {count: {type: integer}}, required: [count]}\n"
+    )
+    (shop.folder / "counts.yaml").write_text("- calls: [{tool: final_result, args: {count: 3}}]\n")
+    run = ("run", "counter", "Count", "--model", "script:counts.yaml")
+    assert json.loads(shop.run(*run).out) == {"count": 3}
+    assert shop.run(*run, "--json").rows[-1]["output"] == {"count": 3}
+
+
+def test_a_worker_that_reaches_a_limit_failed(shop: Desk) -> None:
+    (shop.folder / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "limits: {requests: 1}\n")
+    said = writes(shop)
+    assert (said.code, said.out) == (1, "")
+    assert "workers/writer.yaml:4:20: limits.requests" in said.err
+    assert "⟦" not in said.err
+
+
+@pytest.fixture
+def nested(shop: Desk) -> Desk:
+    """A worker that has another one write."""
+    (shop.folder / "signoff.yaml").write_text(PROJECT + "  - {allow: worker_call}\n")
+    (shop.folder / "workers" / "lead.yaml").write_text(
+        "instructions: Lead.\ndelegates: [writer]\nmodel: script:../lead.yaml\n"
+    )
+    (shop.folder / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "model: script:../writes.yaml\n")
+    (shop.folder / "lead.yaml").write_text(
+        "- calls: [{tool: worker_call, args: {worker: writer, prompt: Write}}]\n- say: 'It says: {{last}}'\n"
+    )
+    return shop
+
+
+@pytest.mark.mission("D9")
+def test_d9_a_worker_in_a_worker_is_shown_with_its_chain_and_resumed_with_its_caller(nested: Desk) -> None:
+    said = nested.run("run", "lead", "Go", "--suspend")
+    assert said.code == 3, said.err
+    assert "  allowed       lead > writer > list_files(" in said.err
+    assert '  asked         lead > writer > write_file(path="out.txt"' in said.err
+    [run] = nested.run("runs", "--json").data["runs"]
+    assert (run["agent"], len(run["waiting"])) == ("worker:lead", 1), "the inner run is part of the outer one"
+    nested.run("approve", run["waiting"][0]["id"])
+    went_on = nested.run("resume", "--all", "--json")
+    assert went_on.code == 0, went_on.err
+    assert went_on.rows[-1]["output"] == "It says: wrote 6 bytes to out.txt"
+    assert went_on.rows[-1]["usage"]["requests"] == 5, "what a worker delegates is counted to it"
+    assert written(nested)
+
+
+@pytest.mark.mission("C9")
+def test_c9_what_the_caller_denies_is_denied_below_too(nested: Desk) -> None:
+    said = nested.run("run", "lead", "Go", "--deny", "write_file", "--mode", "auto_approve")
+    assert said.code == 0
+    assert "denied        lead > writer > write_file(" in said.err
+    assert not written(nested)
+
+
+# --- resuming ---
+
+
+def kept(shop: Desk, run: str) -> Any:
+    return shop.do(lambda broker: broker.runs.get(run)).options
+
+
+def test_a_worker_is_resumed_in_another_folder_as_it_began(shop: Desk) -> None:
+    begun = writes(shop, "--suspend", "--json")
+    run = begun.rows[-1]["run"]
+    assert kept(shop, run)["policy"] == str(shop.folder / "signoff.yaml")
+    other = shop.folder.parent / "other"
+    other.mkdir()
+    shop.monkeypatch.chdir(other)
+    shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
+    said = shop.run("resume", run, "--json")
+    assert said.code == 0, said.err
+    assert [row.get("event") for row in said.rows] == ["started", "approved", "ran", None]
+    assert said.rows[-1]["usage"]["requests"] == 3, "what was used before the pause counts"
+    assert written(shop)
+    assert shop.run("resume", "--all").code == 0
+
+
+def test_a_worker_that_died_before_its_first_question_begins_anew_with_all_it_was_given(shop: Desk) -> None:
+    (shop.folder / "notes.txt").write_text("buy milk")
+    options = {
+        "folder": str(shop.folder),
+        "policy": str(shop.folder / "signoff.yaml"),
+        "model": "script:said.yaml",
+        "mode": "interactive",
+        "input": {"name": "Ana"},
+        "files": [str(shop.folder / "notes.txt")],
+    }
+    run = shop.begin("runabc2345", agent="worker:greeter", prompt="Go", options=options)
+    said = shop.run("resume", run)
+    assert (said.code, said.out) == (0, "as the worker says\n"), said.err
+
+
+def test_a_kept_worker_that_is_gone(shop: Desk) -> None:
+    begun = writes(shop, "--suspend", "--json")
+    os.unlink(shop.folder / "workers" / "writer.yaml")
+    shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
+    said = shop.run("resume", begun.rows[-1]["run"])
+    assert said.code == 2
+    assert "there is no worker `writer`" in said.err
+
+
+def test_the_terminal_shows_what_goes_on(shop: Desk, tmp_path: Path) -> None:
+    child = shop.sits_down("run", "writer", "Write it", "--model", "script:writes.yaml")
+    child.expect("allowed")
+    child.expect("list_files")
+    child.expect("your answer > ")
+    child.sendline("a")
+    child.expect("approved")
+    child.expect("3 model requests")
+    child.expect("wrote 6 bytes to out.txt")
+    child.wait()
+    assert child.exitstatus == 0
