@@ -244,6 +244,10 @@ passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)
 """Set by the gate around a tool's body. A toolset that reads it compares ids, tool and arguments with its own."""
 
 
+judging: ContextVar[Call | None] = ContextVar("signoff_judging", default=None)
+"""The call that the gate judges, set around what a toolset declares about it: it knows the whole chain of workers."""
+
+
 class DeclaresApproval(Protocol):
     """What a toolset may declare about its own calls. Each method is optional; the gate decides."""
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from signoff.channels.headless import HeadlessApprover
     from signoff.channels.scripted import Answer, ScriptedUI
     from signoff.channels.terminal import TerminalApprover
+    from signoff.channels.tui import TuiApprover
     from signoff.core.people import Answerer
 
-__all__ = ["headless_approver", "scripted_approver", "terminal_approver"]
+__all__ = ["headless_approver", "scripted_approver", "terminal_approver", "tui_approver"]
 
 
 def terminal_approver(
@@ -40,6 +41,22 @@ def terminal_approver(
         editor=editor,
         remember=remember,
         keeps_always=keeps_always,
+    )
+
+
+def tui_approver(
+    *,
+    answerer: Answerer | None = None,
+    headless: Literal["deny", "park"] = "deny",
+    secrets: Iterable[str] = (),
+    remember: bool = True,
+    keeps_always: bool = True,
+) -> TuiApprover:
+    """Asks whoever sits at the terminal, on its full screen. Raises `MissingExtra` without the extra `tui`."""
+    from signoff.channels.tui import TuiApprover
+
+    return TuiApprover(
+        answerer=answerer, headless=headless, secrets=secrets, remember=remember, keeps_always=keeps_always
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
-from signoff.channels.editing import edit_arguments
+from signoff.channels.editing import edit_arguments, start_of
 from signoff.channels.keyboard import Withdrawn
 from signoff.channels.keys import BACK, KEYS, choice_for, is_yes
 from signoff.channels.render import Drawing, draw_card, draw_facts
@@ -131,15 +130,13 @@ class Dialog:
         return None
 
     def _edit(self) -> ApprovalDecision | None:
-        draft = self.request.metadata.get("draft")
-        start = cast("Mapping[str, Any]", draft) if isinstance(draft, Mapping) else self.request.args
         edited = edit_arguments(
             self.screen,
             self.card,
             asked=self.request.args,
-            start=start,
+            start=start_of(self.request),
             command=self.editor,
-            secrets=self.secrets,
+            secrets=(*self.secrets, *self.request.secrets),
             moot=self.moot,
         )
         if edited is not None:
@@ -149,21 +146,8 @@ class Dialog:
         return None
 
     def _explain(self) -> None:
-        card, call = self.card, self.request.call
-        facts = [
-            ("asked because", card.why),
-            ("rules", card.rule or "none: what no rule allows is asked about"),
-            *(("could not judge", error) for error in card.errors),
-            ("who may answer", card.needs or "anyone"),
-            ("without answer", card.until or "it waits"),
-            ("message", card.message),
-            ("called by", card.chain),
-            ("toolset", card.toolset),
-            ("kind of call", ", ".join(sorted(visible(label) for label in call.labels)) if call else ""),
-            ("arguments", f"sha256 {card.digest}"),
-            ("policy", visible(self.request.policy_revision)),
-        ]
-        self.screen.show(draw_facts([fact for fact in facts if fact[1]], self.screen.look, "why this is asked").lines)
+        facts = reasons(self.request, self.card)
+        self.screen.show(draw_facts(facts, self.screen.look, "why this is asked").lines)
         self._offer()
 
     def _approved(self) -> ApprovalDecision:
@@ -171,3 +155,22 @@ class Dialog:
 
     def _denied(self, note: str) -> ApprovalDecision:
         return ApprovalDecision(approved=False, note=note, by=self.by)
+
+
+def reasons(request: ApprovalRequest, card: Card) -> list[tuple[str, str]]:
+    """Why a request is asked, at length: named texts, safe to show."""
+    call = request.call
+    facts = [
+        ("asked because", card.why),
+        ("rules", card.rule or "none: what no rule allows is asked about"),
+        *(("could not judge", error) for error in card.errors),
+        ("who may answer", card.needs or "anyone"),
+        ("without answer", card.until or "it waits"),
+        ("message", card.message),
+        ("called by", card.chain),
+        ("toolset", card.toolset),
+        ("kind of call", ", ".join(sorted(visible(label) for label in call.labels)) if call else ""),
+        ("arguments", f"sha256 {card.digest}"),
+        ("policy", visible(request.policy_revision)),
+    ]
+    return [fact for fact in facts if fact[1]]

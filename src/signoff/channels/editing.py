@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 from signoff.channels.editor import BrokenArgs, EditorFailed, edit_text, find_editor, pretty, read_args, write_args
 from signoff.channels.keys import is_yes
@@ -11,9 +12,65 @@ from signoff.channels.render import draw_diff
 from signoff.channels.screen import Screen
 from signoff.core.canonical import canonical
 from signoff.core.card import Card
-from signoff.core.preview import unified_diff
+from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import Redacted, redact, restore
+from signoff.core.request import ApprovalRequest
 from signoff.errors import CannotCanonicalise, EditRefused
+
+UNUSABLE = (BrokenArgs, EditRefused, CannotCanonicalise)
+"""What `Draft.read` raises where a text holds no arguments that could run; the error says why."""
+
+
+def start_of(request: ApprovalRequest) -> Mapping[str, Any]:
+    """What an editor opens with: what was edited before and not accepted, else what the model asked for."""
+    draft = request.metadata.get("draft")
+    return cast("Mapping[str, Any]", draft) if isinstance(draft, Mapping) else request.args
+
+
+class Edited(NamedTuple):
+    """What an edited text means."""
+
+    args: Mapping[str, Any]
+    """As they would run, secrets in their places."""
+    changed: bool
+    """Whether they differ from what the model asked for."""
+    diff: Preview
+    """From what was asked for to what was written, secrets masked."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Arguments on their way through an editor: a text with secrets masked, and what it means once it is edited."""
+
+    asked: Mapping[str, Any]
+    start: Mapping[str, Any]
+    secrets: Iterable[str] = ()
+    shown: Redacted = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.secrets = tuple(self.secrets)
+        self.shown = redact(self.start, secrets=self.secrets)
+
+    def text(self, heading: Sequence[str] = ()) -> str:
+        """What the editor opens with, after a heading of comments."""
+        return write_args(self.shown.args, heading)
+
+    def hints(self, card: Card) -> list[str]:
+        """What whoever edits should know besides: why it was not accepted before, and what masks are."""
+        lines: list[str] = []
+        if card.problem:
+            lines.append(f"Not accepted before: {card.problem}".replace("\n", " "))
+        if self.shown.masked:
+            lines.append("A masked value stays what it is if you leave its ⟦…⟧ alone; or replace all of it.")
+        return lines
+
+    def read(self, text: str) -> Edited:
+        """The arguments in an edited text. Raises one of `UNUSABLE`."""
+        written = read_args(text)
+        args = restore(written, self.start, self.shown)
+        before = redact(self.asked, secrets=self.secrets).args
+        diff = unified_diff(f"{pretty(before)}\n", f"{pretty(written)}\n")
+        return Edited(args, canonical(args) != canonical(self.asked), diff)
 
 
 def edit_arguments(
@@ -30,26 +87,25 @@ def edit_arguments(
 
     `start` is what the editor opens with. Secrets are masked in it and put back afterwards.
     """
-    shown = redact(start, secrets=secrets)
-    text = write_args(shown.args, _heading(card, shown))
+    draft = Draft(asked, start, secrets)
+    heading = f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."
+    text = draft.text([heading, *draft.hints(card)])
     while True:
         try:
             text = _in_editor(screen, command, text)
-            edited = read_args(text)
-            args = restore(edited, start, shown)
-            changed = canonical(args) != canonical(asked)
+            edited = draft.read(text)
         except EditorFailed as problem:
             screen.say(f"Not edited: {problem}.", "yellow")
             return None
-        except (BrokenArgs, EditRefused, CannotCanonicalise) as problem:
+        except UNUSABLE as problem:
             screen.say(f"These arguments cannot be used: {problem}.", "bold red")
             if not is_yes(screen.ask("open the editor again, with your text? y yes, Enter no", moot)):
                 return None
             continue
-        if not changed:
+        if not edited.changed:
             screen.say("The arguments are what the model asked for.")
             return None
-        return args if _confirmed(screen, redact(asked, secrets=secrets).args, edited, moot) else None
+        return edited.args if _confirmed(screen, edited.diff, moot) else None
 
 
 def _in_editor(screen: Screen, command: str | None, text: str) -> str:
@@ -59,16 +115,11 @@ def _in_editor(screen: Screen, command: str | None, text: str) -> str:
     return edit_text(editor, text, stdin=screen.keyboard.fd(), stdout=screen.fd())
 
 
-def _heading(card: Card, shown: Redacted) -> list[str]:
-    lines = [f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."]
-    if card.problem:
-        lines.append(f"Not accepted before: {card.problem}".replace("\n", " "))
-    if shown.masked:
-        lines.append("A masked value stays what it is if you leave its ⟦…⟧ alone; or replace all of it.")
-    return lines
-
-
-def _confirmed(screen: Screen, before: Mapping[str, Any], after: Mapping[str, Any], moot: Callable[[], str]) -> bool:
-    diff = unified_diff(f"{pretty(before)}\n", f"{pretty(after)}\n")
-    screen.show(draw_diff(diff, screen.look, f"your changes: +{diff.added} -{diff.removed}").lines)
+def _confirmed(screen: Screen, diff: Preview, moot: Callable[[], str]) -> bool:
+    screen.show(draw_diff(diff, screen.look, changes_title(diff)).lines)
     return is_yes(screen.ask("run it like this? y yes, Enter no", moot))
+
+
+def changes_title(diff: Preview) -> str:
+    """What stands above the changes that a person made."""
+    return f"your changes: +{diff.added} -{diff.removed}"

@@ -75,7 +75,7 @@ class TerminalApprover:
         self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode = ApprovalMode.INTERACTIVE
     ) -> list[ApprovalDecision]:
         """The answers to several requests, in order. More than one are listed first."""
-        keys = [_key(request) for request in requests]
+        keys = [key_of(request) for request in requests]
         self._asked.update(dict.fromkeys(keys, ""))
         try:
             with self._lock:
@@ -106,7 +106,7 @@ class TerminalApprover:
 
     def _decide(self, dialogs: Sequence[Dialog], screen: Screen) -> list[ApprovalDecision]:
         def say(dialog: Dialog, decision: ApprovalDecision) -> None:
-            screen.note(f"{_said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+            screen.note(f"{said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
 
         try:
             if len(dialogs) != 1:
@@ -135,7 +135,7 @@ class TerminalApprover:
             editor=self._editor,
             secrets=self._secrets,
             in_list=in_list,
-            moot=lambda: self._asked.get(_key(request), ""),
+            moot=lambda: self._asked.get(key_of(request), ""),
         )
 
     def _stopped(self, stop: Stopped) -> ApprovalDecision:
@@ -144,21 +144,24 @@ class TerminalApprover:
         return ApprovalDecision(approved=False, note=str(stop), by=self._who())
 
     def _who(self) -> Answerer:
-        return self._answerer or Answerer(name=_user(), via="terminal")
+        return self._answerer or Answerer(name=user_here(), via="terminal")
 
 
-def _key(request: ApprovalRequest) -> str:
+def key_of(request: ApprovalRequest) -> str:
+    """What a request is withdrawn by."""
     return request.id or request.tool_call_id
 
 
-def _user() -> str:
+def user_here() -> str:
+    """Who sits here: `$SIGNOFF_AS`, or the system's user."""
     try:
         return os.environ.get("SIGNOFF_AS", "").strip() or getpass.getuser()
     except (KeyError, OSError):  # a user the system has no name for
         return f"user {os.getuid()}"
 
 
-def _said(decision: ApprovalDecision) -> str:
+def said(decision: ApprovalDecision) -> str:
+    """What was decided, in words."""
     if decision.ending is Ending.CANCELLED:
         return f"withdrawn, {visible(decision.note)}"
     if not decision.approved:

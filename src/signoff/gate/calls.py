@@ -17,20 +17,14 @@ from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import (
-    AbstractToolset,
-    CombinedToolset,
-    PrefixedToolset,
-    RenamedToolset,
-    ToolsetTool,
-    WrapperToolset,
-)
+from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
 from signoff.gate.frames import current_frame
 from signoff.links import followed
+from signoff.wrapped import Step, steps_of
 
 KIND = "signoff.kind"
 """Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
@@ -39,7 +33,7 @@ KIND = "signoff.kind"
 class Owner:
     """The toolset a tool comes from, below all wrappers, and everything that is declared on the way down to it."""
 
-    def __init__(self, steps: Sequence[tuple[AbstractToolset[Any], str]], toolset_id: str | None) -> None:
+    def __init__(self, steps: Sequence[Step], toolset_id: str | None) -> None:
         """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
         toolset, self.name = steps[-1]
         named = next((name for one, _ in steps if isinstance(name := getattr(one, "catalog_name", None), str)), None)
@@ -54,7 +48,7 @@ Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
 """What a toolset declares about one of its tools, as in `ports.DeclaresApproval`."""
 
 
-def _hooks(steps: Sequence[tuple[AbstractToolset[Any], str]], name: str) -> tuple[Hook, ...]:
+def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
     """The optional methods of that name, outermost first."""
     found = ((getattr(toolset, name, None), tool) for toolset, tool in steps)
     return tuple(partial(method, tool) for method, tool in found if callable(method))
@@ -62,35 +56,7 @@ def _hooks(steps: Sequence[tuple[AbstractToolset[Any], str]], name: str) -> tupl
 
 def owner_of(tool: ToolsetTool[Any]) -> Owner:
     """Look through wrappers, so that a renamed or prefixed toolset keeps what it declares."""
-    steps: list[tuple[AbstractToolset[Any], str]] = []
-    seen: set[int] = set()
-    toolset: AbstractToolset[Any] | None = tool.toolset
-    at, name = tool, tool.tool_def.name
-    while toolset is not None:
-        seen.add(id(toolset))
-        if isinstance(toolset, CombinedToolset):
-            at, toolset = _below_combined(at, seen)
-            name = at.tool_def.name
-            continue
-        steps.append((toolset, name))
-        if not isinstance(toolset, WrapperToolset):
-            break
-        if isinstance(toolset, PrefixedToolset):
-            name = name.removeprefix(f"{toolset.prefix}_")
-        elif isinstance(toolset, RenamedToolset):
-            name = toolset.name_map.get(name, name)
-        toolset = toolset.wrapped
-    return Owner(steps or [(tool.toolset, tool.tool_def.name)], tool.tool_def.toolset_id)
-
-
-def _below_combined(tool: ToolsetTool[Any], seen: set[int]) -> tuple[ToolsetTool[Any], AbstractToolset[Any] | None]:
-    """The tool as a toolset inside a combined one has it: each combination notes where it took its tools from."""
-    at: ToolsetTool[Any] | None = tool
-    while at is not None:
-        if id(at.toolset) not in seen:
-            return at, at.toolset
-        at = getattr(at, "source_tool", None)
-    return tool, None
+    return Owner(steps_of(tool), tool.tool_def.toolset_id)
 
 
 _PROCESS_KEY = secrets.token_bytes(32)

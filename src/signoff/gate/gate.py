@@ -26,7 +26,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers, strictest
 from signoff.policy.requirement import together
 from signoff.policy.written import layers_of
-from signoff.ports import ApprovalUI
+from signoff.ports import ApprovalUI, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
@@ -147,8 +147,10 @@ class Gate:
         if tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved":
             layers.append(TOOL_ASKS)
         before = json.dumps(call.args)
+        token = judging.set(call)
         for hook in owner.needs_approval if owner is not None else ():
             layers.extend(await _said("toolset", hook, json.loads(before), ctx))
+        judging.reset(token)
         if self.judge is not None:
             layers.extend(await _said("judge", self.judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:

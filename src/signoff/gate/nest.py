@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,8 @@ from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.core.verdict import Effect
+from signoff.errors import RunError
+from signoff.ports import Transaction
 
 if TYPE_CHECKING:
     from signoff.gate.passage import Passage
@@ -46,6 +49,12 @@ class Nest:
     """Whether it does nothing more once the run inside it is over."""
     ended: list[Progress] = field(default_factory=list[Progress])
     """Runs inside it that are over, and that the store does not know yet."""
+    inside: bool = False
+    """Whether the store is told that all the call does is to wait for runs inside it."""
+    going: int = 0
+    """How many runs inside it are going on by `call_agent`: a tool may run several at once."""
+    pauses: bool = False
+    """Whether one of those waits for people, so that the call ends here, to be made again."""
     _counts: Counter[str] | None = None
 
     @property
@@ -67,7 +76,13 @@ class Nest:
         return f"inside-{known}-{self._counts[known]}"
 
     def progress(self) -> list[Progress]:
-        """How far everything around a run inside this call came, the outermost run first."""
+        """How far everything around a run inside this call came, the outermost run first.
+
+        Raises `Pause` where the call paused already, because of another run that was inside it: what is around it is
+        put down by then, and not to be taken back by one that goes on after that.
+        """
+        if self.passage.call.call_id in self.run.paused:
+            raise Pause
         around = self.run.nest.progress() if self.run.nest is not None else []
         if (keeper := self.run.keeper) is not None:
             entered = self.request.id if self.request is not None and self.enters else ""
@@ -79,10 +94,32 @@ class Nest:
     def saved(self) -> None:
         """What `progress` said is in the store."""
         self.ended.clear()
+        self.inside = self.request is not None and self.enters
         if self.run.keeper is not None:
             self.run.keeper.saved = True
         if self.run.nest is not None:
             self.run.nest.saved()
+
+    def enter_again(self) -> None:
+        """The call was claimed anew and goes on with a run that is kept: with the next write, it is entered again."""
+        broker, request, outer = self.run.gate.broker, self.request, self.run.outer
+        if request is None or not self.enters or self.inside:
+            return
+        self.inside, now = True, broker.clock.now()
+
+        def work(tx: Transaction) -> None:
+            with suppress(RunError):  # in other hands by now: the claim may be theirs
+                if outer is not None and outer.saved:
+                    broker.runs.check(tx, outer.run.id, outer.run.epoch)
+                broker.inside.enter(tx, request.id, now)
+
+        broker.store.later("enter", work)
+
+    async def leave(self) -> None:
+        """The tool goes on by itself: from here on nobody knows how far it came, if the process dies."""
+        if self.request is not None and self.inside and not self.ends:
+            self.inside = False
+            await self.run.gate.broker.inside.leave(self.request.id)
 
     def _entry(self) -> KeptRun:
         """That the call was let through, although policy asks: by a remembered answer, which is not to count twice."""

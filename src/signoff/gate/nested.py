@@ -7,13 +7,15 @@ again, and the runs inside it go on where they were.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, cast, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_ai import Agent, RunContext
+from pydantic.errors import PydanticUserError
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, RunContext, TextOutput, ToolOutput
 from pydantic_ai.agent import UserPromptNode
 from pydantic_ai.messages import UserContent
 from pydantic_ai.run import AgentRunResult
@@ -22,6 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
+from signoff.errors import RunError
 from signoff.gate.frames import current_frame, entered, entering
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper, conversation_of
@@ -64,6 +67,7 @@ async def inner_run(gate: Gate, ctx: RunContext[Any], nest: Nest) -> GatedRun:
         keeper.known = outer.known
     run = GatedRun(gate, keeper=keeper, outer=outer, nest=nest, pauses_with_call=pauses)
     if kept is not None and kept.state is RunState.GOING:
+        nest.enter_again()
         run.taken = await conversation_of(gate.broker, gate.histories, kept)
     return run
 
@@ -102,16 +106,14 @@ async def ended(run: GatedRun, ctx: RunContext[Any], result: AgentRunResult[Any]
     keeper, nest = run.keeper, run.nest
     if keeper is None or nest is None:
         return
-    memo = _memo(ctx, result.output)
-    if memo is None:
-        return
-    saved, progress = keeper.saved, keeper.over(RunState.DONE, memo)
-    if not saved:
-        nest.ended.append(progress)
-        return
-    run.gate.broker.runs.save_later(lambda: progress)
-    if nest.request is not None and not nest.ends:
-        await run.gate.broker.inside.leave(nest.request.id)
+    if (memo := _memo(ctx, result.output)) is not None:
+        saved, progress = keeper.saved, keeper.over(RunState.DONE, memo)
+        if saved:
+            run.gate.broker.runs.save_later(lambda: progress)
+        else:
+            nest.ended.append(progress)
+    if entered() is None:  # else `call_agent` knows whether others go on
+        await nest.leave()
 
 
 def pause_of(run: GatedRun) -> Pause:
@@ -147,8 +149,26 @@ async def call_agent(
         options["capabilities"] = [*options.get("capabilities", ()), around]
     given: dict[str, Any] = {"usage": ctx.usage, "infer_name": False, **options}
     given["deps"] = ctx.deps if deps is NOT_GIVEN else deps
-    with entering(current_frame(), ends_call=ends_call):
-        return (await agent.run(prompt, **given)).output
+    frame = current_frame()
+    with entering(frame, ends_call=ends_call):
+        return await _going(frame.nest, agent.run(prompt, **given))
+
+
+async def _going(nest: Nest | None, running: Awaitable[AgentRunResult[Any]]) -> Any:
+    """The output of a run inside a call. If the tool goes on after it, that is on record before it does."""
+    if nest is None:
+        return (await running).output
+    nest.going += 1
+    try:
+        return (await running).output
+    except (Pause, RunError):  # the call pauses too, or is in other hands by now
+        nest.pauses = True
+        raise
+    finally:
+        nest.going -= 1
+        if not (nest.going or nest.pauses):
+            # The tool may go on whatever happened: it may catch an error, or have set a limit to the run.
+            await asyncio.shield(nest.leave())
 
 
 def _memo(ctx: RunContext[Any], output: object) -> str | None:
@@ -157,15 +177,17 @@ def _memo(ctx: RunContext[Any], output: object) -> str | None:
         value = json.loads(to_json(output))
     except (PydanticSerializationError, ValueError):
         return None
-    if type(output) in (str, int, float, bool, type(None)) or (type(output) in (dict, list) and value == output):
+    if type(output) in (str, int, float, bool, type(None)):
         return json.dumps({"kind": None, "output": value})
     for number, kind in enumerate(_kinds(ctx.agent)):
         try:
             back = _validated(kind, value)
-        except ValidationError:
+        except (ValidationError, PydanticUserError):
             continue
         if type(back) is type(output) and back == output:
             return json.dumps({"kind": number, "output": value})
+    if type(output) in (dict, list) and value == output:
+        return json.dumps({"kind": None, "output": value})
     return None
 
 
@@ -182,7 +204,12 @@ def _kinds(agent: Any) -> list[Any]:
 def _flat(kind: Any) -> list[Any]:
     if isinstance(kind, list | tuple):
         return [one for part in cast("list[Any]", kind) for one in _flat(part)]
-    marked = getattr(kind, "outputs", None) or getattr(kind, "output", None)  # ToolOutput, NativeOutput, PromptedOutput
-    if marked is not None and not isinstance(kind, type):
-        return _flat(marked)
-    return [] if kind in (None, str, DeferredToolRequests) or not isinstance(kind, type) else [kind]
+    if isinstance(kind, ToolOutput | NativeOutput | PromptedOutput | TextOutput):
+        marked = cast("Any", kind)
+        return _flat(getattr(marked, "outputs", None) or getattr(marked, "output", None) or marked.output_function)
+    if isinstance(kind, type) or get_origin(kind) is not None:
+        return [] if kind in (str, DeferredToolRequests) else [kind]
+    try:
+        return _flat(get_type_hints(kind).get("return")) if callable(kind) else []
+    except (NameError, TypeError):  # a function whose annotations lead nowhere
+        return []

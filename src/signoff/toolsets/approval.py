@@ -23,9 +23,10 @@ from signoff.errors import WrongUse
 from signoff.links import followed
 from signoff.policy.engine import Policy
 from signoff.policy.layers import strictest
-from signoff.ports import Passed, passed
+from signoff.ports import Passed, judging, passed
 from signoff.toolsets.attached import may_run
-from signoff.toolsets.hooks import described, labels_by, said, way_down
+from signoff.toolsets.hooks import described, labels_by, said
+from signoff.wrapped import way_down
 
 Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | None"
 """A `Policy`, rules as in a file, one of `allow`, `ask` and `deny` for every call, or None: nothing attached."""
@@ -194,8 +195,10 @@ def _call(
     labels: Iterable[str],
     claimed: Iterable[str] = (),
 ) -> Call:
-    agent = getattr(ctx, "agent", None)
+    agent, seen = getattr(ctx, "agent", None), judging.get()
     worker = (agent.name,) if agent is not None and agent.name else ()
+    if seen is not None and (seen.run_id, seen.call_id) == (ctx.run_id, ctx.tool_call_id):
+        worker = seen.worker  # the whole chain, which only the gate knows
     made = Call(
         tool=name,
         args=args,

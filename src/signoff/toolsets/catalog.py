@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import Any, cast
@@ -68,7 +68,7 @@ class BuiltToolset:
     native: tuple[AbstractNativeTool, ...] = ()
     policy: Policy | None = None
     """The rules of its entry. Those of a toolset are attached to it; those of a native tool the gate has to be told."""
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of variables in its config, to be masked wherever calls are shown."""
 
 

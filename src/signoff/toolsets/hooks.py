@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.toolsets import (
-    AbstractToolset,
-    CombinedToolset,
-    PrefixedToolset,
-    RenamedToolset,
-    ToolsetTool,
-    WrapperToolset,
-)
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from signoff.core.verdict import Effect, Verdict
-
-
-def way_down(
-    toolset: AbstractToolset[Any], name: str, tool: ToolsetTool[Any] | None = None
-) -> Iterator[tuple[AbstractToolset[Any], str]]:
-    """The toolsets a call of `name` goes through, outermost first, each with what the tool is called there.
-
-    `tool` is the tool as `toolset` lists it: it tells which part of a combination it comes from.
-    """
-    while True:
-        if isinstance(toolset, CombinedToolset):
-            source = getattr(tool, "source_toolset", None)
-            if source is None:
-                return
-            toolset, tool = source, getattr(tool, "source_tool", None)
-            continue
-        yield toolset, name
-        if not isinstance(toolset, WrapperToolset):
-            return
-        if isinstance(toolset, PrefixedToolset):
-            name = name.removeprefix(f"{toolset.prefix}_")
-        elif isinstance(toolset, RenamedToolset):
-            name = toolset.name_map.get(name, name)
-        toolset = toolset.wrapped
+from signoff.wrapped import way_down
 
 
 def hook_of(toolset: AbstractToolset[Any], name: str) -> Callable[..., Any] | None:

@@ -1,0 +1,172 @@
+"""Asking on a full screen: everything that waits at once, one card at a time.
+
+```python
+Signoff("signoff.yaml", approver=TuiApprover())
+```
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Literal
+
+try:
+    import textual  # pyright: ignore[reportUnusedImport] # noqa: F401 - so that its absence is told here
+except ImportError as error:
+    from signoff.errors import MissingExtra
+
+    raise MissingExtra("The full-screen approver", "tui") from error
+
+from signoff.channels.headless import HeadlessApprover
+from signoff.channels.keyboard import Keyboard
+from signoff.channels.screen import Screen, terminal_console
+from signoff.channels.terminal import user_here
+from signoff.channels.tui_app import TuiApp, now
+from signoff.channels.tui_driver import ThreadDriver
+from signoff.channels.tui_waiting import LEFT, Entry, Waiting
+from signoff.core.card import card_for
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.errors import NobodyHere, SignoffError
+
+
+class TuiApprover:
+    """An `ApprovalUI` on the full screen of the terminal: opens with the first request, closes after the last.
+
+    Enter decides nothing. `q` and Ctrl-C leave what is open undecided: `NobodyHere`, and the requests stay open.
+    Without a terminal, on a dumb one or in the background it never asks: it denies, or with `headless="park"` raises
+    `NobodyHere`. Its methods wait for a person, so call them from threads; what several threads ask is listed together.
+    """
+
+    def __init__(
+        self,
+        *,
+        answerer: Answerer | None = None,
+        headless: Literal["deny", "park"] = "deny",
+        secrets: Iterable[str] = (),
+        remember: bool = True,
+        keeps_always: bool = True,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """By default the answerer is `$SIGNOFF_AS` or the system's user.
+
+        `secrets` are values to mask wherever they are shown. `remember` and `keeps_always` say whether answers can be
+        kept, and kept for good.
+        """
+        self._answerer = answerer
+        self._headless = HeadlessApprover(headless)
+        self._secrets = tuple(secrets)
+        self._remember = remember
+        self._keeps_always = keeps_always
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._opening: _Opening | None = None
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
+        """The answer to one request. The mode is settled before a person is asked; it changes nothing here."""
+        return self.choose_all([request], mode=mode)[0]
+
+    def choose_all(
+        self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode = ApprovalMode.INTERACTIVE
+    ) -> list[ApprovalDecision]:
+        """The answers to several requests, in order.
+
+        Where some were decided before the person left, those count, and the others come back as cancelled, which is
+        no answer; unless nobody keeps them open, as without a gate: then it raises `NobodyHere` for all.
+        """
+        asked = [self._entry(request) for request in requests]
+        shown = [entry for entry in asked if isinstance(entry, Entry)]
+        opening = self._show(shown) if shown else None
+        if shown and opening is None:
+            return self._headless.choose_all(requests, mode=mode)
+        try:
+            decisions = [entry.outcome.result() if isinstance(entry, Entry) else entry for entry in asked]
+        finally:
+            if opening is not None:
+                opening.wait_if_closing()
+        left = [request for request, decision in zip(requests, decisions, strict=True) if decision is None]
+        answered = any(decision is not None and decision.ending is not Ending.CANCELLED for decision in decisions)
+        if left and (not answered or not all(request.id for request in left)):
+            raise NobodyHere(LEFT)
+        undecided = ApprovalDecision(approved=False, note=LEFT, ending=Ending.CANCELLED)
+        return [decision or undecided for decision in decisions]
+
+    def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
+        """Stop asking about a request, from any thread: its answer becomes a decision that ended as cancelled.
+
+        Nothing happens if it is not being asked about.
+        """
+        if (opening := self._opening) is not None:
+            opening.waiting.withdraw(request_id, why)
+
+    def _show(self, entries: Sequence[Entry]) -> _Opening | None:
+        """Have requests on the screen, opening it if need be; None where there is none."""
+        with self._lock:
+            if self._opening is not None:
+                if self._opening.waiting.add(entries):
+                    return self._opening
+                self._opening.wait_if_closing()  # what it leaves behind comes before the next one
+            if not _has_screen():
+                return None
+            by = self._answerer or Answerer(name=user_here(), via="tui")
+            waiting = Waiting()
+            waiting.add(entries)
+            app = TuiApp(waiting, by, secrets=self._secrets, clock=self._clock, driver_class=ThreadDriver)
+            self._opening = _Opening(waiting, app)
+            self._opening.thread.start()
+            return self._opening
+
+    def _entry(self, request: ApprovalRequest) -> Entry | ApprovalDecision:
+        """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
+        try:
+            card = card_for(request, secrets=self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        except (SignoffError, ValueError, TypeError, RecursionError) as error:
+            return ApprovalDecision(approved=False, note=f"the call could not be shown: {error}")
+        return Entry(request, card, request.opened_at or self._clock())
+
+
+class _Opening:
+    """The screen, from when it is opened until it is closed. It has a thread of its own: any asking thread may end."""
+
+    def __init__(self, waiting: Waiting, app: TuiApp) -> None:
+        self.waiting = waiting
+        self._app = app
+        self.thread = threading.Thread(target=self._run, name="signoff-tui")
+
+    def wait_if_closing(self) -> None:
+        """Wait until the terminal is free again, if it is about to be: who goes on may want to print."""
+        if self.waiting.is_closed:
+            self.thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._app.run()
+        finally:
+            self.waiting.fail("the full-screen approver ended without an answer")
+            self._leave_behind()
+
+    def _leave_behind(self) -> None:
+        """On the terminal as it was before: what the program printed meanwhile, and a line for everything decided."""
+        self._app.print_what_was_kept()
+        if (console := terminal_console()) is not None:
+            screen = Screen(console, Keyboard())
+            for text, style in self.waiting.told:
+                screen.note(text, style)
+
+
+def _has_screen() -> bool:
+    console, keyboard = terminal_console(), Keyboard()
+    stdin = sys.__stdin__
+    return (
+        console is not None
+        and not console.is_dumb_terminal
+        and keyboard.is_here
+        and stdin is not None
+        and os.isatty(stdin.fileno())
+    )

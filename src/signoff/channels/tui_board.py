@@ -1,0 +1,318 @@
+"""The full screen: what waits on the left, the whole card on the right, one letter to answer."""
+
+# pyright: reportUnknownMemberType=false
+# textual leaves open what kind of app a widget belongs to.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Static
+
+from signoff.channels.editing import Draft, start_of
+from signoff.channels.render import Look, draw_card
+from signoff.channels.terminal import said
+from signoff.channels.tui_list import block
+from signoff.channels.tui_paper import Listing, Paper
+from signoff.channels.tui_prompts import (
+    NOT_YET,
+    EditPrompt,
+    Help,
+    NotePrompt,
+    Notice,
+    RememberPrompt,
+    paragraphs,
+)
+from signoff.channels.tui_waiting import Entry, Waiting
+from signoff.core.card import APPROVING, Choice
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.people import Answerer
+from signoff.core.visible import visible
+
+GRACE = timedelta(milliseconds=400)
+"""How long a card has to be there before a key can decide about it: a key meant for the one before must not."""
+
+_LETTERS = (
+    ("a", "approve", Choice.APPROVE),
+    ("d", "deny", Choice.DENY),
+    ("n", "deny with note", Choice.DENY_NOTE),
+    ("e", "edit", Choice.EDIT),
+    ("r", "remember", Choice.SESSION),
+)
+
+
+class Board(Screen[None]):
+    """The one screen: everything else lies above it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,A", "approve", "approve"),
+        Binding("d,D", "deny", "deny"),
+        Binding("n,N", "note", "deny with note"),
+        Binding("e,E", "edit", "edit"),
+        Binding("r,R", "remember", "remember"),
+        Binding("question_mark,h,f1", "explain", "help"),
+        Binding("q,Q,ctrl+c", "leave", "leave"),
+        Binding("tab,j,right,greater_than_sign", "step(1)", "next", priority=True),
+        Binding("shift+tab,k,left,less_than_sign", "step(-1)", "before", priority=True),
+        Binding("enter", "nothing", "nothing"),
+    ]
+
+    def __init__(
+        self, waiting: Waiting, by: Answerer, *, secrets: Iterable[str], clock: Callable[[], datetime]
+    ) -> None:
+        super().__init__()
+        self._waiting = waiting
+        self._by = by
+        self._secrets = tuple(secrets)
+        self._clock = clock
+        self._entries: list[Entry] = []
+        self._current: Entry | None = None
+        self._place = 0
+        """Where in the list it is."""
+        self._message = ("", "")
+        self._steady_since = clock()
+        """Since when the card is there and no deciding key was pressed too soon."""
+
+    # --- what is shown ---
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="head")
+        with Container(id="body"):
+            yield Listing(id="list")
+            yield Paper(id="card")
+        yield Static("", id="said")
+        yield Static("", id="keys")
+
+    def on_mount(self) -> None:
+        self.query_one(Paper).focus()
+        self.set_interval(1.0, self._draw_list)
+        self.take_up()
+
+    def take_up(self) -> None:
+        """Look at what waits now."""
+        before = self._entries
+        self._entries = self._waiting.entries()
+        current = self._current
+        for entry in before:
+            if entry.gone and entry is not current:
+                self.say(_withdrawn(entry))
+        if current is not None and current.gone and current in before:
+            self._close(current)
+        if self._waiting.is_closed:
+            self.app.exit()
+        elif self._current is None:
+            self._open(self._entries[0])
+        self._draw()
+
+    def _close(self, entry: Entry) -> None:
+        """The request on the screen was settled elsewhere. Its card stays, so that no key hits the next one."""
+        self.say("It was settled elsewhere. Tab goes on to the next.")
+        self._show_card(entry)
+        if self.app.screen is self:
+            return
+        while self.app.screen is not self:
+            self.app.pop_screen()
+        if self._entries:  # whoever was typing goes on typing: not a letter of it may decide anything
+            self.app.push_screen(Notice(_withdrawn(entry)))
+
+    def _open(self, entry: Entry) -> None:
+        self._current = entry
+        self._steady_since = self._clock()
+        self._show_card(entry)
+        self._draw()
+
+    def _show_card(self, entry: Entry) -> None:
+        def draw(look: Look) -> Sequence[Text]:
+            why = paragraphs(visible(entry.gone), "bold yellow")(look) if entry.gone else ()
+            return [*why, *draw_card(entry.card, look, whole=True).lines]
+
+        self.query_one("#card", Paper).show_lines(draw, seen_whole=entry.was_shown_whole)
+
+    def on_paper_seen(self) -> None:
+        if self._current is not None and self.query_one("#card", Paper).seen_whole:
+            self._current.was_shown_whole = True
+            if self._message[0].startswith(NOT_YET.partition(":")[0]):
+                self._message = ("", "")
+            self._draw()
+
+    def on_screen_resume(self) -> None:
+        # What was drawn below a sheet did not count as seen: draw it again, now that nothing covers it.
+        self.query_one("#card", Paper).refresh()
+
+    def on_listing_chosen(self, event: Listing.Chosen) -> None:
+        listed = self._listed()
+        if event.index < len(listed) and listed[event.index] is not self._current:
+            self._go_to(listed[event.index])
+
+    def _listed(self) -> list[Entry]:
+        """The open requests, and the one on the screen even if it is not open any longer."""
+        current = self._current
+        if current is None or current in self._entries:
+            return self._entries
+        return [*self._entries[: self._place], current, *self._entries[self._place :]]
+
+    def _draw(self) -> None:
+        self._draw_list()
+        self._draw_status()
+
+    def _draw_list(self) -> None:
+        listed, at = self._listed(), self._clock()
+        number = len(self._entries)
+        words = "1 call waits for an answer" if number == 1 else f"{number} calls wait for an answer"
+        self.query_one("#head", Static).update(Text(f"signoff · {words} · you are {visible(self._by.name)}"))
+
+        def draw(look: Look) -> Sequence[Text]:
+            return [line for entry in listed for line in block(entry, look, at)]
+
+        self._place = listed.index(self._current) if self._current in listed else 0
+        self.query_one(Listing).show_blocks(draw, self._place)
+
+    def _draw_status(self) -> None:
+        text, style = self._message
+        entry = self._current
+        if not text and entry is not None and entry.is_open and not entry.was_shown_whole:
+            if APPROVING & set(entry.card.choices):
+                text = NOT_YET
+        self.query_one("#said", Static).update(Text(text, style=style or "yellow"))
+        self.query_one("#keys", Static).update(self._keys())
+
+    def _keys(self) -> Text:
+        entry = self._current
+        keys = Text()
+        choices = entry.card.choices if entry is not None and entry.is_open else ()
+        for letter, label, choice in _LETTERS:
+            if choice in choices:
+                later = choice in APPROVING and choice is not Choice.EDIT and entry and not entry.was_shown_whole
+                keys.append(letter, "dim" if later else "bold cyan").append(f" {label} · ", "dim" if later else "")
+        return keys.append("?", "bold cyan").append(" help · ").append("q", "bold cyan").append(" leave")
+
+    def say(self, text: str, style: str = "yellow") -> None:
+        self._message = (text, style)
+        self._draw_status()
+
+    # --- what is done ---
+
+    def action_step(self, by: int) -> None:
+        listed = self._listed()
+        if not listed:
+            return
+        place = listed.index(self._current) if self._current in listed else 0
+        self._go_to(listed[(place + by) % len(listed)])
+
+    def _go_to(self, entry: Entry) -> None:
+        self._message = ("", "")
+        if entry.is_open:
+            self._open(entry)
+        self._draw()
+
+    def action_approve(self) -> None:
+        if (entry := self._ready(Choice.APPROVE)) and not self._too_soon():
+            self._settle(entry, ApprovalDecision(approved=True, by=self._by))
+
+    def action_deny(self) -> None:
+        if (entry := self._ready(Choice.DENY)) and not self._too_soon():
+            self._settle(entry, ApprovalDecision(approved=False, by=self._by))
+
+    def action_note(self) -> None:
+        if entry := self._ready(Choice.DENY_NOTE):
+
+            def noted(note: str | None) -> None:
+                if note:
+                    self._settle(entry, ApprovalDecision(approved=False, note=note, by=self._by))
+                else:
+                    self.say("Nothing is decided.")
+
+            self.app.push_screen(NotePrompt(), noted)
+
+    def action_edit(self) -> None:
+        if entry := self._ready(Choice.EDIT):
+
+            def edited(args: Mapping[str, Any] | None) -> None:
+                if args is not None:
+                    self._settle(entry, ApprovalDecision(approved=True, edited_args=args, by=self._by))
+                else:
+                    self.say("Nothing is decided.")
+
+            request = entry.request
+            # What the card masks has to be masked here too.
+            draft = Draft(request.args, start_of(request), (*self._secrets, *request.secrets))
+            self.app.push_screen(EditPrompt(draft, entry.card), edited)
+
+    def action_remember(self) -> None:
+        if entry := self._ready(Choice.SESSION):
+
+            def chosen(scope: Remember | None) -> None:
+                if scope is not None:
+                    self._settle(entry, ApprovalDecision(approved=True, remember=scope, by=self._by))
+                else:
+                    self.say("Nothing is decided.")
+
+            self.app.push_screen(RememberPrompt(entry.request, entry.card), chosen)
+
+    def action_explain(self) -> None:
+        entry = self._current
+        self.app.push_screen(Help(entry.request, entry.card) if entry else Help(None, None))
+
+    def action_nothing(self) -> None:
+        self.say("Enter is no answer. Nothing is decided.")
+
+    def action_leave(self) -> None:
+        """Leave everything that is open undecided."""
+        self._waiting.leave()
+        self.app.exit()
+
+    def _ready(self, choice: Choice) -> Entry | None:
+        """The request on the screen, if this may be chosen for it now; otherwise says why not."""
+        entry = self._current
+        if entry is None:
+            return None
+        if entry.gone:
+            self.say("It was settled elsewhere. Tab goes on to the next.")
+        elif choice not in entry.card.choices:
+            what = "remembered" if choice is Choice.SESSION else "approved"
+            self.say(f"This call cannot be {what} here. Nothing is decided.")
+        elif choice in APPROVING and choice is not Choice.EDIT and not entry.was_shown_whole:
+            self.say(NOT_YET)
+            self._tell_skipped()
+        else:
+            return entry
+        return None
+
+    def _tell_skipped(self) -> None:
+        """Say where something was skipped, to whoever is at the end already."""
+        paper = self.query_one("#card", Paper)
+        unseen = paper.next_unseen()
+        if unseen is not None and paper.scroll_offset.y >= paper.max_scroll_y:
+            self.say(f"Not all of it was on the screen yet: line {unseen + 1:,} and more above were skipped.")
+
+    def _too_soon(self) -> bool:
+        """Whether a key comes too soon after the card appeared; one that is held down never decides."""
+        at = self._clock()
+        soon = at - self._steady_since < GRACE
+        if soon:
+            self._steady_since = at
+            self.say("This card has only just appeared. Nothing is decided: look at it, then press the key again.")
+        return soon
+
+    def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
+        place = self._entries.index(entry) if entry in self._entries else 0
+        if not self._waiting.settle(entry, decision):
+            self.take_up()
+            return
+        self.say(f"{said(decision)}: {entry.card.title}", "green" if decision.approved else "red")
+        self._current = None
+        self._entries = self._waiting.entries()
+        if self._entries:
+            self._open(self._entries[min(place, len(self._entries) - 1)])
+        self.take_up()
+
+
+def _withdrawn(entry: Entry) -> str:
+    return f"{visible(entry.gone)}: {entry.card.title}"

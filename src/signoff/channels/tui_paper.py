@@ -1,0 +1,195 @@
+"""Lines on a part of the screen, and whether all of them have been seen."""
+
+# pyright: reportUnknownMemberType=false
+# textual leaves open what kind of app a widget belongs to.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from signoff.channels.render import Look
+
+NARROWEST = 20
+"""What is narrower than this is cut off, so it does not count as shown."""
+
+Draw = Callable[[Look], Sequence[Text]]
+
+
+class Lines(ScrollView):
+    """Lines that are laid out already, drawn anew whenever the width changes."""
+
+    DEFAULT_CSS = """
+    Lines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
+    """
+
+    def __init__(self, draw: Draw = lambda look: (), *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._draw = draw
+        self._strips: list[Strip] = []
+        self._drawn_at = 0
+        self.plain: list[str] = []
+        """What the lines say."""
+
+    @property
+    def look(self) -> Look:
+        """What can be shown here."""
+        region = self.scrollable_content_region
+        return Look(width=max(NARROWEST, region.width), height=max(1, region.height))
+
+    @property
+    def rows(self) -> int:
+        """How many lines there are."""
+        return len(self._strips)
+
+    def show_lines(self, draw: Draw) -> None:
+        """Show other lines, from their beginning."""
+        self._draw = draw
+        self.redraw()
+        self.scroll_to(y=0, animate=False, force=True, immediate=True)
+
+    def redraw(self) -> None:
+        """Draw what is shown again."""
+        self._drawn_at = self.look.width
+        lines = self._draw(self.look)
+        console = self.app.console
+        self.plain = [line.plain for line in lines]
+        self._strips = [Strip(_on_one_row(line.render(console)), line.cell_len) for line in lines]
+        self.virtual_size = Size(self.look.width, len(lines))
+        self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are lines, where the height is left to the content."""
+        return len(self._draw(Look(width=max(NARROWEST, width))))
+
+    def on_resize(self, event: Resize) -> None:
+        if self.look.width != self._drawn_at:
+            self.redraw()
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the screen."""
+        row, width = y + self.scroll_offset.y, self.size.width
+        if row >= len(self._strips):
+            return Strip.blank(width, self.rich_style)
+        return self._styled(row, self._strips[row].crop_extend(0, width, None))
+
+    def _styled(self, row: int, strip: Strip) -> Strip:
+        return strip.apply_style(self.rich_style)
+
+
+def _on_one_row(segments: Iterable[Segment]) -> list[Segment]:
+    return [segment for segment in segments if segment.text and segment.text != "\n"]
+
+
+class Paper(Lines, can_focus=True):
+    """Lines to read. It knows which of them have been on the screen."""
+
+    class Seen(Message):
+        """The last row that had not been on the screen was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space,pagedown,ctrl+f", "page_down", "next page", show=False),
+        Binding("b,pageup,ctrl+b", "page_up", "page before", show=False),
+    ]
+
+    def __init__(self, draw: Draw = lambda look: (), *, id: str | None = None) -> None:
+        super().__init__(draw, id=id)
+        self._unseen: set[int] = set()
+        self._whole = False
+
+    @property
+    def seen_whole(self) -> bool:
+        """Whether every row has been on the screen."""
+        return self._whole
+
+    def show_lines(self, draw: Draw, *, seen_whole: bool = False) -> None:
+        """Show other lines, from their beginning. `seen_whole`: whether they were all seen before."""
+        self._whole = seen_whole
+        super().show_lines(draw)
+
+    def redraw(self) -> None:
+        super().redraw()
+        # Another width folds the lines differently: which rows were seen says nothing about the new ones.
+        self._unseen = set() if self._whole else set(range(self.rows))
+
+    def action_page_down(self) -> None:
+        """A page on, at once: a row that flies by has not been shown."""
+        self.scroll_to(y=self.scroll_offset.y + max(1, self.size.height - 1), animate=False)
+
+    def action_page_up(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y - max(1, self.size.height - 1), animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y + 1, animate=False)
+
+    def action_scroll_up(self) -> None:
+        self.scroll_to(y=self.scroll_offset.y - 1, animate=False)
+
+    def action_scroll_home(self) -> None:
+        self.scroll_to(y=0, animate=False)
+
+    def action_scroll_end(self) -> None:
+        self.scroll_to(y=self.max_scroll_y, animate=False)
+
+    def next_unseen(self) -> int | None:
+        """The first row that has not been on the screen."""
+        return min(self._unseen, default=None)
+
+    def _styled(self, row: int, strip: Strip) -> Strip:
+        self._mark(row)
+        return super()._styled(row, strip)
+
+    def _mark(self, row: int) -> None:
+        # Drawn below a question that covers it, or cut off at the side, it has not been seen.
+        if self._whole or self.size.width < NARROWEST or self.screen is not self.app.screen:
+            return
+        self._unseen.discard(row)
+        if not self._unseen:
+            self._whole = True
+            self.post_message(self.Seen())
+
+
+class Listing(Lines):
+    """Blocks of lines, one of them chosen."""
+
+    class Chosen(Message):
+        """A block was clicked."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+    BLOCK = 3
+    _MARK = Style(reverse=True)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.chosen = 0
+
+    def show_blocks(self, draw: Draw, chosen: int) -> None:
+        """Show blocks of `BLOCK` lines each, and have the chosen one on the screen."""
+        self._draw = draw
+        self.chosen = chosen
+        self.redraw()
+        top, height = chosen * self.BLOCK, max(1, self.size.height)
+        if not self.scroll_offset.y <= top <= self.scroll_offset.y + height - self.BLOCK:
+            self.scroll_to(y=max(0, top - (height - self.BLOCK) // 2), animate=False)
+
+    def on_click(self, event: Click) -> None:
+        row = event.y + self.scroll_offset.y
+        if row < self.rows:
+            self.post_message(self.Chosen(row // self.BLOCK))
+
+    def _styled(self, row: int, strip: Strip) -> Strip:
+        styled = super()._styled(row, strip)
+        return styled.apply_style(self._MARK) if row // self.BLOCK == self.chosen else styled

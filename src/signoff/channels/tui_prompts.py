@@ -1,0 +1,238 @@
+"""What the full-screen approver asks back, each on a sheet above the card. Escape goes back and decides nothing."""
+
+# pyright: reportUnknownMemberType=false
+# textual leaves open what kind of app a widget belongs to.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static, TextArea
+
+from signoff.channels.dialog import reasons
+from signoff.channels.editing import UNUSABLE, Draft, changes_title
+from signoff.channels.render import Look, draw_diff, draw_facts, folded
+from signoff.channels.tui_paper import Draw, Paper
+from signoff.core.card import Card, Choice, remember_text
+from signoff.core.decision import Remember
+from signoff.core.preview import Preview
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+
+T = TypeVar("T")
+
+SHEETS = """
+Sheet { align: center middle; background: $background 70%; }
+Sheet > #box {
+    width: 94%; max-width: 110; height: auto; max-height: 94%;
+    background: $surface; border: round $primary; padding: 0 1;
+}
+Sheet Static { height: auto; }
+Sheet Paper { height: auto; max-height: 80vh; }
+Sheet #said { color: $warning; }
+Sheet #keys { color: $text-muted; }
+EditPrompt > #box { height: 94%; }
+EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padding: 0; }
+"""
+"""How sheets look."""
+
+NOT_YET = "Not all of it was on the screen yet: Space goes on; only then can you approve."
+HELP = (
+    ("a", "approve this call, once; only after all of its card was on the screen"),
+    ("d", "deny it"),
+    ("n", "deny it with a note, for the model and the record"),
+    ("e", "edit the arguments; you see your changes before anything runs"),
+    ("r", "approve, and do not ask again for exactly this call; spelled out first"),
+    ("q, Ctrl-C", "leave everything that is open undecided; the requests stay open"),
+    ("Tab, j", "the next request"),
+    ("Shift-Tab, k", "the one before"),
+    ("Space, PgDn", "the next page of the card; also ↓ ↑ PgUp Home End"),
+    ("Enter", "nothing, ever"),
+)
+
+
+class Sheet(ModalScreen[T]):
+    """A box above the card."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "back", "back")]
+
+    keys = "Escape back"
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield from self.content()
+            yield Static("", id="said", markup=False)
+            yield Static(Text(self.keys), id="keys")
+
+    def content(self) -> ComposeResult:
+        """What is on the sheet."""
+        yield Static("")
+
+    def on_mount(self) -> None:
+        self.say("")
+
+    def say(self, text: str) -> None:
+        """Say why nothing happened."""
+        line = self.query_one("#said", Static)
+        line.update(Text(text))
+        line.display = bool(text)
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+class Notice(Sheet[None]):
+    """Something to know before going on."""
+
+    keys = "Escape or Enter: go on"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "back", "go on")]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def content(self) -> ComposeResult:
+        yield Paper(paragraphs(self._text))
+
+
+class NotePrompt(Sheet[str]):
+    """Asks why a call is denied."""
+
+    keys = "Enter: deny with this note · Escape: back, nothing is decided"
+
+    def content(self) -> ComposeResult:
+        yield Static(Text("reason, for the model and the record", style="bold"))
+        yield Input(id="note")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        note = event.value.strip()
+        if note:
+            self.dismiss(note)
+        else:
+            self.say("No reason, so nothing is decided.")
+
+
+class RememberPrompt(Sheet[Remember]):
+    """Spells out what would be remembered, and asks for how long."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s,S", "take('session')", "this session"),
+        Binding("w,W", "take('always')", "always"),
+    ]
+
+    def __init__(self, request: ApprovalRequest, card: Card) -> None:
+        super().__init__()
+        letters = {Remember.SESSION: ("s", Choice.SESSION), Remember.ALWAYS: ("w", Choice.ALWAYS)}
+        self._offered = {scope: letter for scope, (letter, choice) in letters.items() if choice in card.choices}
+        self._texts = {scope: remember_text(request, scope) for scope in self._offered}
+        labels = {Remember.SESSION: "approve for this session", Remember.ALWAYS: "approve always"}
+        self.keys = " · ".join(
+            [*(f"{letter} {labels[scope]}" for scope, letter in self._offered.items()), "Escape back"]
+        )
+
+    def content(self) -> ComposeResult:
+        texts = [(letter, self._texts[scope]) for scope, letter in self._offered.items()]
+        yield Paper(lambda look: draw_facts(texts, look, "what would be remembered").lines)
+
+    def action_take(self, scope: str) -> None:
+        if Remember(scope) not in self._offered:
+            self.say("That is not on offer for this call.")
+        elif not self.query_one(Paper).seen_whole:
+            self.say(NOT_YET)
+        else:
+            self.dismiss(Remember(scope))
+
+
+class Confirm(Sheet[bool]):
+    """Shows what a person changed, and asks whether it runs like this."""
+
+    keys = "y run it like this · Escape back to the editor"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
+
+    def __init__(self, diff: Preview) -> None:
+        super().__init__()
+        self._diff = diff
+
+    def content(self) -> ComposeResult:
+        yield Paper(lambda look: draw_diff(self._diff, look, changes_title(self._diff)).lines)
+
+    def action_yes(self) -> None:
+        if self.query_one(Paper).seen_whole:
+            self.dismiss(True)
+        else:
+            self.say(NOT_YET)
+
+
+class EditPrompt(Sheet[Mapping[str, Any]]):
+    """The arguments as JSON, to change. Gives those to run instead."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "look", "look at the changes", priority=True)]
+    keys = "Ctrl-S look at the changes · Escape back"
+
+    def __init__(self, draft: Draft, card: Card) -> None:
+        super().__init__()
+        self._draft, self._card = draft, card
+        self._text = draft.text()
+        self._warned = ""
+
+    def content(self) -> ComposeResult:
+        heading = f"The arguments of {self._card.chain}. You will see the changes before anything runs."
+        yield Static(Text("\n".join([heading, *self._draft.hints(self._card)])))
+        yield TextArea(self._text, show_line_numbers=True, tab_behavior="focus", id="text")
+
+    def action_look(self) -> None:
+        area = self.query_one(TextArea)
+        try:
+            edited = self._draft.read(area.text)
+        except UNUSABLE as problem:
+            self.say(f"These arguments cannot be used: {visible(str(problem))}.")
+            if isinstance(at := problem.__cause__, json.JSONDecodeError):
+                area.move_cursor((at.lineno - 1, at.colno - 1))
+            return
+        if not edited.changed:
+            self.say("The arguments are what the model asked for.")
+            return
+        self.say("")
+
+        def confirmed(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(edited.args)
+
+        self.app.push_screen(Confirm(edited.diff), confirmed)
+
+    def action_back(self) -> None:
+        text = self.query_one(TextArea).text
+        if text not in (self._text, self._warned):
+            self._warned = text
+            self.say("Your changes would be lost: Escape again leaves them.")
+        else:
+            self.dismiss(None)
+
+
+class Help(Sheet[None]):
+    """The keys, and why the request is asked."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,q", "back", "back")]
+
+    def __init__(self, request: ApprovalRequest | None, card: Card | None) -> None:
+        super().__init__()
+        self._facts = reasons(request, card) if request is not None and card is not None else []
+
+    def content(self) -> ComposeResult:
+        def draw(look: Look) -> Sequence[Text]:
+            why = draw_facts(self._facts, look, "why this is asked").lines if self._facts else ()
+            return [*why, *draw_facts(HELP, look, "keys").lines]
+
+        yield Paper(draw)
+
+
+def paragraphs(text: str, style: str = "") -> Draw:
+    """Draws a text of ours, folded."""
+    return lambda look: [piece for line in text.split("\n") for piece in folded(look.text(line, style), look.width)]

@@ -1,0 +1,115 @@
+"""What waits at the full-screen approver: put there by the threads that ask, settled by the one that draws."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from signoff.channels.terminal import key_of, said
+from signoff.core.card import Card
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.request import ApprovalRequest
+from signoff.errors import NobodyHere
+
+LEFT = "left undecided at the terminal"
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """One request that is asked about, and what became of it."""
+
+    request: ApprovalRequest
+    card: Card
+    since: datetime
+    """When it was opened; where nobody kept that, when it came here."""
+    outcome: Future[ApprovalDecision | None] = field(default_factory=Future[ApprovalDecision | None])
+    """The decision; None where the person left it undecided."""
+    was_shown_whole: bool = False
+    """Whether every row of its card has been on the screen: without that it cannot be approved."""
+    gone: str = ""
+    """Why it is no longer open although nobody answered it here."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still waits for an answer."""
+        return not self.outcome.done()
+
+
+class Waiting:
+    """The requests that wait, oldest first. Safe to use from any thread.
+
+    It belongs to one opening of the screen: once it was closed nothing can be added, and the next opening has another.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._closed = False
+        self.told: list[tuple[str, str]] = []
+        """What was decided here, in words, each with its colour: for the lines that stay behind."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called in whichever thread adds or withdraws something."""
+
+    def add(self, entries: Sequence[Entry]) -> bool:
+        """Put requests at the end; False where this was closed already."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._entries.extend(entries)
+        self.changed()
+        return True
+
+    def entries(self) -> list[Entry]:
+        """Those that are open."""
+        with self._lock:
+            return [entry for entry in self._entries if entry.is_open]
+
+    def settle(self, entry: Entry, decision: ApprovalDecision) -> bool:
+        """Settle a request as decided here; False where it is settled already."""
+        with self._lock:
+            if not entry.is_open:
+                return False
+            self._settle(entry, decision)
+            return True
+
+    def withdraw(self, key: str, why: str) -> None:
+        """A request was settled elsewhere, or nobody waits for its answer any longer."""
+        decision = ApprovalDecision(approved=False, note=why, ending=Ending.CANCELLED)
+        with self._lock:
+            for entry in self._entries:
+                if entry.is_open and key_of(entry.request) == key:
+                    entry.gone = why
+                    self._settle(entry, decision)
+        self.changed()
+
+    def leave(self) -> None:
+        """Leave everything that is open undecided, and close."""
+        with self._lock:
+            self._closed = True
+            for entry in self._entries:
+                if entry.is_open:
+                    self.told.append((f"{LEFT}: {entry.card.title}", "yellow"))
+                    entry.outcome.set_result(None)
+
+    def fail(self, why: str) -> None:
+        """The screen is gone without having been left: what is open stays open, for somebody elsewhere."""
+        with self._lock:
+            self._closed = True
+            for entry in self._entries:
+                if entry.is_open:
+                    entry.outcome.set_exception(NobodyHere(why))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is left: the screen is closing."""
+        with self._lock:
+            return self._closed
+
+    def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
+        self.told.append((f"{said(decision)}: {entry.card.title}", "green" if decision.approved else "red"))
+        # Closed before anybody hears of the last answer: who hears of it can tell that the screen is closing.
+        self._closed = self._closed or not any(other.is_open for other in self._entries if other is not entry)
+        entry.outcome.set_result(decision)
