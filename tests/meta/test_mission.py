@@ -14,7 +14,7 @@ IDS = [
     for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11))
     for number in range(1, last + 1)
 ]
-DONE = {*(f"D{n}" for n in range(1, 10)), *(f"W{n}" for n in range(1, 8)), "P8", "P10", "C3"}
+DONE = {one for one in IDS if one[0] in "DWPC"}
 """What has to be proven from now on. It only grows."""
 
 
@@ -71,4 +71,5 @@ def test_every_mark_is_on_the_page() -> None:
 def test_where_it_lives_is_there() -> None:
     for id_, row in rows().items():
         for place in re.findall(r"`([^`]+)`", row["where"]):
-            assert (ROOT / "src" / "signoff" / place).exists(), f"{id_}: src/signoff/{place} is not there"
+            start = ROOT if place.startswith("examples/") else ROOT / "src" / "signoff"
+            assert (start / place).exists(), f"{id_}: {place} is not there"
