@@ -39,6 +39,7 @@ from signoff.gate.neighbours import hooks_execution, wraps_tools
 from signoff.gate.nested import go_on, pause_of
 from signoff.gate.resolve import resolve
 from signoff.gate.run import GatedRun
+from signoff.gate.telling import tell_refused
 from signoff.gate.toolset import GatedToolset
 from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
@@ -162,6 +163,10 @@ class Signoff(AbstractCapability[Any]):
     def histories(self) -> Histories:
         """Messages of kept runs that this process has read or written."""
         return self._gate.histories
+
+    def tell_refused(self, requests: Iterable[ApprovalRequest]) -> None:
+        """Tell whoever watches of calls that were refused while nobody ran them."""
+        tell_refused(self._gate, requests)
 
     # --- answering from elsewhere ---
 

@@ -31,6 +31,7 @@ from signoff.gate.keeper import Keeper, conversation_of
 from signoff.gate.nest import Nest, Pause
 from signoff.gate.questions import REQUEST
 from signoff.gate.run import GatedRun
+from signoff.gate.telling import tell_refused
 from signoff.gate.waited import results_of, waited_for
 
 NOT_GIVEN: Any = object()
@@ -86,6 +87,7 @@ async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, A
     for key in waited_for(conversation, path).values():
         if (request := await run.gate.broker.about(key)) is not None:
             known[key] = request
+    tell_refused(run.gate, known.values())
     return replace(node, user_prompt=None, deferred_tool_results=results_of(conversation, known, path))
 
 

@@ -76,7 +76,7 @@ async def resume(
     kept = next((request.run for request in known.values() if request.run), "") if gate.broker.store.is_durable else ""
     if kept:
         return await resume_run(agent, kept, gate, calls=calls, **options)
-    return await _go_on(agent, run.conversation, known, calls, options)
+    return await _go_on(agent, gate, run.conversation, known, calls, options)
 
 
 async def resume_run(
@@ -105,7 +105,7 @@ async def resume_run(
             if conversation is None:
                 return await agent.run(prompt or run.prompt, **{"infer_name": cast("Any", False), **options})
             known = {request.call.key: request for request in requests if request.call is not None}
-            return await _go_on(agent, conversation, known, calls, options)
+            return await _go_on(agent, gate, conversation, known, calls, options)
     except BaseException:
         broker.runs.put_down_later(run.id, run.epoch)
         raise
@@ -124,6 +124,7 @@ async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, App
 
 async def _go_on(
     agent: Agent[Any, Any],
+    gate: Signoff,
     conversation: Conversation,
     known: Mapping[str, ApprovalRequest],
     calls: Mapping[str, Any] | None,
@@ -131,6 +132,7 @@ async def _go_on(
 ) -> AgentRunResult[Any]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
     if (results := results_of(conversation, known)) is not None:
+        gate.tell_refused(one for key in waited_for(conversation).values() if (one := known.get(key)) is not None)
         results.calls.update(calls or {})
         run_options["deferred_tool_results"] = results
     return await agent.run(conversation=conversation, **run_options)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from signoff.core.event import CallEvent, Happened
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
+from signoff.gate.denial import decided_by, decided_why
 from signoff.gate.gate import Gate
 from signoff.gate.passage import Passage
 from signoff.gate.traces import Traces
@@ -31,20 +33,8 @@ class Teller:
         if self._traces is not None:
             self._trace(self._traces, what, passage, request, text)
         if self.gate.observe is not None:
-            call = passage.call.changed(args=deepcopy(passage.call.args))
-            event = CallEvent(
-                what=what,
-                call=call,
-                verdict=passage.verdict,
-                request=request,
-                by=by,
-                text=text,
-                secrets=self.gate.secrets,
-            )
-            try:
-                self.gate.observe(event)
-            except Exception as error:  # whoever watches must not change what happens
-                warnings.warn(f"observe failed on {what}: {error!r}", RuntimeWarning, stacklevel=2)
+            event = CallEvent(what=what, call=passage.call, verdict=passage.verdict, request=request, by=by, text=text)
+            _observed(self.gate, event)
 
     def settled(self, request: ApprovalRequest) -> None:
         """A question of this run has its answer."""
@@ -69,3 +59,23 @@ class Teller:
                 traces.ran(passage.call, request, text)
             case _:
                 traces.judged(passage.call, passage.verdict, what)
+
+
+def tell_refused(gate: Gate, requests: Iterable[ApprovalRequest]) -> None:
+    """Calls were refused while nobody ran this: PydanticAI is told so at once, and they do not pass the gate again."""
+    for request in requests if gate.observe is not None else ():
+        if request.call is not None and request.decision is not None and request.state in (State.DENIED, State.EXPIRED):
+            by, why = decided_by(request.decision), decided_why(request.decision)
+            told = CallEvent(
+                what=Happened.DENIED, call=request.call, verdict=request.verdict, request=request, by=by, text=why
+            )
+            _observed(gate, told)
+
+
+def _observed(gate: Gate, event: CallEvent) -> None:
+    assert gate.observe is not None, "only where somebody watches"
+    call = event.call.changed(args=deepcopy(event.call.args))
+    try:
+        gate.observe(replace(event, call=call, secrets=gate.secrets))
+    except Exception as error:  # whoever watches must not change what happens
+        warnings.warn(f"observe failed on {event.what}: {error!r}", RuntimeWarning, stacklevel=2)
