@@ -359,3 +359,13 @@ async def test_asked_in_place_with_a_durable_store(process: Process, till: Till)
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["success", "denied"]
     [status] = await signoff.broker.runs.list()
     assert status.run.state is RunState.DONE
+
+
+async def test_whoever_watches_a_resumed_run_hears_what_was_denied_meanwhile(process: Process, till: Till) -> None:
+    turns = [calls(pays(5)), returns()]
+    run = await asked(process(), turns, till)
+    heard: list[tuple[str, str, str]] = []
+    later = process(observe=lambda event: heard.append((str(event.what), event.by, event.text)))
+    await later.answer((await later.pending())[0].id, NO, by=ANA)
+    await resume_run(agent_with(later, turns, till, suspends=True), run)
+    assert heard == [("denied", "ana", "not today")]
