@@ -362,7 +362,7 @@ async def test_asked_in_place_with_a_durable_store(process: Process, till: Till)
 
 
 async def test_whoever_watches_a_resumed_run_hears_what_was_denied_meanwhile(process: Process, till: Till) -> None:
-    turns = [calls(pays(5)), returns()]
+    turns = pays(5)
     run = await asked(process(), turns, till)
     heard: list[tuple[str, str, str]] = []
     later = process(observe=lambda event: heard.append((str(event.what), event.by, event.text)))
