@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from pydantic_ai import DeferredToolRequests
 from tests.gate.agents import Till, agent_with, pays
 
 from signoff import ApprovalMemory, ApprovalMode, ApprovalRequest, ApprovalUI, Signoff, resume
-from signoff.channels import headless_approver, terminal_approver
+from signoff.channels import headless_approver, terminal_approver, tui_approver
 from signoff.errors import NobodyHere, WrongUse
 from signoff.testing import scripted_approver
 
@@ -19,13 +21,18 @@ REQUEST = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5},
 
 @pytest.mark.mission("W6")
 def test_w6_every_ready_made_approver_fits_the_port() -> None:
-    for approver in (terminal_approver(), headless_approver(), headless_approver("park"), scripted_approver([])):
+    screens = (terminal_approver(), tui_approver())
+    for approver in (*screens, headless_approver(), headless_approver("park"), scripted_approver([])):
         assert isinstance(approver, ApprovalUI)
+    for approver in screens:
+        assert callable(approver.choose_all) and callable(approver.withdraw)
 
 
 @pytest.mark.mission("W6")
 @pytest.mark.parametrize(
-    "make", [headless_approver, lambda how: terminal_approver(headless=how)], ids=["headless", "terminal"]
+    "make",
+    [headless_approver, lambda how: terminal_approver(headless=how), lambda how: tui_approver(headless=how)],
+    ids=["headless", "terminal", "tui"],
 )
 def test_w6_without_a_terminal_nothing_is_approved(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decision = make("deny").choose(REQUEST, mode=ApprovalMode.INTERACTIVE)
@@ -35,6 +42,24 @@ def test_w6_without_a_terminal_nothing_is_approved(make: Any, monkeypatch: pytes
         make("park").choose(REQUEST, mode=ApprovalMode.INTERACTIVE)
     with pytest.raises(WrongUse, match="'deny' or 'park'"):
         make("allow")
+
+
+@pytest.mark.mission("W6")
+def test_w6_the_full_screen_names_its_extra_and_nothing_else_needs_it() -> None:
+    code = """
+import sys
+sys.modules["textual"] = None  # as if it were not installed
+import signoff.channels
+from signoff.errors import MissingExtra
+signoff.channels.terminal_approver()
+signoff.channels.headless_approver()
+try:
+    signoff.channels.tui_approver()
+except MissingExtra as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert told == ("The full-screen approver needs an extra that is not installed: pip install 'signoff[tui]'\n")
 
 
 @pytest.mark.mission("W6")

@@ -131,6 +131,16 @@ def test_masked_secrets_come_back(tmp_path: Path, editor: Make) -> None:
     assert approved(decision) == args | {"url": "https://u:pw99@new.example/x"}
 
 
+def test_secrets_that_the_request_declares_are_masked_too(tmp_path: Path, editor: Make) -> None:
+    asked = request(args={"to": "ana", "note": "declared-2"}, secrets=("declared-2",))
+    with sitting_at(tmp_path, [asked], env={"EDITOR": editor(("ana", "bob"))}) as ana:
+        ana.answers("e")
+        ana.answers("y", prompt=CONFIRM)
+        (decision,) = ana.decides()
+        assert "declared-2" not in ana.screen + seen(tmp_path)[2]
+    assert approved(decision) == {"to": "bob", "note": "declared-2"}
+
+
 def test_a_moved_mask_is_refused(tmp_path: Path, editor: Make) -> None:
     args = {"to": "ana", "password": "hunter2"}
     command = editor(('"to": "ana"', '"to": "⟦masked 1: password⟧"'), ("⟦masked 1: password⟧", "bob"))

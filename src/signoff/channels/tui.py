@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from typing import Literal
 
@@ -21,7 +22,7 @@ except ImportError as error:
 
     raise MissingExtra("The full-screen approver", "tui") from error
 
-from signoff.channels.headless import HeadlessApprover
+from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.terminal import user_here
@@ -96,6 +97,26 @@ class TuiApprover:
             raise NobodyHere(LEFT)
         undecided = ApprovalDecision(approved=False, note=LEFT, ending=Ending.CANCELLED)
         return [decision or undecided for decision in decisions]
+
+    def ask(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]:
+        """Put a request on the screen and return at once: what becomes of it, None where it was left undecided.
+
+        Raises `NobodyHere` where there is no terminal to ask at.
+        """
+        entry = self._entry(request)
+        if isinstance(entry, ApprovalDecision):
+            denied: Future[ApprovalDecision | None] = Future()
+            denied.set_result(entry)
+            return denied
+        if self._show([entry]) is None:
+            raise NobodyHere(NO_TERMINAL)
+        return entry.outcome
+
+    def close(self) -> None:
+        """Leave everything undecided, as `q` does, and wait until the terminal is free again."""
+        if (opening := self._opening) is not None:
+            opening.waiting.leave()
+            opening.wait_if_closing()
 
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
         """Stop asking about a request, from any thread: its answer becomes a decision that ended as cancelled.

@@ -43,6 +43,10 @@ def now() -> datetime:
 class Changed(Message):
     """Something was added or withdrawn, in another thread."""
 
+    def can_replace(self, message: Message) -> bool:
+        """One look is enough for any number of changes."""
+        return isinstance(message, Changed)
+
 
 class TuiApp(App[None]):
     """Shows what waits until nothing does, or the person leaves."""

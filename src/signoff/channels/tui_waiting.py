@@ -93,6 +93,7 @@ class Waiting:
                 if entry.is_open:
                     self.told.append((f"{LEFT}: {entry.card.title}", "yellow"))
                     entry.outcome.set_result(None)
+        self.changed()
 
     def fail(self, why: str) -> None:
         """The screen is gone without having been left: what is open stays open, for somebody elsewhere."""

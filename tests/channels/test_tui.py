@@ -1,0 +1,360 @@
+"""What a person at the full screen sees and does, key by key."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.channels.person import request
+from tests.channels.test_looks import PAYLOADS
+from tests.channels.tui import ANA, START, outcome, reading
+
+from signoff.channels.tui_board import GRACE
+from signoff.channels.tui_driver import TerminalGone
+from signoff.core.card import remember_text
+from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.verdict import Requirement
+
+APPROVED = ApprovalDecision(approved=True, by=ANA)
+LONG = "".join(f"line {number}\n" for number in range(60)) + "rm -rf everything"
+NOT_YET = "Not all of it was on the screen yet"
+
+
+def denied(note: str = "") -> ApprovalDecision:
+    return ApprovalDecision(approved=False, note=note, by=ANA)
+
+
+@pytest.mark.parametrize(("key", "decision"), [("a", APPROVED), ("A", APPROVED), ("d", denied()), ("D", denied())])
+async def test_a_letter_decides_and_the_screen_closes(key: str, decision: ApprovalDecision) -> None:
+    async with reading(request()) as (ana, [entry]):
+        await ana.presses(key)
+        assert outcome(entry) == decision
+        assert not ana.is_open
+
+
+async def test_the_screen() -> None:
+    metadata = {"summary": "Greet", "before": "hi\n", "after": "hello\n", "path": "notes.txt", "note": "in a sandbox"}
+    args = {"path": "notes.txt", "content": "hello\n", "api_key": "k-123"}
+    first = request(args=args, metadata=metadata, deadline=START + timedelta(minutes=4), changed=("the policy",))
+    second = request("shell", {"command": "ls"}, opened_at=START - timedelta(hours=3, minutes=5))
+    async with reading(first, second, size=(100, 26)) as (ana, _):
+        ana.clock.move(15)
+        await ana.sees("3:45 left")
+        assert ana.lines == [
+            " signoff · 2 calls wait for an answer · you are ana",
+            "write_file              │ ╭─ may write_file run? " + "─" * 50,
+            "triage                  │ │ Greet",
+            "15 s old · 3:45 left    │ │ triage > write_file  (from files)",
+            "shell                   │ │ again  it was answered before, but the policy changed since",
+            "triage                  │ │ why    writing needs a yes (rule files:2)",
+            "3 h 05 old              │ │ note   in a sandbox",
+            "                        │ │ until  it is denied if nobody answers by 2031-05-24 12:04:00 UTC",
+            "                        │ ├─ 3 arguments " + "─" * 58,
+            "                        │ │ path     notes.txt",
+            "                        │ │ content  hello⟦LF⟧",
+            "                        │ │ api_key  ⟦masked 1: API key⟧",
+            "                        │ ├─ what would change in notes.txt: +1 -1 " + "─" * 32,
+            "                        │ │ @@ -1 +1 @@",
+            "                        │ │ -hi",
+            "                        │ │ +hello",
+            "                        │ ├─ masked " + "─" * 63,
+            "                        │ │ masked  api_key: named like a secret (API key), 5 characters",
+            f"                        │ ╰─ request r-write_file · sha256 {first.args_digest[:12]} " + "─" * 27,
+            *["                        │"] * 4,
+            "",
+            "",
+            " a approve · d deny · n deny with note · e edit · r remember · ? help · q leave",
+        ]
+
+
+async def test_time_runs_out_on_the_screen() -> None:
+    async with reading(request(deadline=START + timedelta(seconds=30))) as (ana, _):
+        await ana.sees("30 s left")
+        ana.clock.move(31)
+        await ana.sees("time is up")
+
+
+async def test_enter_never_decides() -> None:
+    async with reading(request(), request("other")) as (ana, entries):
+        await ana.presses("enter", "enter", "enter")
+        await ana.sees("Enter is no answer. Nothing is decided.")
+        assert all(entry.is_open for entry in entries)
+
+
+async def test_enter_never_approves_on_a_sheet_either() -> None:
+    async with reading(request()) as (ana, [entry]):
+        for key in ("r", "question_mark", "n"):
+            await ana.presses(key, "enter", "escape")
+            assert entry.is_open
+        await ana.presses("e", "enter", "ctrl+s", "enter")
+        assert entry.is_open
+
+
+@pytest.mark.parametrize("key", ["y", "x", "space", "1", "s", "w", "escape", "ctrl+a", "ctrl+d", "m"])
+async def test_any_other_key_decides_nothing(key: str) -> None:
+    async with reading(request()) as (ana, [entry]):
+        await ana.presses(key)
+        assert entry.is_open and ana.is_open
+
+
+# --- law 7: what is not shown cannot be approved ---
+
+
+async def test_what_is_longer_than_the_screen_must_be_seen_to_its_end() -> None:
+    async with reading(request(args={"path": "x", "content": LONG})) as (ana, [entry]):
+        assert "rm -rf everything" not in ana.screen
+        await ana.presses("a", "r")
+        await ana.sees(NOT_YET)
+        assert entry.is_open
+        seen = ana.screen
+        while "rm -rf everything" not in ana.screen:
+            await ana.presses("a", "space")
+            seen += ana.screen
+            assert entry.is_open
+        assert all(f"line {number} " in seen.replace("\n", " ") for number in range(60))
+        await ana.presses("space")
+        assert NOT_YET not in ana.screen
+        await ana.presses("a")
+        assert outcome(entry) == APPROVED
+
+
+async def test_who_jumps_to_the_end_has_not_seen_the_middle() -> None:
+    async with reading(request(args={"content": LONG})) as (ana, [entry]):
+        await ana.presses("end")
+        await ana.sees("rm -rf everything")
+        await ana.presses("a")
+        await ana.sees("and more above were skipped")
+        assert entry.is_open
+        await ana.presses("pageup", "pageup", "pageup", "a")
+        assert outcome(entry) == APPROVED
+
+
+async def test_what_was_seen_stays_seen_and_another_width_starts_anew() -> None:
+    async with reading(request(args={"content": LONG}), request("other")) as (ana, [long, other]):
+        await ana.presses("space", "tab", "shift+tab")
+        await ana.presses("space", "space", "space", "a")
+        assert not long.is_open
+        assert other.is_open
+    async with reading(request(args={"content": LONG})) as (ana, [long]):
+        await ana.presses("space", "space")
+        await ana.pilot.resize_terminal(120, 24)
+        await ana.presses("space", "a")
+        await ana.sees(NOT_YET)
+        assert long.is_open
+        await ana.presses("home", "space", "space", "space", "a")
+        assert not long.is_open
+
+
+async def test_what_a_sheet_covers_is_not_seen() -> None:
+    """A card that is drawn below the help has to be seen without it."""
+    async with reading(request(args={"content": LONG}), size=(80, 30)) as (ana, [entry]):
+        await ana.presses("question_mark")
+        await ana.pilot.resize_terminal(80, 90)  # the whole card would fit
+        await ana.settles()
+        assert not entry.was_shown_whole
+        await ana.presses("escape")
+        await ana.until(lambda: entry.was_shown_whole)
+        await ana.presses("a")
+        assert outcome(entry) == APPROVED
+
+
+async def test_a_screen_too_small_for_the_card_approves_nothing() -> None:
+    async with reading(request(), size=(16, 24)) as (ana, [entry]):
+        await ana.presses("space", "space", "a")
+        assert entry.is_open
+        await ana.pilot.resize_terminal(80, 24)
+        await ana.presses("a")
+        assert outcome(entry) == APPROVED
+
+
+async def test_what_cannot_be_shown_cannot_be_approved() -> None:
+    asked = request()
+    assert asked.call is not None
+    unreadable = asked.changed_to(call=replace(asked.call, unreadable=("body",)))
+    async with reading(unreadable) as (ana, [entry]):
+        assert "a approve" not in ana.screen
+        await ana.presses("a", "e", "r")
+        await ana.sees("cannot be")
+        assert entry.is_open
+        await ana.presses("d")
+        assert outcome(entry) == denied()
+
+
+async def test_hostile_texts_stay_texts() -> None:
+    args = {f"a{number}": payload for number, payload in enumerate(PAYLOADS)}
+    asked = request("tool\x1b[2J", args, metadata={"summary": PAYLOADS[0]}, problem=PAYLOADS[3])
+    async with reading(asked, size=(120, 120)) as (ana, _):
+        await ana.presses("question_mark", "escape", "n", "escape", "e")
+        assert "\x1b" not in ana.screen and "\u202e" not in ana.screen
+        await ana.presses("escape")
+        assert "⟦ESC⟧]0;approved⟦BEL⟧" in ana.screen
+        assert "[bold green]approved[/] [link=https://evil]x[/link] :warning:" in ana.flat
+        ana.waiting.withdraw(asked.id, "\x1b[2Jby [red]bob[/]")
+        assert "⟦ESC⟧" in ana.waiting.told[0][0]
+
+
+# --- keys that come too early ---
+
+
+async def test_a_key_meant_for_the_card_before_does_not_decide_about_the_next() -> None:
+    async with reading(request(), request("other"), request("third")) as (ana, [first, other, third]):
+        await ana.presses("a")
+        assert outcome(first) == APPROVED
+        for key in "aadda":
+            ana.clock.move(GRACE.total_seconds() / 2)  # held down: every one of them starts the wait anew
+            await ana.presses(key, looks=False)
+        await ana.sees("This card has only just appeared.")
+        assert other.is_open and third.is_open
+        await ana.presses("d")
+        assert outcome(other) == denied()
+        assert third.is_open
+
+
+async def test_a_request_settled_elsewhere_keeps_its_place_so_that_no_key_hits_the_next() -> None:
+    async with reading(request(), request("other")) as (ana, [first, other]):
+        ana.waiting.withdraw("r-write_file", "request r-write_file was approved by bob at 2031-05-24 12:00:09: fine")
+        await ana.sees("request r-write_file was approved by bob at 2031-05-24 12:00:09: fine")
+        assert "settled elsewhere" in ana.screen
+        await ana.presses("a", "d", "n", "e", "r", "enter")
+        assert other.is_open
+        decision = outcome(first)
+        assert decision is not None and decision.ending is Ending.CANCELLED
+        await ana.presses("tab")
+        await ana.sees("may other run?")
+        assert "settled elsewhere" not in ana.screen
+        await ana.presses("a")
+        assert outcome(other) == APPROVED
+
+
+async def test_who_types_a_note_while_it_is_settled_elsewhere_is_told() -> None:
+    async with reading(request(), request("other")) as (ana, [first, other]):
+        await ana.presses("n")
+        await ana.types("not a g")
+        ana.waiting.withdraw("r-write_file", "request r-write_file was denied by bob")
+        await ana.sees("request r-write_file was denied by bob")
+        await ana.types("ood idea q")
+        assert other.is_open and ana.is_open
+        await ana.presses("escape", "tab", "d")
+        assert outcome(other) == denied()
+        assert outcome(first) != denied("not a good idea q")
+
+
+async def test_the_last_one_settled_elsewhere_closes_the_screen_with_who_and_when() -> None:
+    async with reading(request()) as (ana, [entry]):
+        await ana.presses("e")
+        ana.waiting.withdraw("r-write_file", "request r-write_file was approved by bob at 12:00")
+        await ana.until(lambda: not ana.is_open)
+        assert not entry.is_open
+        [(text, _)] = ana.waiting.told
+        assert text.startswith("withdrawn, request r-write_file was approved by bob at 12:00: write_file")
+
+
+# --- several ---
+
+
+async def test_requests_come_while_others_are_read() -> None:
+    async with reading(request()) as (ana, [first]):
+        [other] = ana.asks(request("other"))
+        await ana.sees("2 calls wait for an answer")
+        await ana.sees("may write_file run?")
+        await ana.presses("tab")
+        await ana.sees("may other run?")
+        await ana.presses("a")
+        assert outcome(other) == APPROVED
+        assert first.is_open
+        await ana.sees("may write_file run?")
+        await ana.presses("d")
+        assert outcome(first) == denied()
+
+
+async def test_a_click_opens_a_request() -> None:
+    async with reading(request(), request("other"), request("third")) as (ana, _):
+        await ana.pilot.click("#list", offset=(3, 7))
+        await ana.sees("may third run?")
+
+
+async def test_many_requests_scroll() -> None:
+    async with reading(*(request(f"tool_{number}", {"n": number}) for number in range(40))) as (ana, entries):
+        await ana.presses("shift+tab")
+        await ana.sees("may tool_39 run?")
+        assert ana.lines[-5].startswith(("0 s", "1 s", "2 s", "3 s")) or "tool_39" in ana.screen
+        await ana.presses("a")
+        assert outcome(entries[39]) == APPROVED
+
+
+@pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
+async def test_leaving_decides_nothing(key: str) -> None:
+    async with reading(request(), request("other")) as (ana, [first, other]):
+        await ana.presses("a", key)
+        assert outcome(first) == APPROVED
+        assert outcome(other) is None
+        assert not ana.is_open
+        assert ana.waiting.told[-1][0].startswith("left undecided at the terminal: other")
+
+
+async def test_a_terminal_that_is_gone_decides_nothing() -> None:
+    async with reading(request()) as (ana, [entry]):
+        ana.pilot.app.post_message(TerminalGone())
+        await ana.until(lambda: not ana.is_open)
+        assert outcome(entry) is None
+
+
+# --- the sheets ---
+
+
+async def test_deny_with_a_note() -> None:
+    async with reading(request()) as (ana, [entry]):
+        await ana.presses("n", "enter")
+        await ana.sees("No reason, so nothing is decided.")
+        await ana.types("use the ünused file, aqd")
+        assert entry.is_open
+        await ana.presses("enter")
+        assert outcome(entry) == denied("use the ünused file, aqd")
+
+
+@pytest.mark.parametrize(("key", "scope"), [("s", Remember.SESSION), ("w", Remember.ALWAYS)])
+async def test_remember_spells_out_what_would_be_remembered(key: str, scope: Remember) -> None:
+    asked = request()
+    async with reading(asked) as (ana, [entry]):
+        await ana.presses("r")
+        assert remember_text(asked, Remember.SESSION) in ana.flat
+        assert remember_text(asked, Remember.ALWAYS) in ana.flat
+        await ana.presses("a", "y", "d", "enter", "escape")
+        await ana.sees("Nothing is decided.")
+        assert entry.is_open
+        await ana.presses("r", key)
+        assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=scope)
+
+
+async def test_what_cannot_be_remembered_is_not_offered() -> None:
+    async with reading(request(requirement=Requirement(quorum=2))) as (ana, [entry]):
+        assert "r remember" not in ana.screen
+        await ana.presses("r", "s")
+        await ana.sees("cannot be remembered here")
+        assert entry.is_open
+    async with reading(request(), keeps_always=False) as (ana, [entry]):
+        await ana.presses("r")
+        assert "always" not in ana.screen
+        await ana.presses("w")
+        await ana.sees("That is not on offer for this call.")
+        assert entry.is_open
+
+
+async def test_help_says_keys_and_why() -> None:
+    asked = request(requirement=Requirement(role="ops"), errors=("rule 3 has no root",), policy_revision="rev-9")
+    async with reading(asked, size=(100, 50)) as (ana, [entry]):
+        await ana.presses("question_mark")
+        for text in ("writing needs a yes", "files:2", "rule 3 has no root", "somebody with the role ops", "rev-9"):
+            assert text in ana.flat
+        assert "Enter nothing, ever" in ana.flat
+        await ana.presses("a", "d", "q")
+        assert entry.is_open and ana.is_open
+        await ana.sees("may write_file run?")
+
+
+def test_the_factories_load_no_textual() -> None:
+    code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,137 @@
+"""Somebody at the full screen: the real app, real keys, and what can be read on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.segment import Segment
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from signoff.channels.tui_app import TuiApp
+from signoff.channels.tui_waiting import Entry, Waiting
+from signoff.core.card import card_for
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+
+ANA = Answerer(name="ana", via="tui")
+START = datetime(2031, 5, 24, 12, 0, tzinfo=UTC)
+
+
+class Hand:
+    """A clock that only a test moves."""
+
+    def __init__(self) -> None:
+        self.at = START
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def move(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+class Reader:
+    """Looks, then presses keys."""
+
+    def __init__(self, pilot: Pilot[None], waiting: Waiting, clock: Hand, options: dict[str, Any]) -> None:
+        self.pilot = pilot
+        self.waiting = waiting
+        self.clock = clock
+        self._options = options
+
+    def asks(self, *requests: ApprovalRequest) -> list[Entry]:
+        """Put requests on the screen, as another run would."""
+        card_options = {name: self._options[name] for name in ("secrets", "keeps_always") if name in self._options}
+        entries = [
+            Entry(request, card_for(request, **card_options), request.opened_at or self.clock()) for request in requests
+        ]
+        assert self.waiting.add(entries)
+        return entries
+
+    async def presses(self, *keys: str, looks: bool = True) -> None:
+        """Press keys, each after a look at the screen; or all at once."""
+        for key in keys:
+            if looks:
+                self.clock.move(1)
+                await self.settles()
+            await self.pilot.press(key)
+        await self.settles()
+
+    async def types(self, text: str) -> None:
+        await self.pilot.press(*("space" if char == " " else char for char in text))
+        await self.settles()
+
+    async def settles(self) -> None:
+        """Wait until everything that happened is drawn."""
+        for _ in range(2):
+            await self.pilot.pause()
+
+    async def sees(self, text: str) -> None:
+        await self.until(lambda: text in self.flat, f"{text!r} never appeared")
+
+    async def until(self, holds: Callable[[], bool], otherwise: str = "it never came to that") -> None:
+        for _ in range(300):
+            if holds():
+                return
+            await self.pilot.pause()
+        raise AssertionError(f"{otherwise}:\n{self.screen}")
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen, row by row. A sheet covers what is below it."""
+        app = self.pilot.app
+        if not app.is_running:
+            return []
+        return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
+
+    @property
+    def screen(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def flat(self) -> str:
+        """What can be read on it, part by part, without frames and folds. A sheet is all that is read."""
+        app = self.pilot.app
+        if not app.is_running:
+            return ""
+        parts = app.screen.query("#box") or app.screen.query("#head, #list, #card, #said, #keys")
+        read = "\n".join(
+            cut(line, part.region.x, part.region.right)
+            for part in parts
+            for line in self.lines[part.region.y : part.region.bottom]
+        )
+        return " ".join(read.replace("│", " ").replace("↳", " ").split())
+
+    @property
+    def is_open(self) -> bool:
+        return not self.waiting.is_closed
+
+
+@asynccontextmanager
+async def reading(
+    *requests: ApprovalRequest, size: tuple[int, int] = (80, 24), **options: Any
+) -> AsyncIterator[tuple[Reader, list[Entry]]]:
+    """Somebody who reads requests on a screen of that size."""
+    waiting, clock = Waiting(), Hand()
+    app = TuiApp(waiting, ANA, clock=clock, secrets=options.get("secrets", ()))
+    reader = Reader(None, waiting, clock, options)  # type: ignore[arg-type]
+    entries = reader.asks(*requests)
+    async with app.run_test(size=size) as pilot:
+        reader.pilot = pilot
+        await reader.settles()
+        yield reader, entries
+
+
+def cut(line: str, start: int, end: int) -> str:
+    """Some columns of a line."""
+    return Strip([Segment(line)]).crop(start, end).text
+
+
+def outcome(entry: Entry) -> ApprovalDecision | None:
+    """What became of a request; it has to be settled."""
+    return entry.outcome.result(timeout=0)
