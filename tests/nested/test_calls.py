@@ -123,7 +123,7 @@ async def test_a_grant_for_one_use_lets_the_outer_call_through_once(world: World
     "wait",
     [
         "inline",
-        pytest.param("suspend", marks=pytest.mark.xfail(reason="a resumed run is told of a denial, also at the top")),
+        "suspend",
     ],
 )
 async def test_a_denial_that_is_raised_ends_the_run_inside(world: World, wait: str) -> None:

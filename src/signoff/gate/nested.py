@@ -87,8 +87,10 @@ async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, A
     for key in waited_for(conversation, path).values():
         if (request := await run.gate.broker.about(key)) is not None:
             known[key] = request
-    tell_refused(run.gate, known.values())
-    return replace(node, user_prompt=None, deferred_tool_results=results_of(conversation, known, path))
+    raises = run.gate.on_denied == "raise"
+    results = results_of(conversation, known, path, raises=raises)
+    tell_refused(run.gate, () if raises else known.values())
+    return replace(node, user_prompt=None, deferred_tool_results=results)
 
 
 def remembered(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | None:

@@ -131,8 +131,10 @@ async def _go_on(
     options: Mapping[str, Any],
 ) -> AgentRunResult[Any]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
-    if (results := results_of(conversation, known)) is not None:
-        gate.tell_refused(one for key in waited_for(conversation).values() if (one := known.get(key)) is not None)
+    raises = gate.on_denied == "raise"
+    if (results := results_of(conversation, known, raises=raises)) is not None:
+        waited = waited_for(conversation).values() if not raises else ()  # else the gate tells it when it raises
+        gate.tell_refused(one for key in waited if (one := known.get(key)) is not None)
         results.calls.update(calls or {})
         run_options["deferred_tool_results"] = results
     return await agent.run(conversation=conversation, **run_options)

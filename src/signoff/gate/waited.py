@@ -15,14 +15,17 @@ from signoff.gate.denial import decided_by, decided_why, denial
 
 
 def results_of(
-    conversation: Conversation, known: Mapping[str, ApprovalRequest], path: str = ""
+    conversation: Conversation, known: Mapping[str, ApprovalRequest], path: str = "", *, raises: bool = False
 ) -> DeferredToolResults | None:
-    """What to go on with, by the requests that are known by call key; None where the model is asked next."""
+    """What to go on with, by the requests that are known by call key; None where the model is asked next.
+
+    Where a denial `raises`, it is left to the gate, which has it on record.
+    """
     if conversation.deferred_tool_requests is None:
         return None
     results = DeferredToolResults()
     for call_id, key in waited_for(conversation, path).items():
-        results.approvals[call_id] = _result(known.get(key))
+        results.approvals[call_id] = _result(known.get(key), raises=raises)
     return results
 
 
@@ -49,11 +52,11 @@ def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Itera
         known |= {getattr(part, "tool_call_id", "") for part in message.parts}
 
 
-def _result(request: ApprovalRequest | None) -> Any:
+def _result(request: ApprovalRequest | None, *, raises: bool) -> Any:
     """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record, and asks if it must."""
     if request is None or request.decision is None:
         return ToolApproved()
     decision = request.decision
-    if request.state in (State.DENIED, State.EXPIRED):
+    if request.state in (State.DENIED, State.EXPIRED) and not raises:
         return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
     return ToolApproved(override_args=dict(decision.edited_args) if decision.edited_args is not None else None)
