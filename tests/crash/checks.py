@@ -25,6 +25,13 @@ ENDED = re.compile(
     r"settled claimed unknown told )"
 )
 """What the record says of a request that is over, in this order."""
+ENDED_AROUND = re.compile(
+    r"asked voted settled claimed (entered |left |paused claimed )*("
+    r"ran |"
+    r"(?<=claimed )unknown told |"  # it died before a run inside it was kept, or taken up again
+    r"(?<=left )unknown told )"  # it died while the tool went on
+)
+"""As `ENDED`, for a call that runs other agents: its outcome is unknown only where the tool itself was at work."""
 
 
 async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
@@ -88,9 +95,29 @@ def broken_promises(case: Case, run: KeptRun | None, requests: Sequence[Approval
             votes = [[vote.by.name, vote.decision.approved, vote.args_digest] for vote in request.votes]
             if any(vote not in votes for vote in promised["votes"]):
                 problems.append(f"a vote on {request.tool_name} is lost: {promised['votes']}, not {votes}")
+            if _around(case, request) and promised["state"] == "claimed" and request.state is State.APPROVED:
+                continue  # it waits for a run inside it, to be claimed again with that
             if request.state not in _CAN_BECOME.get(promised["state"], (request.state,)):
                 problems.append(f"{request.tool_name} was {promised['state']} and is {request.state}")
     return problems
+
+
+def _around(case: Case, request: ApprovalRequest) -> bool:
+    """Whether a request is about a call that runs another agent."""
+    return case.does.inside is not None and request.tool_name in case.does.inside.tools
+
+
+def _was_inside(case: Case, request: ApprovalRequest) -> bool:
+    """Whether anything was written after the call was claimed last: with that goes that it waits for what is inside."""
+    writes = [
+        fact for fact in case.log.facts() if "killed" in fact or fact.get("promised") in ("ask", "claim", "leave")
+    ]
+    claims = [
+        number
+        for number, fact in enumerate(writes)
+        if any(one["id"] == request.id and one["state"] == "claimed" for one in fact.get("requests", ()))
+    ]
+    return bool(claims) and "killed" not in writes[claims[-1] + 1]
 
 
 def _about_requests(case: Case, requests: Sequence[ApprovalRequest], entries: Sequence[Entry]) -> Iterator[str]:
@@ -98,8 +125,10 @@ def _about_requests(case: Case, requests: Sequence[ApprovalRequest], entries: Se
     for request in requests:
         by_call[key_of(request)].append(request)
         story = "".join(f"{entry.kind} " for entry in entries if entry.request == request.id)
-        if not ENDED.fullmatch(story):
+        if not (ENDED_AROUND if _around(case, request) else ENDED).fullmatch(story):
             yield f"the record of {request.tool_name} ({request.state}) is: {story}"
+        if _around(case, request) and story.endswith("claimed unknown told ") and _was_inside(case, request):
+            yield f"{request.tool_name} is unknown, although all it did was to wait for a run inside it"
         if len(request.votes) != case.does.quorum and request.state is not State.DENIED:
             yield f"{request.tool_name} went through with {len(request.votes)} votes"
         if request.tool_name == "drop" and request.state is not State.DENIED:
@@ -135,9 +164,32 @@ def _about_effects(case: Case, requests: Sequence[ApprovalRequest], grants: Sequ
     happened = {line["key"] for line in paid}
     if len(happened) < len(wanted):
         yield f"{len(wanted)} calls of pay were made, and {len(happened)} of them ran"
+    yield from _about_calls_around(case, requests, lines)
     for request in requests:
-        if (request.state is State.SUCCEEDED) and key_of(request) not in happened:
+        if request.state is State.SUCCEEDED and not _around(case, request) and key_of(request) not in happened:
             yield f"{request.tool_name} is said to have run, and did not"
+
+
+def _about_calls_around(
+    case: Case, requests: Sequence[ApprovalRequest], lines: Sequence[dict[str, Any]]
+) -> Iterator[str]:
+    """What the tools did after the runs inside them: once on an approval, and never before those were over."""
+    inside = case.does.inside
+    if inside is None:
+        return
+    asked = {request.tool_name for request in requests}
+    for tool in inside.tools:
+        mine = [line for line in lines if line["tool"] == tool]
+        if inside.approved != (tool in asked):
+            yield f"{tool} was {'not ' if inside.approved else ''}asked about"
+        if inside.approved and len(mine) != inside.goes_on:
+            yield f"{tool} did what it does after the run inside it {len(mine)} times"
+        if inside.goes_on and not mine:
+            yield f"{tool} did not do what it does after the run inside it"
+        if inside.approved and not case.timing and any(line["on"] != "claimed" for line in mine):
+            yield f"{tool} ran on {mine}"
+        if mine and sum(line["tool"] == "pay" for line in lines[: lines.index(mine[0])]) < len(inside.jobs):
+            yield f"{tool} went on before the run inside it was over"
 
 
 def about_the_record(entries: Sequence[Entry], head: tuple[int, str]) -> Iterator[str]:

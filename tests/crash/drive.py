@@ -22,6 +22,7 @@ from signoff.store.open import open_store
 
 MOST_ROUNDS = 12
 """Of answering and resuming; by then a run has to be over."""
+TOOLS = ("look", "pay", "drop", "wipe", "hand", "pass_on")
 OPERATOR = Answerer(name="olga", via="test")
 
 
@@ -61,7 +62,8 @@ def conduct(**case: Any) -> dict[str, Any]:
     driven = finish(the)
     facts = the.log.facts()
     killed = [(fact["process"], fact["killed"]) for fact in facts if "killed" in fact]
-    if wanted and killed != wanted:
+    varies = the.does.inside is not None and the.does.inside.at_once  # which step comes when, and whether it comes
+    if wanted and killed != wanted and not (varies and not killed):
         driven["problems"].append(f"it was to be killed at {wanted}, and was at {killed}")
     return {
         **driven,
@@ -119,7 +121,8 @@ def finish(case: Case, die_at: str = "") -> dict[str, Any]:
 async def _finish(case: Case, faults: Faults) -> dict[str, Any]:
     # At a terminal one resumes where one can be asked; elsewhere one answers, and resumes what was answered.
     store = FaultyStore(open_store(case.url), faults, lazy=not case.timing)
-    stage = Stage(case, store, faults, wait="inline" if case.does.at_terminal else "suspend")
+    stage = Stage(case, store, faults, wait="inline" if case.does.resumes_in_place else "suspend")
+    stage.at_terminal = case.does.resumes_in_place
     broker = stage.broker
     lost = broken_promises(case, await kept_run_of(case, broker), await requests_of(case, broker))
     await broker.sweep()
@@ -128,7 +131,7 @@ async def _finish(case: Case, faults: Faults) -> dict[str, Any]:
     for _ in range(MOST_ROUNDS):
         await broker.sweep()
         for request in await requests_of(case, broker):
-            if not (case.does.at_terminal and request.state is State.PENDING):
+            if not (case.does.resumes_in_place and request.state is State.PENDING):
                 await settle(case, broker, request)
         run = await kept_run_of(case, broker)
         if run is not None and run.state is not RunState.GOING:
@@ -136,7 +139,7 @@ async def _finish(case: Case, faults: Faults) -> dict[str, Any]:
         output = await (begin(stage) if run is None else take_up(stage))
     problems = [*lost, *await problems_of(case, broker, output)]
     broker.store.close()
-    ran = {tool: sum(line["tool"] == tool for line in effects_of(case)) for tool in ("look", "pay", "drop", "wipe")}
+    ran = {tool: sum(line["tool"] == tool for line in effects_of(case)) for tool in TOOLS}
     return {"found": found, "ran": ran, "problems": problems}
 
 

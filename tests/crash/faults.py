@@ -101,7 +101,12 @@ class FaultyStore:
         before, within, after = self._points(name)
         self._faults.reached(before)
         self._hand_over()
-        value = await self._store.write(name, self._dying(work, within), **options)
+        try:
+            value = await self._store.write(name, self._dying(work, within), **options)
+        except asyncio.CancelledError:  # the run saw the answer, and goes on before whoever gave it hears of it
+            if self._faults.is_due(after):
+                self._die_when_written(after)
+            raise
         self._faults.passed(within)
         self._faults.log.add(promised=name, requests=_told(value))
         self._faults.reached(after)
@@ -116,12 +121,15 @@ class FaultyStore:
             self._hand_over()
         if is_last:
             # Nobody waits for it, so whoever is to die of it waits here, with everything else standing still.
-            waiting = threading.Thread(target=lambda: asyncio.run(self._store.flush()))
-            waiting.start()
-            waiting.join()
-            self._faults.die(after)
+            self._die_when_written(after)
         self._faults.passed(within)
         self._faults.passed(after)
+
+    def _die_when_written(self, point: str) -> NoReturn:
+        waiting = threading.Thread(target=lambda: asyncio.run(self._store.flush()))
+        waiting.start()
+        waiting.join()
+        self._faults.die(point)
 
     def _points(self, name: str) -> tuple[str, str, str]:
         point = self._faults.point(f"{name}:")

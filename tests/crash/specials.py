@@ -10,12 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pydantic_ai import Agent, DeferredToolRequests, Tool
 from tests.crash.drive import OPERATOR, Shown, finish, requests_of
-from tests.crash.faults import Faults, FaultyStore, Log, count_statements
+from tests.crash.faults import Faults, Log, count_statements
 from tests.crash.fork import PATIENCE, Child
-from tests.crash.stage import Stage, answer, begin, kept_run_of, opened, pay, play, prepare, take_up
-from tests.crash.trips import ANSWER, PAY, RUN, SAYS, Case, calls, effects_of
+from tests.crash.stage import Stage, answer, begin, kept_run_of, opened, play, prepare, take_up
+from tests.crash.trips import ANSWER, RUN, Case
 from tests.crash.wire import Wire
 
 from signoff.broker import Broker, holder
@@ -26,7 +25,7 @@ from signoff.core.request import State
 from signoff.errors import RunTaken
 from signoff.ports import Transaction
 from signoff.store.open import open_store
-from signoff.testing import FakeClock, ScriptedModel
+from signoff.testing import FakeClock
 
 
 def first_start(url: str, folder: str, statement: int) -> dict[str, Any]:
@@ -230,54 +229,6 @@ def crowd(url: str, folder: str, count: int, statement: int) -> dict[str, Any]:
 async def _one(case: Case, store: Any) -> None:
     stage = Stage(case, store, Faults(case.log, "crowd"))
     case.log.add(output=str(await begin(stage)), process="crowd")
-
-
-def nested(url: str, folder: str, point: str, begun: bool = True) -> dict[str, Any]:
-    """An agent calls another, whose call is asked about; the process dies there."""
-    case = Case(id=folder, trip="at the terminal", url=url, folder=folder)
-
-    def stage_of(faults: Faults) -> Stage:
-        stage = Stage(case, FaultyStore(open_store(url), faults), faults)
-        stage.enter()
-        inner = Agent(ScriptedModel([calls(PAY), SAYS]), name="inner", tools=[Tool(pay)], capabilities=[stage.gate])
-
-        async def look() -> str:
-            """Have the other agent do it."""
-            return (await inner.run("pay")).output
-
-        stage.agent = Agent(
-            ScriptedModel([calls(("look", {})), SAYS]),
-            name="outer",
-            output_type=[str, DeferredToolRequests],
-            tools=[Tool(look)],
-            capabilities=[stage.gate],
-        )
-        return stage
-
-    def dies() -> None:
-        stage = stage_of(Faults(case.log, "run", point))
-        asyncio.run(begin(stage, begun=begun))
-
-    async def goes_on() -> dict[str, Any]:
-        stage = stage_of(Faults(case.log, "restart"))
-        await stage.broker.sweep()
-        found = [str(one.state) for one in await requests_of(case, stage.broker)]
-        for request in await requests_of(case, stage.broker):
-            if request.state is State.UNKNOWN:
-                await stage.broker.tell(request.id, happened=True, by=OPERATOR)
-        run = await kept_run_of(case, stage.broker)
-        output = await (take_up(stage) if run is not None else begin(stage, begun=begun))
-        requests = await requests_of(case, stage.broker)
-        stage.broker.store.close()
-        return {
-            "found": found,
-            "output": output,
-            "states": [str(one.state) for one in requests],
-            "lines": [[line["key"], line["on"]] for line in effects_of(case)],
-        }
-
-    assert Child(dies).wait() is None
-    return Child(lambda: asyncio.run(goes_on())).wait()
 
 
 def broken(url: str, folder: str, trip: str, write: str) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.fork import AT_ONCE, ROOT, ForkServer
+from tests.crash.nested_trips import EVERY_DAY, NESTED
 from tests.crash.trips import TRIPS
 
 PAGE = ROOT / "docs" / "reliability.md"
@@ -25,6 +26,9 @@ BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!--
 COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 OK = "holds"
+ALL = TRIPS | NESTED
+SHOWN = TRIPS | {name: NESTED[name] for name in EVERY_DAY}
+"""The trips whose points are in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Place:
         [played] = self.play([{"trip": trip}])
         assert played["problems"] == []
         passed = dict.fromkeys((process, point) for process, point in played["points"] if process != "restart")
-        return [one for one in passed if every or re.search(TRIPS[trip].every_day, one[1])]
+        return [one for one in passed if every or re.search(ALL[trip].every_day, one[1])]
 
     def rows(self, trip: str, database: str, points: Sequence[tuple[str, str]]) -> list[Row]:
         """Kill a process at each of the points; what came of it."""
@@ -116,7 +120,7 @@ def written() -> list[Row]:
     trip = ""
     for line in text.splitlines():
         if line.startswith("### "):
-            trip = next(name for name in TRIPS if line.casefold().startswith(f"### {name}:"))
+            trip = next(name for name in SHOWN if line.casefold().startswith(f"### {name}:"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == len(COLUMNS) and cells[0] not in ("---", COLUMNS[0]):
             process, point, databases, _, found, ran, verdict = cells
@@ -127,7 +131,7 @@ def written() -> list[Row]:
 def write(server: ForkServer, places: dict[str, Callable[[], Place]]) -> None:
     """Play everything, and put it into the documentation."""
     parts: list[str] = []
-    for trip in TRIPS.values():
+    for trip in SHOWN.values():
         rows: list[Row] = []
         for database, place in places.items():
             at = place()

@@ -82,20 +82,6 @@ def test_crash_of_many_runs_that_share_their_transactions(
     assert sum(one["killed"] for one in ended) >= len(ended) - 2
 
 
-@pytest.mark.parametrize("begun", [True, False], ids=["begun by the program", "in a program of one's own"])
-@pytest.mark.parametrize("point", ["shown pay", "claim: committed", "pay done", "told: pay ran"])
-def test_crash_of_a_nested_run_is_asked_about_anew(
-    fork_server: ForkServer, url: str, tmp_path: Path, point: str, begun: bool
-) -> None:
-    ended = fork_server.call("tests.crash.specials:nested", url=url, folder=str(tmp_path), point=point, begun=begun)
-    assert ended["found"] == (["pending"] if point == "shown pay" else ["unknown"])
-    assert "pay done" in ended["output"]
-    # Whatever ran did so on a claim of its own: asked about anew, never silently repeated.
-    assert {on for _, on in ended["lines"]} == {"claimed"}
-    assert len({key for key, _ in ended["lines"]}) == len(ended["lines"])
-    assert set(ended["states"]) <= {"succeeded", "cancelled"}
-
-
 @pytest.mark.parametrize("write", ["ask", "vote", "claim", "end"])
 def test_crash_harness_finds_out_when_a_write_is_lost(fork_server: ForkServer, tmp_path: Path, write: str) -> None:
     url = f"sqlite:{tmp_path / 'signoff.db'}"

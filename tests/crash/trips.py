@@ -42,6 +42,48 @@ RUN, ANSWER, RESUME = Act("run", "run"), Act("answer", "answer", tools=("pay",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """Agents inside calls of other agents: what the innermost of them does is asked about."""
+
+    levels: int = 2
+    approved: bool = False
+    """Whether people are asked about the calls around as well; otherwise the rules allow them."""
+    goes_on: bool = False
+    """Whether the tools do something after the run inside them; otherwise they say that they do not."""
+    plain: bool = False
+    """Whether the tools run agents as PydanticAI does it, and the gate is told that they do."""
+    job: str = "pay the shop"
+    """What the innermost is to do; where there are two jobs, it is run twice."""
+    at_once: bool = False
+    """Whether two jobs are done at the same time."""
+
+    @property
+    def jobs(self) -> list[str]:
+        return self.job.split(" and ")
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The names of the agents, the outermost first."""
+        return ("lead", "clerk", "cashier") if self.levels == 3 else ("lead", "cashier")
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that run another agent, the outermost first."""
+        return ("hand", "pass_on")[: self.levels - 1]
+
+    def turns_of(self, agent: str) -> tuple[dict[str, Any], ...]:
+        """What an agent does."""
+        if agent != self.agents[-1]:
+            return (calls((self.tools[self.agents.index(agent)], {"job": self.job})), SAYS)
+        return (calls(LOOK), calls(PAY), SAYS) if self.levels == 2 else (calls(LOOK, PAY), SAYS)
+
+    @property
+    def rules(self) -> tuple[dict[str, Any], ...]:
+        allowed = [{"allow": {"tool": tool}} for tool in self.tools if not self.approved]
+        return (*RULES, *allowed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trip:
     """One way from a call to its outcome, over the processes that take part."""
 
@@ -61,14 +103,26 @@ class Trip:
     edited: dict[str, Any] | None = None
     grants: bool = False
     quorum: int = 1
+    inside: Inside | None = None
     every_day: str = r": (in the transaction|committed)$| (started|done)\b"
     """Which of its points are played every day; at night, all of them are."""
 
     @property
     def paid(self) -> list[dict[str, Any]]:
         """The arguments of every `pay` that people agree to, as it runs."""
+        if self.inside is not None:
+            return [PAY[1] for _ in self.inside.jobs]
         calls = [call for turn in self.turns for call in turn.get("calls", ()) if call["tool"] == "pay"]
         return [self.edited or call["args"] for call in calls]
+
+    @property
+    def resumes_in_place(self) -> bool:
+        """Whether a restart waits in place, and is answered where it asks."""
+        return self.at_terminal or (self.inside is not None and self.waits)
+
+    def answers_at_once(self, request: ApprovalRequest) -> bool:
+        """Whether a question is answered where it is asked, although others are answered by another process."""
+        return self.inside is not None and request.tool_name in self.inside.tools
 
 
 TRIPS = {
@@ -169,7 +223,9 @@ class Case:
 
     @property
     def does(self) -> Trip:
-        return TRIPS[self.trip]
+        from tests.crash.nested_trips import NESTED  # which are trips
+
+        return TRIPS.get(self.trip) or NESTED[self.trip]
 
     @property
     def log(self) -> Log:

@@ -1,0 +1,72 @@
+"""Trips on which agents run inside calls of other agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tests.crash.trips import RUN, Act, Inside, Trip
+
+NEVER = "(?!)"
+WRITES = r": (in the transaction|committed)$"
+STEPS = r": committed$|^shown pay|^(pay|hand|pass_on) (began|started|done)"
+
+
+def _acts(inside: Inside) -> tuple[Act, ...]:
+    """A run that ends with each question and is resumed with the answer, from the outermost call to the innermost."""
+    asked = (*(inside.tools if inside.approved else ()), *("pay" for _ in inside.jobs))
+    acts = [RUN]
+    for number, tool in enumerate(asked, 1):
+        again = f" {number}" if number > 1 else ""
+        acts += [Act(f"answer{again}", "answer", tools=(tool,)), Act(f"resume{again}", "resume")]
+    return tuple(acts)
+
+
+def _trip(name: str, title: str, inside: Inside, *, waits: bool) -> Trip:
+    two = len(inside.jobs) > 1
+    in_place = (RUN,) if two else (RUN, Act("answer", "answer", tools=("pay",)))
+    return Trip(
+        name=name,
+        title=title,
+        inside=inside,
+        acts=in_place if waits else _acts(inside),
+        turns=inside.turns_of(inside.agents[0]),
+        rules=inside.rules,
+        waits=waits,
+        at_terminal=waits and two,
+        every_day=EVERY_DAY.get(name, NEVER),
+    )
+
+
+EVERY_DAY = {
+    "2 levels, asked about, goes on, suspended": WRITES,
+    "3 levels, asked about, ends, in place": STEPS,
+    "3 levels, allowed, goes on, suspended": STEPS,
+}
+"""Of the trips below, those that are played every day, and at which of their points."""
+
+
+def _each() -> Iterator[Trip]:
+    for levels, approved, goes_on, waits in product((2, 3), (False, True), (False, True), (True, False)):
+        words = (
+            f"{levels} levels",
+            "asked about" if approved else "allowed",
+            "goes on" if goes_on else "ends",
+            "in place" if waits else "suspended",
+        )
+        name = ", ".join(words)
+        title = (
+            f"{levels - 1} of them inside calls that {'a person approved' if approved else 'a rule allows'}, "
+            f"whose tools {'do something after that' if goes_on else 'do nothing after that'}; "
+            f"{'the process waits' if waits else 'everything ends and is resumed'}"
+        )
+        inside = Inside(levels=levels, approved=approved, goes_on=goes_on)
+        yield _trip(name, title, inside, waits=waits)
+    both = "pay the shop and pay the shop again"
+    for at_once, waits in product((False, True), repeat=2):
+        name = f"two inside, {'at once' if at_once else 'in turn'}, {'in place' if waits else 'suspended'}"
+        inside = Inside(approved=True, goes_on=True, job=both, at_once=at_once)
+        yield _trip(name, f"an approved call runs two agents {name[12:]}", inside, waits=waits)
+
+
+NESTED = {one.name: one for one in _each()}

@@ -1,0 +1,93 @@
+"""Crash harness, for agents inside calls of other agents: killed while the innermost waits, and while it goes on.
+
+What has to hold is what always has to, and more: each question stays the one it was, every answer counts, approved
+calls run once on every level, and an approved call around others is unknown only where its tool itself was at work.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.crash.fork import ForkServer
+from tests.crash.nested_trips import EVERY_DAY, NESTED
+from tests.crash.table import OK, Place, text_of, written
+
+DOUBLE = "2 levels, asked about, goes on, suspended"
+
+
+@pytest.mark.parametrize("trip", EVERY_DAY)
+def test_crash_inside_a_call(trip: str, database: str, place: Place) -> None:
+    rows = place.rows(trip, database, place.points(trip, every=False))
+    print(f"\n{trip}: {NESTED[trip].title}\n{text_of(rows)}")
+    assert [row for row in rows if row.verdict != OK] == []
+    committed = [row for row in written() if row.trip == trip and row.database == rows[0].database]
+    assert rows == committed, "the table in docs/reliability.md is out of date: python -m tests.crash.table --write"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trip", NESTED)
+def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, place: Place) -> None:
+    rows = place.rows(trip, database, place.points(trip, every=True))
+    assert [row for row in rows if row.verdict != OK] == []
+
+
+@pytest.mark.parametrize("first", ["claim (2): committed"])
+def test_crash_inside_a_call_and_of_the_restart_as_well(first: str, place: Place) -> None:
+    _crash_again(place, DOUBLE, "resume 2", first, r"^(claim|leave|outcome|take).*: committed$")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", ["take: committed", "claim: committed", "claim (2): committed", "leave: committed"])
+def test_crash_inside_a_call_and_of_the_restart_everywhere(first: str, place: Place) -> None:
+    _crash_again(place, DOUBLE, "resume 2", first, "")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trip", EVERY_DAY)
+def test_crash_inside_a_call_between_statements(trip: str, database: str, place: Place) -> None:
+    base = {"trip": trip, "timing": True}
+    [whole] = place.play([base])
+    assert whole["problems"] == []
+    each = [(act, number) for act, count in whole["statements"].items() for number in range(1, count + 1)]
+    played = place.play([{**base, "act": act, "statement": number} for act, number in each])
+    assert [(one["killed"], one["found"], one["problems"]) for one in played if one["problems"]] == []
+    killed = [one for one in played if one["killed"]]
+    assert len(killed) >= min(0.9 * len(each), len(each) - 2)
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["begun by the program", "in a program of one's own"])
+@pytest.mark.parametrize("point", ["shown pay", "claim: committed", "pay done", "told: pay ran"])
+def test_crash_inside_a_tool_that_runs_an_agent_by_itself(
+    fork_server: ForkServer, url: str, tmp_path: Path, point: str, begun: bool
+) -> None:
+    special = "tests.crash.nested_specials:nested"
+    ended = fork_server.call(special, url=url, folder=str(tmp_path), point=point, begun=begun)
+    was_asked = point == "shown pay"
+    assert ended["found"] == (["pending"] if was_asked else ["unknown"])
+    # One question, which stays what it was: answered after the restart, or told about by the operator.
+    assert ended["states"] == ["succeeded"]
+    assert ("pay done" if was_asked else "olga confirmed that this call happened") in ended["output"]
+    assert [on for _, on in ended["lines"]] == ([] if point == "claim: committed" else ["claimed"])
+
+
+@pytest.mark.parametrize("how", ["fails", "has no JSON form"])
+def test_crash_after_a_run_inside_that_nobody_remembers_repeats_nothing(
+    fork_server: ForkServer, url: str, tmp_path: Path, how: str
+) -> None:
+    ended = fork_server.call("tests.crash.nested_specials:goes_on", url=url, folder=str(tmp_path), how=how)
+    assert ended["found"] == {"hand": "unknown", "pay": "succeeded"}
+    assert ended["ran"] == ["pay", "hand"]
+    assert "olga confirmed that this call happened" in ended["output"]
+
+
+def _crash_again(place: Place, trip: str, act: str, first: str, points: str) -> None:
+    case = {"trip": trip, "act": act, "point": first}
+    [once] = place.play([case])
+    assert once["problems"] == []
+    passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")
+    cases = [{**case, "again": point} for point in passed if re.search(points, point)]
+    played = place.play(cases, alone=True)
+    assert [problem for one in played for problem in one["problems"]] == []
+    assert len(cases) > 3
