@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
@@ -238,6 +239,10 @@ class Passed(NamedTuple):
     """The arguments that were judged."""
     answered: bool
     """Whether a person's answer let it pass, now or remembered; otherwise policy alone allowed it."""
+    heard: frozenset[int] = frozenset()
+    """Which policies of toolsets on the way had a say: `id` of each."""
+    shown: Mapping[str, Any] = MappingProxyType({})
+    """What the toolset had said about the call when a person approved it."""
 
 
 passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)

@@ -552,7 +552,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.agree(
             broker,
             lambda: self.model.delegate(absent, deputy, since, since + span),
-            lambda: broker.delegate(away),
+            lambda: broker.people.delegate(away),
         )
 
     @step(
@@ -628,24 +628,23 @@ class AnyOrder(RuleBasedStateMachine):
         self.beat(won[0])
         self.running.append((won[0], question.id))
 
-    @step(r=which, how=among(["entered", "entered", "left", "paused"]))
+    @step(r=which, how=among(["entered", "entered", "paused"]))
     def a_call_waits_for_a_run_inside_it(self, r: int, how: str) -> None:
         if not self.running:
             return
         broker, request_id = pick(self.running, r)
         question, now = self.model.questions[request_id], self.model.now
+        process = broker.process.id
 
         async def pause() -> None:
-            broker.inside.pause_later(request_id)
+            broker.inside.pause_later(request_id, process)
             await broker.store.flush()
 
         if how == "entered":
-            entering = broker.store.write("enter", lambda tx: broker.inside.enter(tx, request_id, now))
-            self.agree(broker, lambda: self.model.enter(question), lambda: entering)
-        elif how == "left":
-            self.agree(broker, lambda: self.model.leave(question), lambda: broker.inside.leave(request_id))
+            entering = broker.store.write("enter", lambda tx: broker.inside.enter(tx, request_id, process, now))
+            self.agree(broker, lambda: self.model.enter(question, process), lambda: entering)
         else:
-            self.agree(broker, lambda: self.model.pause(question), pause)
+            self.agree(broker, lambda: self.model.pause(question, process), pause)
 
     @step(r=which, how=among(["well", "well", "badly", "lost", "asked again", "given back"]))
     def a_call_ends(self, r: int, how: str) -> None:

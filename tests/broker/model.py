@@ -301,7 +301,7 @@ class Model:
         events: list[Happened] = []
         for question in list(self.questions.values()) if questions is None else questions:
             if question.state == "claimed" and question.holder != process and not self.alive(question.holder):
-                events += self.pause(question) if question.inside else self.lose(question)
+                events += self.pause(question, question.holder) if question.inside else self.lose(question)
             else:
                 self.questions[question.id], changed = self.after_time(question)
                 events += changed
@@ -338,22 +338,17 @@ class Model:
         question.state = "unknown"
         return [("unknown", question.id)]
 
-    def enter(self, question: Question) -> list[Happened]:
-        if question.state != "claimed" or question.inside:
+    def enter(self, question: Question, process: str) -> list[Happened]:
+        """By whoever holds the claim; others have lost it."""
+        if question.state != "claimed" or question.holder != process or question.inside:
             return []
         question.inside = True
         return [("entered", question.id)]
 
-    def leave(self, question: Question) -> list[Happened]:
-        if question.state != "claimed":
-            raise No("RequestError" if question.state == "pending" else "AlreadySettled")
-        question.inside = False
-        return [("left", question.id)]
-
-    def pause(self, question: Question) -> list[Happened]:
-        if question.state != "claimed":
+    def pause(self, question: Question, process: str) -> list[Happened]:
+        if question.state != "claimed" or question.holder != process:
             return []
-        entered = self.enter(question)
+        entered = self.enter(question, process)
         question.state = "approved"
         return [*entered, ("paused", question.id)]
 

@@ -35,7 +35,7 @@ async def votes(broker: Broker, request: str, *names: str, decision: ApprovalDec
 
 async def away(broker: Broker, absent: str, deputy: str, clock: FakeClock, **more: Any) -> None:
     given = {"since": clock.now(), "until": clock.now() + HOUR, "by": "eve", **more}
-    await broker.delegate(Delegation(absent=absent, deputy=deputy, **given))
+    await broker.people.delegate(Delegation(absent=absent, deputy=deputy, **given))
 
 
 async def last_vote(broker: Broker, request: str) -> dict[str, Any]:
@@ -283,7 +283,7 @@ async def test_a_delegation_that_makes_no_sense(
 ) -> None:
     given = {"absent": "ana", "deputy": "ben", "since": clock.now(), "until": clock.now() + HOUR, **change}
     with pytest.raises(WrongUse, match=why):
-        await broker.delegate(Delegation(**given))
+        await broker.people.delegate(Delegation(**given))
     assert await kinds(broker) == []
 
 

@@ -9,7 +9,8 @@ from io import StringIO
 import pytest
 from tests.cli.desk import Desk
 
-from signoff.cli.progress import Progress, event_json, spent_json, spent_line
+from signoff.cli.progress import Progress, event_json, print_event, spent_json, spent_line
+from signoff.cli.words import cells
 from signoff.core.call import Call
 from signoff.core.event import CallEvent, Happened
 from signoff.core.request import ApprovalRequest
@@ -66,6 +67,24 @@ def test_the_line_at_the_bottom_says_what_is_going_on(monkeypatch: pytest.Monkey
         progress.ended()
     assert last(screen) == "", "nothing is left of it"
     assert "hunter2" not in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("chain", "start"),
+    [
+        (("triage", "analyzer"), "triage > analyzer > shell("),
+        (("triage", "analyzer", "fixer-of-everything"), " … > fixer-of-everything > shell("),
+        (("a" * 70, "b" * 70), "b"),
+        (("調" * 20, "査" * 20), "査"),
+    ],
+)  # fmt: skip
+def test_a_line_fits_however_long_the_chain_is(
+    chain: tuple[str, ...], start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_event(event(Happened.ALLOWED, worker=chain))
+    line = capsys.readouterr().err.splitlines()[0]
+    assert cells(line) <= 80
+    assert start in line and "shell(" in line
 
 
 def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str]) -> None:

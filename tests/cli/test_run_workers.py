@@ -293,12 +293,39 @@ def test_d9_a_worker_in_a_worker_is_shown_with_its_chain_and_resumed_with_its_ca
     assert '  asked         lead > writer > write_file(path="out.txt"' in said.err
     [run] = nested.run("runs", "--json").data["runs"]
     assert (run["agent"], len(run["waiting"])) == ("worker:lead", 1), "the inner run is part of the outer one"
+    assert "  waiting    lead  started" in nested.run("runs").out
     nested.run("approve", run["waiting"][0]["id"])
     went_on = nested.run("resume", "--all", "--json")
     assert went_on.code == 0, went_on.err
     assert went_on.rows[-1]["output"] == "It says: wrote 6 bytes to out.txt"
     assert went_on.rows[-1]["usage"]["requests"] == 5, "what a worker delegates is counted to it"
     assert written(nested)
+
+
+def test_resuming_all_names_each_worker_as_people_do(nested: Desk) -> None:
+    nested.run("run", "lead", "Go", "--suspend")
+    [run] = nested.run("runs", "--json").data["runs"]
+    nested.run("approve", run["waiting"][0]["id"])
+    assert f"run {run['id']}: lead\n" in nested.run("resume", "--all").err
+
+
+@pytest.mark.parametrize("number", [1, 3, 6])
+def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int) -> None:
+    calls = ", ".join(f"{{tool: write_file, args: {{path: {at}.txt, content: x}}}}" for at in range(number))
+    (shop.folder / "writes.yaml").write_text(f"- calls: [{calls}]\n- say: done\n")
+    said = writes(shop, "--suspend")
+    ids = [one["id"] for one in shop.run("runs", "--json").data["runs"][0]["waiting"]]
+    assert len(ids) == number
+    [line] = [line for line in said.err.splitlines() if line.startswith("Answer with: ")]
+    command, _, rest = line.removeprefix("Answer with: signoff ").partition("   ")
+    if number == 6:
+        assert rest == "(or deny, all or some; `signoff inbox` lists them all)"
+        return
+    assert sorted(command.split()[1:]) == sorted(ids)
+    assert rest == f"(or deny{', all or some' if number > 1 else ''}; `signoff show` tells more)"
+    assert shop.run(*command.split()).code == 0
+    assert shop.run("resume", "--all").code == 0
+    assert (shop.folder / f"{number - 1}.txt").exists()
 
 
 @pytest.mark.mission("C9")

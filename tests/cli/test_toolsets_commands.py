@@ -131,6 +131,25 @@ def test_one_that_is_broken_still_says_what_it_takes(project: Path) -> None:
     assert "did you mean `files`" in refused(signoff("toolsets", "show", "fils", cwd=project))
 
 
+def test_a_built_in_that_has_no_entry_yet_is_not_broken(project: Path) -> None:
+    needs = "needs an entry: toolsets: {sql: {use: sql, config: {url: …}}}"
+    told = signoff("toolsets", cwd=project, SECRET_DSN="x").stdout
+    assert f"sql  built in\n  {needs}\n" in told and "config.url" not in told
+    row = listed(signoff("toolsets", "--json", cwd=project, SECRET_DSN="x"))["sql"]
+    assert (row["unknown"], row["error"]) == (needs, None)
+    (project / "workers" / "clerk.yaml").write_text("instructions: Work.\ntoolsets: [sql]\n")
+    done = signoff("toolsets", cwd=project, SECRET_DSN="x")
+    assert done.returncode == 1 and "`config.url` is missing" in done.stdout, "a worker cannot use it like that"
+
+
+def test_rows_have_no_blanks_at_their_end(project: Path) -> None:
+    lines = signoff("toolsets", cwd=project, SECRET_DSN="x").stdout.splitlines()
+    assert "  look  ask" in lines, "a tool without labels"
+    assert [line for line in lines if line != line.rstrip()] == []
+    shown = signoff("toolsets", "show", "look", cwd=project, SECRET_DSN="x").stdout.splitlines()
+    assert "  ask" in shown
+
+
 def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
     here = tmp_path / "mcp"
     shutil.copytree(MCP, here)

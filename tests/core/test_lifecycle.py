@@ -22,7 +22,6 @@ from signoff.core.lifecycle import (
     Event,
     Expired,
     Failed,
-    Left,
     Lost,
     Paused,
     Reminded,
@@ -69,7 +68,6 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.just(Failed("boom")),
     st.just(Lost()),
     st.just(Entered()),
-    st.just(Left()),
     st.just(Paused()),
     st.just(Reminded()),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
@@ -120,7 +118,7 @@ def test_no_sequence_reaches_approved_without_the_votes_nor_leaves_a_final_state
         assert after.version == current.version + 1
         if after.state is State.APPROVED:
             assert votes_needed(after)
-        if after.state is State.CLAIMED and not isinstance(event, Entered | Left):
+        if after.state is State.CLAIMED and not isinstance(event, Entered):
             assert current.state is State.APPROVED
         if after.state is State.APPROVED and current.state is State.CLAIMED:
             assert isinstance(event, Paused), "a claim was given back by something else"

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from signoff import Call, Policy
-from signoff.core.verdict import Effect
+from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError
+from signoff.policy.builtin import builtin_policy
+from signoff.policy.layers import Layers
+from signoff.policy.shell.patterns import CommandPattern
 
 
 def judge(rules: list[dict[str, Any]], command: Any, **args: Any) -> Effect:
@@ -212,3 +215,69 @@ SECRETS = [{"ask": {"command": {"secret": True}}}, {"allow": "shell"}]
 )
 def test_a_command_that_names_a_secret_place(command: str, effect: Effect) -> None:
     assert judge(SECRETS, command) is effect
+
+
+READONLY_SHELL = builtin_policy("shell_readonly", "/work")
+
+
+def in_readonly_shell(command: str, *allowed: str) -> Verdict:
+    assert READONLY_SHELL is not None
+    project = Policy.from_rules([{"allow": {"tool": "shell", "command": ["read-only", *allowed]}}])
+    return Layers((project, READONLY_SHELL)).judge(Call(tool="shell", args={"command": command}))
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("pytest | tee log", "`tee` writes: writes what it reads into files"),
+        ("pytest; ls; sort -o a a", "`sort -o` writes: its result into a file"),
+        ("pytest $(touch x)", "`touch` writes: makes or changes files"),
+        ("for i in a; do pytest; rm x; done", "`rm` writes: removes files"),
+        ("bash -c 'pytest > log'", "the command is redirected to `log`"),
+        ("pytest > log", "the command writes into the file `log`"),
+    ],
+)
+def test_a_refusal_names_the_command_that_is_refused(command: str, named: str) -> None:
+    verdict = in_readonly_shell(command, "pytest")
+
+    assert (verdict.effect, verdict.reason) == (Effect.DENY, f"this shell only reads: {named}")
+
+
+@pytest.mark.parametrize("python", ["python", "python3", "python3.12"])
+@pytest.mark.parametrize("module", ["pytest", "unittest"])
+def test_a_project_may_allow_its_tests_as_a_module(python: str, module: str) -> None:
+    command = f"{python} -m {module}"
+
+    assert in_readonly_shell(command, command).effect is Effect.ALLOW
+    assert in_readonly_shell(f"{command} | tail -3", command).effect is Effect.ALLOW
+    assert in_readonly_shell(f"{command} -x", command).effect is Effect.ASK
+    assert in_readonly_shell(f"{command} -V", "ls").effect is Effect.ASK
+    assert in_readonly_shell(f"{command} > log", command).effect is Effect.DENY
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 -m timeit 'x'", "python3 -c x", "./run-tests", "frobnicate", "sort --frob"]
+)
+def test_what_may_write_is_asked_about_whatever_a_project_allows(command: str) -> None:
+    assert in_readonly_shell(command, command).effect is Effect.ASK
+
+
+@pytest.mark.parametrize("command", ["./run-tests", "frobnicate", "python3 -m timeit x"])
+def test_a_reason_is_given_once(command: str) -> None:
+    start = "shell_readonly/rule-3 could not be checked: "
+    reason = in_readonly_shell(command).reason
+
+    assert reason.startswith(start)
+    assert reason.removeprefix(start).count(f"`{command.split(' t')[0]}`") == 1
+
+
+@pytest.mark.parametrize("pattern", ["pytest", "make", "npm", "tox", "python3 -m pytest", "npm test", "git *"])
+def test_a_pattern_without_a_tail_is_not_broad(pattern: str) -> None:
+    assert CommandPattern(pattern).breadth == ""
+
+
+@pytest.mark.parametrize(
+    "pattern", ["pytest *", "make *", "bash", "python3", "node", "ghci", "iex", "tsx", "jshell", "sudo", "python3 -c *"]
+)
+def test_a_pattern_for_what_runs_its_words_or_its_input_is_broad(pattern: str) -> None:
+    assert "runs whatever it is given" in CommandPattern(pattern).breadth

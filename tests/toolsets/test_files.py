@@ -311,6 +311,10 @@ def test_people_see_the_difference(root: Path, files: FilesToolset) -> None:
     assert said["summary"] == "Edit in (a way to src/main.py)"
     said = files.describe_approval("write_file", {"path": "new.txt", "content": "a\nb\n"}, None)
     assert "+a\n+b" in said["diff"] and "\n-" not in said["diff"].replace("\n--- ", "")
+    said = files.describe_approval("write_file", {"path": "not/yet/new.txt", "content": "a\nb\n"}, None)
+    assert "+a\n+b" in said["diff"] and "reason" not in said, "folders that are missing are made"
+    said = files.describe_approval("edit_file", {"path": "not/yet/new.txt", "old": "a", "new": "b"}, None)
+    assert said["reason"].startswith("it may fail: No such file") and "diff" not in said
     said = files.describe_approval("delete_file", {"path": "notes.md"}, None)
     assert "-one\n-two\n-three" in said["diff"]
     said = files.describe_approval(
@@ -324,6 +328,22 @@ def test_people_see_the_difference(root: Path, files: FilesToolset) -> None:
     said = files.describe_approval("write_file", {"path": "big", "content": "x" * 2_000_000}, None)
     assert "too large" in said["preview"]
     assert (root / "notes.md").read_text() == "one\ntwo\nthree\n" and not (root / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("write_file", {"path": "notes.md", "content": "x"}),
+        ("edit_file", {"path": "notes.md", "old": "one", "new": "1"}),
+        ("move_file", {"source": "notes.md", "target": "other.md"}),
+        ("delete_file", {"path": "notes.md"}),
+    ],
+)
+def test_where_no_rule_speaks_the_reason_is_what_the_call_does(
+    files: FilesToolset, name: str, args: dict[str, Any]
+) -> None:
+    said = files.needs_approval(name, args, None)
+    assert (said.effect, said.reason, said.yields) == (Effect.ASK, "it changes files", True)
 
 
 def test_people_hear_why_it_matters(files: FilesToolset) -> None:

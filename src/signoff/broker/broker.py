@@ -46,7 +46,7 @@ from signoff.core.lifecycle import (
     advance,
     remind_at,
 )
-from signoff.core.people import Answerer, Delegation
+from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
 from signoff.errors import AlreadySettled, UnknownRequest
@@ -250,10 +250,6 @@ class Broker:
 
         return await self._write("tell", work)
 
-    async def delegate(self, delegation: Delegation) -> None:
-        """Have somebody stand in for somebody else, until a moment."""
-        await self.people.delegate(delegation)
-
     # --- running ---
 
     async def claim(self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "") -> ApprovalRequest:
@@ -282,15 +278,22 @@ class Broker:
         digest: str = "",
         preview: str = "",
         result: bytes | None = None,
+        token: str | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
-        """Record how a claimed call ended. Written within a moment; a process that dies before leaves it unknown."""
+        """Record how a claimed call ended, within a moment; a process that dies before leaves it unknown.
+
+        With the claim's `token`, whoever has lost the claim meanwhile only leaves a note.
+        """
         now = self.clock.now()
 
         def work(tx: Transaction) -> None:
             request = self.found(tx, request_id)
-            told = self.journal.text(error or preview, longest=PREVIEW, secrets=request.secrets)
+            told = self.journal.text(error or preview, longest=PREVIEW, secrets=(*request.secrets, *secrets))
             event: Event = Succeeded(digest, told) if error is None else Failed(told)
             try:
+                if token is not None and request.claim is not None and request.claim.token != token:
+                    raise AlreadySettled("another process has claimed it since")
                 ended = self.put(tx, request, event, now)
             except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
                 body = {"outcome": told, "note": self.journal.text(str(late))}

@@ -73,7 +73,7 @@ def _call(request: ApprovalRequest) -> Call:
 
 def _followed(call: Call, policy: Policy | Layers) -> Call:
     """The call with where the paths in it lead, for rules that look at paths."""
-    root = policy.root or os.getcwd()
+    root = call.start or policy.root or os.getcwd()
     leads: dict[str, str] = {}
     for text in policy.paths_of(call):
         try:

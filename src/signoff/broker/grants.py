@@ -53,6 +53,16 @@ class Grants:
 
         return await self._broker.store.write("use grant", work)
 
+    async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
+        """A no that is remembered for a call. Nothing is counted."""
+        now = self._broker.clock.now()
+        try:
+            key = call.memory_key
+        except CannotCanonicalise:
+            return None
+        found = await self._broker.store.read(lambda tx: self._speaks(tx, call, key, places, now))
+        return found if found is not None and not found.approved else None
+
     def _speaks(
         self, tx: Transaction, call: Call, key: str, places: Mapping[Scope, str], now: datetime
     ) -> Grant | None:

@@ -41,13 +41,14 @@ class Journal:
         run: str = "",
         by: str = "",
         text: str = "",
+        secrets: Sequence[str] = (),
     ) -> Draft:
         """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
-        body = {**self._call(call), **self._verdict(verdict)}
+        body = {**self._call(call, secrets), **self._verdict(verdict, secrets)}
         if by:
             body["by"] = by
         if text:
-            body["why"] = self.text(text)
+            body["why"] = self.text(text, secrets=secrets)
         return Draft(kind=kind, at=at, run=run, body=body)
 
     def asked(self, request: ApprovalRequest, at: datetime) -> Draft:

@@ -27,6 +27,7 @@ class Note(NamedTuple):
     verdict: Verdict | None
     by: str
     text: str
+    secrets: tuple[str, ...]
 
 
 class Notes:
@@ -37,10 +38,19 @@ class Notes:
         self._kept: list[Note] = []
 
     def add(
-        self, kind: str, call: Call, verdict: Verdict | None, *, run: str = "", by: str = "", text: str = ""
+        self,
+        kind: str,
+        call: Call,
+        verdict: Verdict | None,
+        *,
+        run: str = "",
+        by: str = "",
+        text: str = "",
+        secrets: tuple[str, ...] = (),
     ) -> None:
-        """Note a step of a call."""
-        self._kept.append(Note(kind, self._broker.clock.now(), run, call, json.dumps(call.args), verdict, by, text))
+        """Note a step of a call. `secrets` are masked, besides what the broker knows."""
+        now, args = self._broker.clock.now(), json.dumps(call.args)
+        self._kept.append(Note(kind, now, run, call, args, verdict, by, text, secrets))
 
     def hand_over(self) -> None:
         """Have what was noted written down, ahead of whatever is written next."""
@@ -54,5 +64,5 @@ class Notes:
     def _draft(self, note: Note) -> Draft:
         call = note.call.changed(args=json.loads(note.args))
         return self._broker.journal.passed(
-            note.kind, call, note.verdict, note.at, run=note.run, by=note.by, text=note.text
+            note.kind, call, note.verdict, note.at, run=note.run, by=note.by, text=note.text, secrets=note.secrets
         )

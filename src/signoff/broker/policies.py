@@ -20,21 +20,21 @@ class Policies:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._kept: set[str] = set()
-        """Revisions that are in the store for sure."""
+        """Names of those that are in the store for sure."""
 
     def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
         """Keep a policy, unless that was done."""
-        revision = policy.revision
-        if not revision or revision in self._kept or not self._broker.store.is_durable:
+        name = _name(policy.revision, policy.root or "")
+        if not policy.revision or name in self._kept or not self._broker.store.is_durable:
             return
-        if tx.setting(_name(revision)) is None:
+        if tx.setting(name) is None:
             from signoff.policy.written import written  # who only lists questions needs no parser
 
             if (text := written(policy)) is None:
                 return
-            tx.set_setting(_name(revision), text)
+            tx.set_setting(name, text)
         else:  # what stands there was committed
-            self._kept.add(revision)
+            self._kept.add(name)
 
     async def of(self, request: ApprovalRequest, *, beside: Policy | Layers) -> Policy | Layers | None:
         """The policy a question was asked under, if it is on record and `beside` is still part of it.
@@ -45,7 +45,8 @@ class Policies:
             return beside
         from signoff.policy.written import layers_of, read_written
 
-        text = await self._broker.store.read(lambda tx: tx.setting(_name(request.policy_revision)))
+        name = _name(request.policy_revision, request.root)
+        text = await self._broker.store.read(lambda tx: tx.setting(name))
         try:
             found = read_written(text) if text is not None else None
         except PolicyError:  # written by a version that knows other rules
@@ -56,5 +57,6 @@ class Policies:
         return found if all(one.revision in known for one in layers_of(beside)) else None
 
 
-def _name(revision: str) -> str:
-    return f"policy {revision}"
+def _name(revision: str, root: str) -> str:
+    """Relative paths in the same rules mean something else in another folder."""
+    return f"policy {revision} {root}"

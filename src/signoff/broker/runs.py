@@ -34,8 +34,8 @@ class Progress:
     """Whether the process lets go of it, for any other to take up."""
     fence: tuple[str, int] = ("", 0)
     """For a run inside another: the outermost run and its epoch, which has to be in this process's hands."""
-    entered: str = ""
-    """Id of the request on whose approval the call runs that waits for a run inside it."""
+    entered: tuple[str, str] = ("", "")
+    """The request on whose approval a call runs that only waits for runs inside it, and the claim's token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ class Runs:
         run = progress.run
         if progress.fence[0]:
             self.check(tx, *progress.fence)
-        if progress.entered:
-            self._broker.inside.enter(tx, progress.entered, now)
+        if progress.entered[0]:
+            self._broker.inside.enter(tx, *progress.entered, now)
         holder = "" if progress.put_down or run.parent else self._broker.process.id
         if (stored := tx.run(run.id)) is None:
             self._begin(tx, run, now, holder)
@@ -229,25 +229,30 @@ class Runs:
         """Raise `RunTaken` or `RunOver` where the run is no longer in this process's hands."""
         await self._broker.store.read(lambda tx: self.check(tx, run_id, epoch), own=False)
 
-    async def end(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
+    async def end(
+        self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
+    ) -> None:
         """Record how a run ended. What it still asked is withdrawn."""
-        now = self._broker.clock.now()
-        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, detail, now))
+        now, told = self._broker.clock.now(), self._detail(detail, secrets)
+        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, told, now))
 
-    def end_later(self, run_id: str, epoch: int, state: RunState, detail: str = "") -> None:
+    def end_later(
+        self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
+    ) -> None:
         """As `end`, without waiting: for whoever is being stopped. Not ours any longer, or over: nothing."""
-        now = self._broker.clock.now()
+        now, told = self._broker.clock.now(), self._detail(detail, secrets)
 
         def work(tx: Transaction) -> None:
             with suppress(RunError):
-                self._end(tx, run_id, epoch, state, detail, now)
+                self._end(tx, run_id, epoch, state, told, now)
 
         self._broker.store.later("end", work)
 
     def _end(self, tx: Transaction, run_id: str, epoch: int, state: RunState, detail: str, now: datetime) -> None:
-        run = self.check(tx, run_id, epoch)
-        told = self._broker.journal.text(detail, longest=LONGEST_DETAIL)
-        self._close(tx, run, state, told, now, why="the run ended")
+        self._close(tx, self.check(tx, run_id, epoch), state, detail, now, why="the run ended")
+
+    def _detail(self, detail: str, secrets: Sequence[str]) -> str:
+        return self._broker.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets)
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
@@ -297,6 +302,20 @@ class Runs:
         """A run inside another one, as it was kept last."""
         return await self._broker.store.read(lambda tx: tx.run(run_id))
 
+    async def enter_again(self, entry: KeptRun) -> bool:
+        """Whether a call was let through before and paused: it may pass once more, this time, and no more often."""
+
+        def work(tx: Transaction) -> bool:
+            known = tx.run(entry.id)
+            if known is None or known.state is not RunState.GOING:
+                return False
+            if (known.parent, dict(known.options)) != (entry.parent, dict(entry.options)):
+                return False
+            tx.put_run(replace(known, state=RunState.DONE))
+            return True
+
+        return await self._broker.store.write("enter", work)
+
     async def messages(self, run: KeptRun) -> Sequence[Segment]:
         """What was saved of a run's messages, oldest first."""
         return await self._broker.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
@@ -308,10 +327,15 @@ class Runs:
         return RunStatus(
             run=run,
             waiting=tuple(one for one in requests if one.state in OPEN),
-            answered=tuple(one for one in requests if one.state not in acted),
+            # An approved call that was claimed before paused with runs inside it, and waits for what they wait for.
+            answered=tuple(one for one in requests if one.state not in acted and not _paused(one)),
             process=process,
             alive=run.holder == self._broker.process.id or is_alive(process, self._broker.clock.now()),
         )
+
+
+def _paused(request: ApprovalRequest) -> bool:
+    return request.state is State.APPROVED and request.claim is not None
 
 
 def _known(tx: Transaction, run_id: str) -> KeptRun:
@@ -345,6 +369,8 @@ def _still_ours(run: KeptRun, epoch: int) -> KeptRun:
 
 
 def _still_going(run: KeptRun) -> KeptRun:
+    if run.parent:
+        raise UnknownRun(f"{run.id} is part of another run, and goes on with it")
     if run.state is not RunState.GOING:
         how = f": {run.detail}" if run.detail else ""
         raise RunOver(f"run {run.id} is {run.state}{how}")

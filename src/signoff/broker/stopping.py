@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signoff.broker.inside import is_held
 from signoff.core.lifecycle import AskedAgain, Cancelled, Lost
 from signoff.core.request import State
 from signoff.errors import RequestError
@@ -33,13 +34,19 @@ class Stopping:
 
         broker.store.later("give back", work)
 
-    def lose(self, request_id: str) -> None:
-        """Record that nobody knows how a claimed call ended."""
+    def lose(self, request_id: str, token: str) -> None:
+        """Record that nobody knows how a claimed call ended; one that only waited for runs inside it is put down."""
         broker, now = self._broker, self._broker.clock.now()
 
         def work(tx: Transaction) -> None:
             with suppress(RequestError):
-                lost = broker.put(tx, broker.found(tx, request_id), Lost(), now)
+                request = broker.found(tx, request_id)
+                if not is_held(request, token):
+                    return
+                if request.claim is not None and request.claim.inside:
+                    broker.inside.pause(tx, request, now)
+                    return
+                lost = broker.put(tx, request, Lost(), now)
                 tx.append([broker.journal.step(lost, "unknown", now, why="it was stopped half-way")])
 
         broker.store.later("lose", work)

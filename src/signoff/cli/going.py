@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
 
 T = TypeVar("T")
+MOST_IDS = 4
+"""How many requests are named in the command that answers them."""
 
 
 class Going:
@@ -121,6 +123,8 @@ def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, 
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
     if run:
         where = f" --store {quote(store)}" if store else ""
-        first = rows[0]["request"]
-        click.echo(f"Answer with: signoff approve {first}{where}   (or deny; `signoff show` tells more)", err=True)
+        few = " ".join(row["request"] for row in rows[:MOST_IDS])
+        more = "`signoff inbox` lists them all" if len(rows) > MOST_IDS else "`signoff show` tells more"
+        deny = "or deny, all or some" if len(rows) > 1 else "or deny"
+        click.echo(f"Answer with: signoff approve {few}{where}   ({deny}; {more})", err=True)
         click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

@@ -91,7 +91,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
         who = Delegation(
             absent=named(absent, settings), deputy=named(deputy, settings), until=end, since=since, by=by.name
         )
-        await broker.delegate(who)
+        await broker.people.delegate(who)
         return who
 
     made = with_broker(store, policy, work, make=True)

@@ -12,10 +12,12 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, Happened
 from signoff.core.redact import redact, redact_text
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 LONGEST = 62
 """So that a line with its mark fits 80 columns."""
+ROOM = 32
+"""How much of that a call keeps to itself, however long the chain of workers is."""
 INDENT = " " * 16
 PATIENCE = 0.3
 """Seconds that something has to take until a line about it is drawn: what is over at once would only flicker."""
@@ -68,7 +72,7 @@ class Progress:
             click.echo(json.dumps({"event": "started", "agent": agent, **({"run": run} if run else {})}))
             return
         with self._lock:
-            self._name = agent.removeprefix("worker:")
+            self._name = agent_name(agent)
             self._going.clear()
             self._asked.clear()
             self._since = time.monotonic()
@@ -129,7 +133,7 @@ class Progress:
         if not self._is_live or self._over.is_set() or taken < self._patience or (self._asked and _somebody_types()):
             return
         line = self._doing() + (f", {int(taken)} s" if taken >= 1 else "")
-        line = _cut(line, shutil.get_terminal_size().columns - 1)
+        line = clip(line, shutil.get_terminal_size().columns - 1)
         if line != self._line:
             self._line = line
             sys.stderr.write(f"\r\x1b[K{line}" if os.environ.get("NO_COLOR") else f"\r\x1b[K\x1b[2m{line}\x1b[0m")
@@ -143,10 +147,10 @@ class Progress:
 
     def _doing(self) -> str:
         if self._asked:
-            return f"{visible(self._name)} waits for a person: signoff inbox"
+            return f"{self._name} waits for a person: signoff inbox"
         calls = [one for one in self._going.values() if not _is_around(one, self._going.values())]
         if not calls:
-            return f"{visible(self._name)} is thinking"
+            return f"{self._name} is thinking"
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         return f"calling {one_line(calls[-1])}{more}"
 
@@ -212,8 +216,18 @@ def one_line(event: CallEvent) -> str:
     call = event.call
     request = ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call)
     line = safe_summary(request, secrets=event.secrets)
-    chain = "".join(f"{visible(worker)} > " for worker in call.worker) if len(call.worker) > 1 else ""
-    return _cut(chain + line, LONGEST + len(chain))
+    chain = _chain(call.worker, LONGEST - min(cells(line), ROOM)) if len(call.worker) > 1 else ""
+    return clip(chain + line, LONGEST)
+
+
+def _chain(workers: Sequence[str], width: int) -> str:
+    """The workers that led to a call, in front of it; of a long chain the last ones."""
+    for start in range(len(workers)):
+        told = ("…", *workers[start:]) if start else workers
+        chain = "".join(f"{visible(worker)} > " for worker in told)
+        if cells(chain) <= width:
+            return chain
+    return f"{clip(visible(workers[-1]), width - 3)} > "
 
 
 def spent_line(spent: Spent) -> str:
@@ -234,10 +248,6 @@ def spent_json(spent: Spent) -> dict[str, Any]:
         "output_tokens": spent.output_tokens,
         "cost_usd": float(spent.cost) if spent.cost is not None else None,
     }
-
-
-def _cut(line: str, longest: int) -> str:
-    return line if len(line) <= longest else line[: max(1, longest - 1)] + "…"
 
 
 def _because(event: CallEvent) -> str:

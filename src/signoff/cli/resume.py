@@ -103,6 +103,7 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
 
 def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
     from signoff.cli.going import carried_out, say_waiting
+    from signoff.cli.words import agent_name
     from signoff.errors import SignoffError
 
     nobody = not sys.stdin.isatty() or options.wait is not None
@@ -110,7 +111,7 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
         say_waiting(status.run.id, status.waiting, going.as_json)
         return WAITING
     if not alone and not going.as_json:
-        click.echo(f"run {status.run.id}: {status.run.agent}", err=True)
+        click.echo(f"run {status.run.id}: {agent_name(status.run.agent)}", err=True)
     going.run = status.run.id
     try:
         return carried_out(_went_on(status, options, going, alone=alone), going, traceback=traceback)

@@ -73,11 +73,10 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
     from signoff.cli.telling import masked
-    from signoff.cli.words import ago, clip, now, pad, safe
-    from signoff.core.visible import visible
+    from signoff.cli.words import agent_name, ago, clip, now, pad, safe
 
     run, word, at = status.run, status.word, now()
-    agent = visible(run.agent) if run.agent else "an agent of a program"
+    agent = agent_name(run.agent) if run.agent else "an agent of a program"
     since = f"  started {ago(run.started_at, at)}" if run.started_at is not None else ""
     state = click.style(pad(word, 9), fg=_COLOURS.get(word), bold=True)
     yield f"{click.style(safe(run.id), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"

@@ -118,7 +118,8 @@ async def _row(catalog: Catalog, name: str, used_by: tuple[str, ...], worker: Wo
     try:
         built = catalog.build(name, Context(worker=worker.name if worker is not None else None))
     except SignoffError as error:
-        return Row(name=name, origin=origin, used_by=used_by, error=str(error))
+        needs = _needs(catalog, name) if not used_by else ""
+        return Row(name=name, origin=origin, used_by=used_by, unknown=needs, error="" if needs else str(error))
     found = await _found(built, worker, connect)
     layers = _layers(catalog.settings, worker)
     return Row(
@@ -128,6 +129,16 @@ async def _row(catalog: Catalog, name: str, used_by: tuple[str, ...], worker: Wo
         tools=tuple((tool, tool.reach(layers, (worker.name,) if worker is not None else ())) for tool in found.tools),
         unknown=_unknown(found, connect),
     )
+
+
+def _needs(catalog: Catalog, name: str) -> str:
+    """For a built-in that cannot do without config, and has no entry: what to write. Empty for any other."""
+    from signoff.toolsets.catalog import BUILTINS
+
+    plain = name in BUILTINS and name not in catalog.settings.toolsets
+    keys = _schema(catalog, name).get("required") if plain else None
+    config = ", ".join(f"{key}: …" for key in keys or ())
+    return f"needs an entry: toolsets: {{{name}: {{use: {name}, config: {{{config}}}}}}}" if config else ""
 
 
 def _unknown(found: Found, connect: bool) -> str:
@@ -180,7 +191,7 @@ def _lines(row: Row) -> Iterator[str]:
     yield f"{click.style(visible(row.name), bold=True)}  {click.style(visible(row.origin) + users, dim=True)}"
     width = max((len(visible(tool.name)) for tool, _ in row.tools), default=0)
     for tool, reach in row.tools:
-        yield f"  {pad(visible(tool.name), width)}  {_effect(reach)}  {_labels(tool)}".rstrip()
+        yield f"  {pad(visible(tool.name), width)}  {_outlook(tool, reach)}"
     if row.unknown:
         yield f"  {visible(row.unknown)}"
     if row.error:
@@ -192,8 +203,11 @@ def _lines(row: Row) -> Iterator[str]:
 _COLOURS: Mapping[str, str] = {"allow": "green", "ask": "yellow", "deny": "red", "conditional": "cyan"}
 
 
-def _effect(reach: Reach) -> str:
-    return click.style(f"{reach.effect:11}", fg=_COLOURS[reach.effect])
+def _outlook(tool: FoundTool, reach: Reach) -> str:
+    """What happens to calls of a tool, and its labels."""
+    effect = click.style(reach.effect, fg=_COLOURS[reach.effect])
+    labels = _labels(tool)
+    return f"{effect}{' ' * (11 - len(reach.effect))}  {labels}" if labels else effect
 
 
 def _labels(tool: FoundTool) -> str:
@@ -332,7 +346,7 @@ def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[P
         about = words[tool.name]
         takes = ", ".join(one if one in about.required else f"[{one}]" for one in about.arguments)
         yield f"\n{click.style(visible(tool.name), bold=True)}({visible(takes)})"
-        yield f"  {_effect(tool.reach(layers, ()))}  {_labels(tool)}".rstrip()
+        yield f"  {_outlook(tool, tool.reach(layers, ()))}"
         first = next(iter(about.description.strip().splitlines()), "")
         if first:
             yield f"  {visible(first)}"

@@ -124,6 +124,11 @@ def pad(text: str, width: int) -> str:
     return text + " " * max(0, width - cells(text))
 
 
+def agent_name(agent: str) -> str:
+    """What people call the agent of a kept run: a worker by its name, another by where it is found."""
+    return visible(agent.removeprefix("worker:"))
+
+
 def count(number: int, one: str, many: str = "") -> str:
     """`1 request`, `3 requests`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"

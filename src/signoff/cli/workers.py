@@ -97,6 +97,8 @@ def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
         yield "toolsets", _listed(worker.toolsets)
     if worker.delegates:
         yield "delegates to", _delegates(worker)
+    if worker.creates:
+        yield "may write", "new workers; each is shown to a person first"
     yield "file", _visible(worker.file)
 
 
@@ -121,8 +123,6 @@ def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
 def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
     from signoff.cli.words import as_json, span
 
-    if worker.creates:
-        yield "may write", "new workers; each is shown to a person first"
     if worker.approvers:
         yield "asks", f"somebody with the role {_listed(worker.approvers, ' or ')}"
     limits = {**_limits(worker), "time": span(worker.limits.time.total_seconds()) if worker.limits.time else None}

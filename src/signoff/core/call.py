@@ -34,6 +34,8 @@ class Call:
     """Labels that whoever offers the tool claims for it: they may make policy stricter, never more lenient."""
     deps: Any = field(default=None, compare=False, repr=False)
     """The run's own dependencies, for `deps` conditions."""
+    start: str = ""
+    """The folder that relative paths in the arguments start from; empty: wherever a policy's own start."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
     unreadable: tuple[str, ...] = ()

@@ -23,6 +23,6 @@ class Claim:
     preview: str = ""
     """The beginning of the result, secrets masked."""
     inside: bool = False
-    """Whether all the call does is to wait for a run inside it that is kept, and can be entered again."""
+    """Whether all the call does, to its end, is to wait for runs inside it that are kept: it can be made again."""
     told_by: str = ""
     """Who said what became of it, where the process could not."""

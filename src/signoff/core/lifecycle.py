@@ -6,8 +6,8 @@ pending  --expire--> expired | pending (escalated,             --cancel-> cancel
                      parked) | approved (in words)                                  --lose-> unknown
 pending  --assign, remind--> pending                                                --ask again-> cancelled
 pending  --cancel--> cancelled
-                                                      claimed --enter, leave--> claimed (a run inside waits, or is over)
-                                                      claimed --pause--> approved (to be entered again with that run)
+                                                      claimed --enter--> claimed (it only waits for runs inside it)
+                                                      claimed --pause--> approved (to be claimed anew with those runs)
                                                       unknown --succeed, fail--> succeeded, failed (it came back)
                                                       unknown --told--> succeeded | cancelled (a person knows)
 ```
@@ -104,12 +104,7 @@ class AskedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """All that a claimed call does is to wait for a run inside it, which is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The run inside a claimed call is over, and the call goes on by itself."""
+    """All that a claimed call does, from now to its end, is to wait for runs inside it, which are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +130,6 @@ Event: TypeAlias = (
     | Cancelled
     | Claimed
     | Entered
-    | Left
     | Paused
     | Succeeded
     | Failed
@@ -280,10 +274,6 @@ def _enter(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalReq
     return request.changed_to(claim=replace(_claim_of(request), inside=True))
 
 
-def _leave(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    return request.changed_to(claim=replace(_claim_of(request), inside=False))
-
-
 def _pause(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     if not _claim_of(request).inside:
         raise RequestError(f"request {request.id} was claimed, and nothing inside its call waits")
@@ -330,7 +320,6 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.CLAIMED, Failed): _fail,
     (State.CLAIMED, Lost): _lose,
     (State.CLAIMED, Entered): _enter,
-    (State.CLAIMED, Left): _leave,
     (State.CLAIMED, Paused): _pause,
     (State.CLAIMED, AskedAgain): _ask_again,
     (State.UNKNOWN, Succeeded): _succeed,

@@ -33,15 +33,28 @@ KIND = "signoff.kind"
 class Owner:
     """The toolset a tool comes from, below all wrappers, and everything that is declared on the way down to it."""
 
-    def __init__(self, steps: Sequence[Step], toolset_id: str | None) -> None:
+    def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolDefinition) -> None:
         """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
         toolset, self.name = steps[-1]
         named = next((name for one, _ in steps if isinstance(name := getattr(one, "catalog_name", None), str)), None)
         self.toolset_name = named or _shown(toolset_id or toolset.id)
+        declared = (own.metadata or {}).get("labels") or ()
+        self.labels = frozenset([declared] if isinstance(declared, str) else declared)
+        """Of the tool itself, as its toolset defines it: what other capabilities put on top is not believed."""
+        self.policies = frozenset(id(one) for toolset, _ in steps for one in _attached(toolset))
+        starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
+        self.start = next(starts, "")
         self.needs_approval = _hooks(steps, "needs_approval")
         self.describe_approval = _hooks(steps, "describe_approval")
         self.capability_labels = _hooks(steps, "capability_labels")
         self.claimed_labels = _hooks(steps, "claimed_labels")
+
+
+def _attached(toolset: object) -> Iterator[object]:
+    """What a toolset judges its calls by, to tell which of them had a say."""
+    if (own := getattr(toolset, "policy", None)) is not None:
+        yield own
+    yield from getattr(toolset, "policies", ())
 
 
 Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
@@ -56,7 +69,10 @@ def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
 
 def owner_of(tool: ToolsetTool[Any]) -> Owner:
     """Look through wrappers, so that a renamed or prefixed toolset keeps what it declares."""
-    return Owner(steps_of(tool), tool.tool_def.toolset_id)
+    own = tool
+    while isinstance(below := getattr(own, "source_tool", None), ToolsetTool):
+        own = cast("ToolsetTool[Any]", below)
+    return Owner(steps_of(tool), tool.tool_def.toolset_id, own.tool_def)
 
 
 _PROCESS_KEY = secrets.token_bytes(32)
@@ -74,6 +90,8 @@ class CallReader:
     """Lists the paths in a call, where policy wants to know where they lead."""
     root: str = ""
     """The folder relative paths start from, as a real path."""
+    several_roots: bool = False
+    """Whether rules start from other folders too, so that a call has to say where its paths start from."""
     key: bytes = _PROCESS_KEY
     """Tells secrets apart without showing them; a store has one of its own, for all processes that share it."""
 
@@ -109,25 +127,26 @@ class CallReader:
         )
         if self.paths_of is None:
             return call
-        leads = followed(self.root, self.paths_of(call))
+        if start := (owner.start if owner is not None else "") or (self.root if self.several_roots else ""):
+            call = call.changed(start=start)
+        leads = followed(call.start or self.root, self.paths_of(call))
         return call.changed(resolved=leads) if leads else call
 
     def follow_links(self, call: Call) -> Call:
         """The call with where every text in it leads that may be a path, for patterns that speak of folders."""
         texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
-        leads = followed(self.root, texts)
+        leads = followed(call.start or self.root, texts)
         return call.changed(resolved={**call.resolved, **leads})
 
     def _has_no_labels(self, tool_def: ToolDefinition, owner: Owner | None) -> bool:
-        return not self.labels and not tool_def.metadata and (owner is None or not owner.capability_labels)
+        if owner is None:
+            return not self.labels
+        return not self.labels and not owner.labels and not owner.capability_labels
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> frozenset[str]:
-        declared = tool_def.metadata.get("labels") if tool_def.metadata else None
-        labels: set[str] = set()
-        if declared is not None:
-            labels.update([declared] if isinstance(declared, str) else declared)
+        labels: set[str] = set(owner.labels) if owner is not None else set()
         for pattern, given in self.labels.items():
             if fnmatchcase(tool_def.name, pattern):
                 labels.update(given)

@@ -95,8 +95,8 @@ class Signoff(AbstractCapability[Any]):
     from its beginning, and the agent inside goes on where it was: code before the inner run is repeated."""
     by: str | None = None
     """The role that has to answer whatever is asked about this agent, where the rule names none."""
-    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """Rules for provider-executed tools by kind, besides those of `policy`; only what they allow is offered."""
+    native: Mapping[str, Policy | Sequence[Policy]] = field(default_factory=dict[str, "Policy | Sequence[Policy]"])
+    """Rules for provider-executed tools by `unique_id` or kind, besides `policy`; only what they allow is offered."""
     observe: Callable[[CallEvent], None] | None = None
     """Told of every step of every call, for progress and logs. It cannot change anything."""
     store: Store | str | None = None
@@ -136,11 +136,12 @@ class Signoff(AbstractCapability[Any]):
             fallback=lambda: _terminal(self._gate),
             secrets=tuple(self.secrets),
             on_denied=self.on_denied,
-            judge=self.judge,
+            judges=(self.judge,) if self.judge is not None else (),
             reviewers=self.reviewers,
             observe=self.observe,
             nested=self.nested,
-            native=self.native,
+            native={kind: (own,) if isinstance(own, Policy) else tuple(own) for kind, own in self.native.items()},
+            owners=(self.owner,) if self.owner else (),
             answerers=Requirement(role=self.by) if self.by else None,
         )
 
@@ -256,7 +257,7 @@ class Signoff(AbstractCapability[Any]):
         run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
-            kept = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool.kind)]
+            kept = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool)]
             request_context.model_request_parameters = replace(parameters, native_tools=kept)
         return request_context
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
+from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 
 from signoff.broker import Broker
@@ -31,6 +32,7 @@ from signoff.ports import ApprovalUI, judging
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
 
+_STRICTEST = (ApprovalMode.AUTO_DENY, ApprovalMode.INTERACTIVE, ApprovalMode.AUTO_APPROVE)
 CHANGED = "its arguments changed while they were judged"
 
 
@@ -64,7 +66,8 @@ class Gate:
     fallback: Callable[[], ApprovalUI]
     """Makes the approver for when nobody said who is asked."""
     on_denied: Literal["tell", "raise"]
-    judge: Judge | None
+    judges: tuple[Judge, ...]
+    """Functions of the caller's, of this run and of those around it."""
     reviewers: bool
     """Whether another capability's approval in the same run counts where the rule wants nobody in particular."""
     secrets: tuple[str, ...] = ()
@@ -72,8 +75,10 @@ class Gate:
     observe: Callable[[CallEvent], None] | None = None
     nested: bool = False
     """Whether a call whose tool runs another gated agent pauses with it, and is made again from its beginning."""
-    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """More rules for provider-executed tools, by kind."""
+    native: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict[str, "tuple[Policy, ...]"])
+    """More rules for provider-executed tools, by their unique id or kind."""
+    owners: tuple[str, ...] = ()
+    """Who the agents belong to, for rules with `not_by: owner`."""
     answerers: Requirement | None = None
     """What every question needs besides what the rules say."""
     checked_names: bool = False
@@ -103,12 +108,25 @@ class Gate:
         With `pauses` it waits for answers as the outer one does.
         """
         policy = Layers(_distinct((*layers_of(outer.policy), *layers_of(self.policy))))
+        reader = replace(
+            self.reader,
+            key=outer.reader.key,
+            paths_of=policy.paths_of if policy.wants_paths else None,
+            several_roots=len({one.root for one in policy.policies}) > 1,
+        )
+        asked = tuple(one for one in (outer.answerers, self.answerers) if one is not None)
+        kinds = {*outer.native, *self.native}
         return replace(
             self,
             policy=policy if len(policy.policies) > 1 else self.policy,
             desk=outer.desk,
-            reader=replace(self.reader, key=outer.reader.key, paths_of=policy.paths_of if policy.wants_paths else None),
-            mode=outer.mode if outer.mode is ApprovalMode.AUTO_DENY else self.mode,
+            reader=reader,
+            mode=min(outer.mode, self.mode, key=_STRICTEST.index),
+            reviewers=outer.reviewers and self.reviewers,
+            judges=(*outer.judges, *self.judges),
+            native={kind: (*outer.native.get(kind, ()), *self.native.get(kind, ())) for kind in kinds},
+            answerers=together(asked) if asked else None,
+            owners=tuple(dict.fromkeys((*outer.owners, *self.owners))),
             wait=outer.wait if pauses else self.wait,
             secrets=tuple(dict.fromkeys((*self.secrets, *outer.secrets))),
             observe=self.observe or outer.observe,
@@ -137,7 +155,7 @@ class Gate:
     def plain_verdict(self, tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict | None:
         """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
-        if self.judge is not None or by_kind or (owner is not None and owner.needs_approval):
+        if self.judges or by_kind or (owner is not None and owner.needs_approval):
             return None
         return self._asked_of(self.policy.judge_layer(call) or self.policy.silence(call))
 
@@ -151,8 +169,8 @@ class Gate:
         for hook in owner.needs_approval if owner is not None else ():
             layers.extend(await _said("toolset", hook, json.loads(before), ctx))
         judging.reset(token)
-        if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, call.changed(args=json.loads(before)), ctx))
+        for judge in self.judges:
+            layers.extend(await _said("judge", judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
         return self._asked_of(strictest(layers) or self.policy.silence(call))
@@ -162,15 +180,16 @@ class Gate:
             return verdict
         return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
 
-    async def allows_native(self, ctx: RunContext[Any], kind: str) -> bool:
+    async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool) -> bool:
         """Whether a provider-executed tool may be offered. Nobody sees its arguments, so rules on them are in doubt."""
         worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
-        call = Call(tool=kind, toolset="native", worker=worker, deps=ctx.deps, args=Unseen())
+        chain = (*current_frame().workers, *worker)
+        call = Call(tool=tool.kind, toolset="native", worker=chain, deps=ctx.deps, args=Unseen())
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
-        if self.judge is not None:
-            layers.extend(await _said("judge", self.judge, call.changed(args={}), ctx))
-        if (own := self.native.get(kind)) is not None:
-            layers.append(own.judge_layer(call) or own.silence(call))
+        for judge in self.judges:
+            layers.extend(await _said("judge", judge, call.changed(args={}), ctx))
+        own = [one for name in {tool.unique_id, tool.kind} for one in self.native.get(name, ())]
+        layers.extend(one.judge_layer(call) or one.silence(call) for one in own)
         verdict = strictest(layers)
         return verdict is not None and verdict.effect is Effect.ALLOW
 

@@ -107,6 +107,8 @@ class Keeper:
     """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
     known: dict[str, ApprovalRequest] = field(default_factory=dict[str, ApprovalRequest])
     """The run's requests as they were when it was taken up, by call key."""
+    secrets: set[str] = field(default_factory=set[str])
+    """Values that are masked in what is kept of the run, besides those the broker knows: of runs inside it."""
     held: bool = True
     """Whether this process has it in hand."""
     nest: Nest | None = None
@@ -142,7 +144,7 @@ class Keeper:
         around = self.nest.progress() if self.nest is not None else []
         return [*around, self._progress(ctx, deferred, put_down=put_down)]
 
-    def at_call(self, ctx: RunContext[Any], entered: str) -> Progress:
+    def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> Progress:
         """How far the run came while one of its calls runs: those without a result are to be made again."""
         progress = self._progress(ctx, DeferredToolRequests(), put_down=False)
         return replace(progress, entered=entered)
@@ -196,10 +198,16 @@ class Keeper:
         """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
 
-    def over(self, state: RunState, memo: str = "") -> Progress:
+    def answered(self, memo: str) -> Progress:
         """A run inside another one is over; `memo` is what it answered, for when its call is made again."""
         self._over = True
-        self.run = replace(self.run, state=state, rest=memo, tip="")
+        self.run = replace(self.run, state=RunState.DONE, rest=memo, tip="")
+        return Progress(run=self.run, fence=self._fence)
+
+    def failed(self, state: RunState) -> Progress:
+        """A run inside another one failed; if its call is made again, it goes on from where it was saved last."""
+        self._over = True
+        self.run = replace(self.run, state=state)
         return Progress(run=self.run, fence=self._fence)
 
     @property
@@ -222,12 +230,12 @@ class Keeper:
         """As `ended`, by whoever is being stopped."""
         self._over = True
         if self.saved:
-            self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail)
+            self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
 
     async def ended(self, state: RunState, detail: str) -> None:
         self._over = True
         if self.saved:
-            await self.broker.runs.end(self.run.id, self.run.epoch, state, detail)
+            await self.broker.runs.end(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
 
     def _progress(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
         messages = list(ctx.messages)

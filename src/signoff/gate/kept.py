@@ -13,11 +13,11 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.broker import new_id
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import Halted, RunError
+from signoff.errors import Halted, RunError, WrongUse
 from signoff.gate.frames import current_frame, kept_run
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper
-from signoff.gate.nest import Pause
+from signoff.gate.nest import Pause, lost_question
 from signoff.gate.nested import ended, inner_run, pause_of, remembered
 from signoff.gate.run import GatedRun
 
@@ -63,14 +63,21 @@ async def _inside(
     run: GatedRun, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
 ) -> AgentRunResult[Any]:
     """As `kept`, for a run inside a call of another one."""
+    nest = run.nest
+    assert nest is not None, "only a run inside another one comes here"
     if (known := remembered(run, ctx)) is not None:
         return known
-    result = await _told(run, handler)
-    if not isinstance(result.output, DeferredToolRequests):
-        await ended(run, ctx, result)
-    elif run.pauses_with_call and result.output.approvals:
-        raise pause_of(run)
-    return result
+    try:
+        with nest.busy():
+            result = await _told(run, handler)
+            if not isinstance(result.output, DeferredToolRequests):
+                ended(run, ctx, result)
+            elif result.output.approvals:
+                raise pause_of(run) if run.pauses_with_call else WrongUse(lost_question(nest.passage.call.tool))
+            return result
+    except Pause:
+        await nest.quiet()
+        raise
 
 
 async def _told(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
@@ -102,5 +109,5 @@ def _failed(run: GatedRun, error: BaseException) -> None:
     if keeper is not None and run.nest is None:
         keeper.stopped(state, f"{type(error).__name__}: {error}")
     elif keeper is not None and keeper.saved:
-        over = keeper.over(state)
+        over = keeper.failed(state)
         run.gate.broker.runs.save_later(lambda: over)

@@ -26,6 +26,10 @@ class Memory(Protocol):
         """What is remembered for a call made in a run; a use that counts is counted."""
         ...
 
+    async def forbids(self, call: Call, run: str) -> Grant | None:
+        """A remembered no for a call; nothing is counted."""
+        ...
+
     def check(self, decision: ApprovalDecision) -> None:
         """Raise `WrongUse` where a decision cannot be remembered as it says."""
         ...
@@ -47,6 +51,10 @@ class OwnMemory:
 
     async def recall(self, call: Call, run: str) -> Grant | None:
         return self.grants.lookup(call)
+
+    async def forbids(self, call: Call, run: str) -> Grant | None:
+        found = self.grants.lookup(call)
+        return found if found is not None and not found.approved else None
 
     def check(self, decision: ApprovalDecision) -> None:
         if decision.terms is not None:
@@ -73,6 +81,9 @@ class StoreMemory:
 
     async def recall(self, call: Call, run: str) -> Grant | None:
         return await self.broker.grants.recall(self.follow_links(call), places_of(call, run))
+
+    async def forbids(self, call: Call, run: str) -> Grant | None:
+        return await self.broker.grants.forbids(self.follow_links(call), places_of(call, run))
 
     def check(self, decision: ApprovalDecision) -> None:
         pass

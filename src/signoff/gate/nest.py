@@ -6,23 +6,24 @@ same: when the call is made again after a pause or a crash, each run in it finds
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.tools import DeferredToolRequests
 from pydantic_core import to_json
 
 from signoff.broker.runs import Progress
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import KeptRun, RunState
 from signoff.core.verdict import Effect
-from signoff.errors import RunError
+from signoff.errors import Halted, RunError, WrongUse
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -45,21 +46,23 @@ class Nest:
     """The approval the call runs on, where a person gave one."""
     enters: bool = False
     """Whether the call may be made again from its beginning, to go on with the runs inside it."""
-    ends: bool = False
-    """Whether it does nothing more once the run inside it is over."""
+    ends: bool | None = None
+    """Whether it promised to do nothing but wait for the runs inside it; None before there is one."""
     ended: list[Progress] = field(default_factory=list[Progress])
     """Runs inside it that are over, and that the store does not know yet."""
-    inside: bool = False
-    """Whether the store is told that all the call does is to wait for runs inside it."""
-    going: int = 0
-    """How many runs inside it are going on by `call_agent`: a tool may run several at once."""
-    pauses: bool = False
-    """Whether one of those waits for people, so that the call ends here, to be made again."""
-    _counts: Counter[str] | None = None
+    children: list[GatedRun] = field(default_factory=list["GatedRun"])
+    """The runs inside it that began here."""
+    on_record: bool = False
+    """Whether the store knows that runs inside it are kept."""
+    _began: dict[str, list[object]] | None = None
+    """The agents of those runs, by what a run is known by."""
+    _busy: int = 0
+    """How many runs inside it are at work."""
+    _calm: asyncio.Event | None = None
 
     @property
-    def key(self) -> str:
-        return self.run.reading.sealed(self.passage).call.key
+    def call(self) -> Call:
+        return self.run.reading.sealed(self.passage).call
 
     @property
     def is_new(self) -> bool:
@@ -67,13 +70,33 @@ class Nest:
         return self.run.questions.is_new(self.passage.ctx)
 
     def id_of(self, ctx: RunContext[Any]) -> str:
-        """The id of a run that begins inside the call."""
-        agent = ctx.agent.name if ctx.agent is not None else None
-        asked = to_json([self.key, agent, ctx.prompt], fallback=repr)
+        """The id of a run that begins inside the call, the same when the call is made again."""
+        call, name = self.call, ctx.agent.name if ctx.agent is not None else None
+        asked = to_json([call.key, call.args_digest, name, ctx.prompt], fallback=repr)
         known = sha256(asked).hexdigest()[:24]
-        self._counts = self._counts if self._counts is not None else Counter()
-        self._counts[known] += 1
-        return f"inside-{known}-{self._counts[known]}"
+        self._began = self._began if self._began is not None else {}
+        agents = self._began.setdefault(known, [])
+        if any(one is not ctx.agent for one in agents):
+            raise WrongUse(
+                f"two agents called {name!r} are asked the same inside one call, and could not be told apart later.\n"
+                "  Give each a name of its own: Agent(…, name=…)"
+            )
+        agents.append(ctx.agent)
+        return f"inside-{known}-{len(agents)}"
+
+    def begins(self, *, ends_call: bool | None) -> None:
+        """A run begins inside the call; with what was said about it, if anything."""
+        self.enters = self.enters or ends_call is not None
+        self.ends = bool(ends_call) and self.ends is not False
+        if self.on_record and not self.ends and self._entered[0]:
+            raise WrongUse(f"{self.passage.call.tool} said ends_call, and goes on: it started another run after that")
+
+    @property
+    def _entered(self) -> tuple[str, str]:
+        request = self.request
+        if request is None or request.claim is None or not (self.enters and self.ends):
+            return "", ""
+        return request.id, request.claim.token
 
     def progress(self) -> list[Progress]:
         """How far everything around a run inside this call came, the outermost run first.
@@ -85,57 +108,102 @@ class Nest:
             raise Pause
         around = self.run.nest.progress() if self.run.nest is not None else []
         if (keeper := self.run.keeper) is not None:
-            entered = self.request.id if self.request is not None and self.enters else ""
-            around.append(keeper.at_call(self.passage.ctx, entered))
-        if self.request is None and self.passage.verdict.effect is Effect.ASK:
-            around.append(Progress(run=self._entry()))
-        return [*around, *self.ended]
+            around.append(keeper.at_call(self.passage.ctx, self._entered))
+        return [*around, Progress(run=self._entry()), *self.ended]
 
     def saved(self) -> None:
         """What `progress` said is in the store."""
         self.ended.clear()
-        self.inside = self.request is not None and self.enters
+        self.on_record = True
         if self.run.keeper is not None:
             self.run.keeper.saved = True
         if self.run.nest is not None:
             self.run.nest.saved()
 
-    def enter_again(self) -> None:
-        """The call was claimed anew and goes on with a run that is kept: with the next write, it is entered again."""
-        broker, request, outer = self.run.gate.broker, self.request, self.run.outer
-        if request is None or not self.enters or self.inside:
+    def entered_again(self) -> None:
+        """The call was claimed anew and goes on with a run that is kept: with the next write, that is on record."""
+        broker, entered, outer = self.run.gate.broker, self._entered, self.run.outer
+        if self.on_record or not entered[0]:
             return
-        self.inside, now = True, broker.clock.now()
+        self.on_record, now = True, broker.clock.now()
 
         def work(tx: Transaction) -> None:
-            with suppress(RunError):  # in other hands by now: the claim may be theirs
+            with suppress(RunError):  # in other hands by now
                 if outer is not None and outer.saved:
                     broker.runs.check(tx, outer.run.id, outer.run.epoch)
-                broker.inside.enter(tx, request.id, now)
+                broker.inside.enter(tx, *entered, now)
 
         broker.store.later("enter", work)
 
-    async def leave(self) -> None:
-        """The tool goes on by itself: from here on nobody knows how far it came, if the process dies."""
-        if self.request is not None and self.inside and not self.ends:
-            self.inside = False
-            await self.run.gate.broker.inside.leave(self.request.id)
+    async def carried_out(self) -> Any:
+        """Run the tool. Raises `Pause` where a run inside it waits for people, however the tool started that."""
+        passage = self.passage
+        try:
+            result = await passage.execute(passage.args)
+            if isinstance(result, DeferredToolRequests):
+                raise WrongUse(lost_question(passage.call.tool))
+        except Pause:
+            self.run.paused.add(passage.call.call_id)
+            raise
+        except (ApprovalRequired, Halted, RunError):
+            raise
+        except Exception as error:
+            if (pause := pause_in(error)) is None:
+                self._over()
+                raise
+            self.run.paused.add(passage.call.call_id)
+            raise pause from error
+        self._over()
+        return result
+
+    def _over(self) -> None:
+        """The call is over: nothing goes on with what its runs still asked, and it is not let through once more."""
+        for child in self.children:
+            child.withdraw("the call that asked is over")
+        if self.on_record:
+            entry = replace(self._entry(), state=RunState.DONE)
+            self.run.gate.broker.runs.save_later(lambda: Progress(run=entry))
 
     def _entry(self) -> KeptRun:
-        """That the call was let through, although policy asks: by a remembered answer, which is not to count twice."""
-        call = self.run.reading.sealed(self.passage).call
-        options = entry_of(call, self.run.gate.policy.revision)
-        return KeptRun(id=entry_id(call.key), parent=self.run.run_id or call.key, options=options)
+        """That runs inside the call are kept, and whether it was let through although policy asks."""
+        granted = self.request is None and self.passage.verdict.effect is Effect.ASK
+        options = entry_of(self.call, self.run.gate.policy.revision, granted=granted)
+        return KeptRun(id=entry_id(self.call.key), parent=self.run.run_id or self.call.key, options=options)
+
+    # --- runs side by side ---
+
+    @contextmanager
+    def busy(self) -> Generator[None]:
+        """Within, a run inside the call is at work."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if self._calm is not None and not self._busy:
+                self._calm.set()
+
+    async def quiet(self) -> None:
+        """Return once no run inside the call is at work.
+
+        A run that pauses takes the call down with it, so it waits for those beside it first: they come to their
+        questions too, and nothing that was approved is cut off half-way.
+        """
+        while self._busy:
+            self._calm = self._calm or asyncio.Event()
+            self._calm.clear()
+            await self._calm.wait()
 
 
 def entry_id(call_key: str) -> str:
-    """Under which it is kept that a call was let through."""
+    """Under which it is kept that runs inside a call are."""
     return f"entered-{sha256(call_key.encode()).hexdigest()[:24]}"
 
 
-def entry_of(call: Call, policy_revision: str) -> Mapping[str, str]:
-    """What has to be the same when the call is let through again."""
-    return {"tool": call.tool, "args": call.args_digest, "schema": call.schema_hash, "policy": policy_revision}
+def entry_of(call: Call, policy_revision: str, *, granted: bool) -> Mapping[str, str]:
+    """What has to be the same when a call that was granted is let through again."""
+    about = {"tool": call.tool, "args": call.args_digest, "schema": call.schema_hash, "policy": policy_revision}
+    return {**about, "granted": "yes"} if granted else about
 
 
 def pause_in(error: Exception) -> Pause | None:

@@ -7,9 +7,8 @@ again, and the runs inside it go on where they were.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast, get_origin, get_type_hints
 
@@ -24,7 +23,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import RunError
+from signoff.errors import WrongUse
 from signoff.gate.frames import current_frame, entered, entering
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper, conversation_of
@@ -39,38 +38,48 @@ NOT_GIVEN: Any = object()
 
 async def inner_run(gate: Gate, ctx: RunContext[Any], nest: Nest) -> GatedRun:
     """The gate's state for a run inside a call. Where it was kept before, it goes on from there."""
-    ends_call = entered()
-    if ends_call is not None:
-        nest.enters = True
-        nest.ends = ends_call
-    pauses = nest.enters
-    gate = gate.inside(nest.run.gate, pauses=pauses)
-    outer = nest.run.outer
-    if not (pauses or gate.keeps_record):
-        return GatedRun(gate, outer=outer, nest=nest)
-    run_id = nest.id_of(ctx)
+    if gate.keeps_record and not nest.run.gate.keeps_record:
+        raise WrongUse(_TWO_STORES.format(inner=_name(ctx), outer=_name(nest.passage.ctx)))
+    nest.begins(ends_call=entered())
+    gate, outer = gate.inside(nest.run.gate, pauses=nest.enters), nest.run.outer
+    if outer is not None:
+        outer.secrets.update(gate.secrets)
+    if nest.enters or gate.keeps_record:
+        run = await _kept_before(gate, ctx, nest)
+    else:
+        run = GatedRun(gate, outer=outer, nest=nest)
+    nest.children.append(run)
+    nest.run.inside.append(run)
+    return run
+
+
+async def _kept_before(gate: Gate, ctx: RunContext[Any], nest: Nest) -> GatedRun:
+    """A run that is kept, begun or gone on with."""
+    outer, run_id = nest.run.outer, nest.id_of(ctx)
     kept = None if nest.is_new else await gate.broker.runs.inside(run_id)
-    if kept is not None and kept.state in (RunState.FAILED, RunState.CANCELLED):
-        kept = None
-    agent = ctx.agent.name if ctx.agent is not None else None
+    if kept is not None and kept.state is not RunState.DONE:  # one that failed goes on from where it was saved last
+        kept = replace(kept, state=RunState.GOING)
     prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
-    fresh = KeptRun(id=run_id, parent=nest.run.run_id or nest.key, agent=agent or "", prompt=prompt[:1_000])
-    keeper = Keeper(
-        gate.broker,
-        gate.histories,
-        kept or fresh,
-        given=kept is not None,
-        saved=kept is not None,
-        nest=nest,
-        root=outer,
-    )
+    fresh = KeptRun(id=run_id, parent=nest.run.run_id or nest.call.key, agent=_name(ctx), prompt=prompt[:1_000])
+    before = kept is not None
+    keeper = Keeper(gate.broker, gate.histories, kept or fresh, given=before, saved=before, nest=nest, root=outer)
     if outer is not None:
         keeper.known = outer.known
-    run = GatedRun(gate, keeper=keeper, outer=outer, nest=nest, pauses_with_call=pauses)
+    run = GatedRun(gate, keeper=keeper, outer=outer, nest=nest, pauses_with_call=nest.enters)
     if kept is not None and kept.state is RunState.GOING:
-        nest.enter_again()
+        nest.entered_again()
         run.taken = await conversation_of(gate.broker, gate.histories, kept)
     return run
+
+
+_TWO_STORES = (
+    "{inner} keeps its questions in a store, and {outer}, which runs it, keeps nothing: they would be lost with it.\n"
+    "  Give both the same store: Signoff(…, store=…)"
+)
+
+
+def _name(ctx: RunContext[Any]) -> str:
+    return (ctx.agent.name if ctx.agent is not None else None) or "an agent"
 
 
 async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, Any]) -> UserPromptNode[Any, Any]:
@@ -105,19 +114,16 @@ def remembered(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | Non
     return AgentRunResult(output)
 
 
-async def ended(run: GatedRun, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
+def ended(run: GatedRun, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
     """A run inside a call is over: remember its answer, for when the call is made again."""
     keeper, nest = run.keeper, run.nest
-    if keeper is None or nest is None:
+    if keeper is None or nest is None or (memo := _memo(ctx, result.output)) is None:
         return
-    if (memo := _memo(ctx, result.output)) is not None:
-        saved, progress = keeper.saved, keeper.over(RunState.DONE, memo)
-        if saved:
-            run.gate.broker.runs.save_later(lambda: progress)
-        else:
-            nest.ended.append(progress)
-    if entered() is None:  # else `call_agent` knows whether others go on
-        await nest.leave()
+    saved, progress = keeper.saved, keeper.answered(memo)
+    if saved:
+        run.gate.broker.runs.save_later(lambda: progress)
+    else:
+        nest.ended.append(progress)
 
 
 def pause_of(run: GatedRun) -> Pause:
@@ -143,8 +149,9 @@ async def call_agent(
     Where that agent waits for a person, this call pauses with it. Once there is an answer and the run is resumed, the
     tool is called again from its beginning, and the agent goes on where it was: code before this line is repeated.
     The agent shares `deps` and usage with the caller unless told otherwise; an agent without a `Signoff` capability
-    runs behind the caller's. Say `ends_call` where the tool returns the output and does nothing else after it: then not
-    even a crash in that moment leaves anything unknown. `options` go to `agent.run`.
+    runs behind the caller's. `ends_call` is a promise: from here on the tool does nothing but wait for this and return.
+    Then a call that a person approved is not unknown when its process dies meanwhile: it is made again, and goes on.
+    `options` go to `agent.run`.
     """
     from signoff.gate.capability import gate_in  # it imports this module
 
@@ -153,26 +160,8 @@ async def call_agent(
         options["capabilities"] = [*options.get("capabilities", ()), around]
     given: dict[str, Any] = {"usage": ctx.usage, "infer_name": False, **options}
     given["deps"] = ctx.deps if deps is NOT_GIVEN else deps
-    frame = current_frame()
-    with entering(frame, ends_call=ends_call):
-        return await _going(frame.nest, agent.run(prompt, **given))
-
-
-async def _going(nest: Nest | None, running: Awaitable[AgentRunResult[Any]]) -> Any:
-    """The output of a run inside a call. If the tool goes on after it, that is on record before it does."""
-    if nest is None:
-        return (await running).output
-    nest.going += 1
-    try:
-        return (await running).output
-    except (Pause, RunError):  # the call pauses too, or is in other hands by now
-        nest.pauses = True
-        raise
-    finally:
-        nest.going -= 1
-        if not (nest.going or nest.pauses):
-            # The tool may go on whatever happened: it may catch an error, or have set a limit to the run.
-            await asyncio.shield(nest.leave())
+    with entering(current_frame(), ends_call=ends_call):
+        return (await agent.run(prompt, **given)).output
 
 
 def _memo(ctx: RunContext[Any], output: object) -> str | None:

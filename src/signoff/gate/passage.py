@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -18,6 +19,9 @@ from signoff.core.summary import summary_of
 from signoff.core.verdict import Verdict
 from signoff.gate.calls import KIND, Owner
 from signoff.ports import Passed
+
+NOTHING = frozenset[int]()
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -40,10 +44,12 @@ class Passage:
         """Whether the tool's result is made elsewhere, so that running it means handing it out."""
         return (self.tool.tool_def.metadata or {}).get(KIND) == "external"
 
-    def passed(self, *, answered: bool) -> Passed:
+    def passed(self, *, answered: bool, request: ApprovalRequest | None = None) -> Passed:
         """What the tool's own toolset may know about how it got through."""
-        name = self.owner.name if self.owner is not None else self.tool.tool_def.name
-        return Passed(self.ctx.run_id, self.ctx.tool_call_id, name, self.args, answered)
+        owner, ctx = self.owner, self.ctx
+        name, heard = (owner.name, owner.policies) if owner is not None else (self.tool.tool_def.name, NOTHING)
+        shown = request.metadata if request is not None else EMPTY
+        return Passed(ctx.run_id, ctx.tool_call_id, name, self.args, answered, heard, shown)
 
     async def request(
         self, policy_revision: str, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None

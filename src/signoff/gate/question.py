@@ -25,7 +25,7 @@ async def question(
     request = await passage.request(gate.policy.revision, changed=changed, said=said)
     return request.changed_to(
         requester=(outer.run.requester if outer is not None else "") or gate.desk.requester,
-        owner=gate.desk.owner,
+        owner="\n".join(gate.owners),
         run=outer.run.id if outer is not None else "",
         root=gate.reader.root,
         secrets=_secrets_in(request, gate.secrets),

@@ -134,5 +134,7 @@ class Questions:
 
     def withdraw(self, reason: str) -> None:
         """The run is over: what it still waited for is moot."""
-        self.gate.broker.stopping.withdraw(sorted(self.waiting), reason)
+        asked = {str(one.public["request"]) for one in self.asked.values() if "request" in one.public}
+        if open_still := sorted(self.waiting | asked):
+            self.gate.broker.stopping.withdraw(open_still, reason)
         self.waiting.clear()

@@ -16,7 +16,6 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
-from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
@@ -28,15 +27,16 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
+from signoff.core.run import KeptRun
 from signoff.core.verdict import Effect, OnTimeout, Requirement
-from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, Halted, RunError, WrongUse
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, Halted, RunError
 from signoff.gate.calls import as_json
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
 from signoff.gate.edits import with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.keeper import Keeper
-from signoff.gate.nest import Nest, Pause, entry_id, entry_of, lost_question, pause_in
+from signoff.gate.nest import Nest, Pause, entry_id, entry_of
 from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
 from signoff.gate.passage import Passage
 from signoff.gate.question import question
@@ -45,6 +45,8 @@ from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.telling import Teller
 from signoff.gate.tickets import Ticket, leads_to
 from signoff.policy.layers import strictest
+
+NEVER = "a person said never to do this"
 
 
 @dataclass(slots=True)
@@ -62,6 +64,8 @@ class GatedRun:
     """Whether that call pauses where this run waits for people, and is made again to go on."""
     taken: Conversation | None = None
     """What to go on with, where the run was kept before it was made again."""
+    inside: list[GatedRun] = field(default_factory=list["GatedRun"])
+    """Runs that began inside its calls."""
     paused: set[str] = field(default_factory=set[str])
     """Ids of calls at hand that wait for a run inside them."""
     covered: frozenset[str] = frozenset()
@@ -151,17 +155,25 @@ class GatedRun:
         ticket.used = True
         return await passage.execute(passage.args)
 
+    def withdraw(self, reason: str) -> None:
+        """Nobody goes on with the run: what it still asks is moot, and so is what runs inside its calls do."""
+        self.questions.withdraw(reason)
+        for child in self.inside:
+            child.withdraw(reason)
+
     # --- a call with nothing on record ---
 
     async def _run_unrecorded(self, passage: Passage) -> Any:
         gate, call = self.gate, passage.call
         if passage.ctx.tool_call_approved and await self._was_entered(passage):
+            if (never := await gate.desk.memory.forbids(call, self.run_id)) is not None:
+                raise self._refused(passage, never.by or SIGNOFF, never.note or NEVER)
             return await self._run(passage, Happened.REMEMBERED)
         in_doubt = bool(passage.verdict.errors or call.unreadable)
         if not passage.verdict.requirement.is_strict and not in_doubt:
             grant = await gate.desk.memory.recall(call, self.run_id)
             if grant is not None and not grant.approved:
-                raise self._refused(passage, grant.by or SIGNOFF, grant.note or "a person said never to do this")
+                raise self._refused(passage, grant.by or SIGNOFF, grant.note or NEVER)
             if grant is not None:
                 return await self._run(passage, Happened.REMEMBERED)
             if gate.mode is ApprovalMode.AUTO_APPROVE:
@@ -178,8 +190,9 @@ class GatedRun:
     async def _was_entered(self, passage: Passage) -> bool:
         """Whether this very call was let through before and paused with a run inside it: it is not to count twice."""
         call = passage.call
-        entry = await self.gate.broker.runs.inside(entry_id(call.key))
-        return entry is not None and entry.options == entry_of(call, self.gate.policy.revision)
+        about = entry_of(call, self.gate.policy.revision, granted=True)
+        entry = KeptRun(id=entry_id(call.key), parent=self.run_id or call.key, options=about)
+        return await self.gate.broker.runs.enter_again(entry)
 
     def _was_reviewed(self, passage: Passage) -> bool:
         """Whether another capability of this agent approved, in this very run, what the gate asked about."""
@@ -250,28 +263,37 @@ class GatedRun:
 
     async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
         broker = self.gate.broker
+        token = request.claim.token if request.claim is not None else ""
         try:
             result = await self._run(passage, Happened.APPROVED, request)
         except CallDeferred:
-            broker.finish(request.id)
+            broker.finish(request.id, token=token)
             raise
         except Pause:
-            broker.inside.pause_later(request.id)
+            broker.inside.pause_later(request.id, token)
             raise
         except ApprovalRequired:
             await broker.ask_again(request.id)
             raise
         except (Halted, RunError):  # a run inside it was stopped: nobody knows how far it came
-            broker.stopping.lose(request.id)
+            broker.stopping.lose(request.id, token)
             raise
         except Exception as error:
-            broker.finish(request.id, error=f"{type(error).__name__}: {error}")
+            told = f"{type(error).__name__}: {error}"
+            broker.finish(request.id, error=told, token=token, secrets=self.gate.secrets)
             raise
         except BaseException:  # cancelled half-way: nobody knows how far the tool came
-            broker.stopping.lose(request.id)
+            broker.stopping.lose(request.id, token)
             raise
         kept = outcome_of(result) if broker.store.is_durable else Outcome()
-        broker.finish(request.id, digest=kept.digest, preview=kept.preview, result=kept.kept)
+        broker.finish(
+            request.id,
+            digest=kept.digest,
+            preview=kept.preview,
+            result=kept.kept,
+            token=token,
+            secrets=self.gate.secrets,
+        )
         return self._noticed(passage, request, result)
 
     async def _told_again(self, passage: Passage, request: ApprovalRequest) -> Any:
@@ -300,21 +322,15 @@ class GatedRun:
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
         nest = Nest(self, passage, request, self.gate.nested)
         around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key, nest)
-        frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED))
+        frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED, request=request))
         try:
-            result = await passage.execute(passage.args)
-            if isinstance(result, DeferredToolRequests):
-                raise WrongUse(lost_question(call.tool))
+            result = await nest.carried_out()
         except Pause:
-            self.paused.add(call.call_id)
             raise
         except ApprovalRequired as own:
             # The tool's own body asks: from here on it is a question like any other.
             said = own.metadata
         except Exception as error:
-            if (pause := pause_in(error)) is not None:
-                self.paused.add(call.call_id)
-                raise pause from error
             self.teller.tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
             raise
         else:

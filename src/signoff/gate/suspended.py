@@ -17,6 +17,7 @@ from signoff.errors import WrongUse
 from signoff.gate.capability import Signoff
 from signoff.gate.frames import keeping
 from signoff.gate.keeper import conversation_of
+from signoff.gate.nest import entry_id
 from signoff.gate.waited import results_of, waited_for
 
 VERSION = 1
@@ -73,8 +74,7 @@ async def resume(
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     known = await _on_record(gate, run.conversation)
-    kept = next((request.run for request in known.values() if request.run), "") if gate.broker.store.is_durable else ""
-    if kept:
+    if kept := await _kept_as(gate, run.conversation, known):
         return await resume_run(agent, kept, gate, calls=calls, **options)
     return await _go_on(agent, gate, run.conversation, known, calls, options)
 
@@ -111,6 +111,18 @@ async def resume_run(
         raise
     finally:
         broker.runs.let_go(run.id)
+
+
+async def _kept_as(gate: Signoff, conversation: Conversation, known: Mapping[str, ApprovalRequest]) -> str:
+    """The id of the run that is kept in the store, whose calls wait for people or for runs inside them."""
+    if not gate.broker.store.is_durable:
+        return ""
+    for key in waited_for(conversation).values():
+        if (request := known.get(key)) is not None and request.run:
+            return request.run
+        if (entry := await gate.broker.runs.inside(entry_id(key))) is not None:
+            return entry.parent
+    return ""
 
 
 async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, ApprovalRequest]:

@@ -29,7 +29,9 @@ class Teller:
     ) -> None:
         """Tell a step. Nobody who is told can change what happens."""
         if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
-            self.gate.broker.notes.add(what, passage.call, passage.verdict, run=self.run_id, by=by, text=text)
+            self.gate.broker.notes.add(
+                what, passage.call, passage.verdict, run=self.run_id, by=by, text=text, secrets=self.gate.secrets
+            )
         if self._traces is not None:
             self._trace(self._traces, what, passage, request, text)
         if self.gate.observe is not None:

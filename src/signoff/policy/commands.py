@@ -92,7 +92,7 @@ class CommandCondition:
         if self.read_only and shell.read_only:
             return YES
         if self.does and (self.does & shell.known_effects or self.does & shell.effects):
-            facts.note(shell.why)
+            facts.note(shell.why_it(self.does) or shell.why)
             return YES
         if self.secret and (why := _names_secret(shell)):
             facts.note(why)

@@ -63,6 +63,8 @@ class Policy:
 
     def judge(self, call: Call) -> Verdict:
         """What this policy alone says about a call; where no rule matches, ask."""
+        if call.claimed:
+            return self._with_claims(call) or self.silence(call)
         shelf = self._index.shelf(call.tool)
         if shelf.certain and not call.unreadable:
             return shelf.answer or shelf.silence
@@ -71,12 +73,24 @@ class Policy:
 
     def judge_layer(self, call: Call) -> Verdict | None:
         """As `judge`, but None where no rule matches: as one layer of several, it abstains."""
+        if call.claimed:
+            return self._with_claims(call)
         shelf = self._index.shelf(call.tool)
         if shelf.certain and not call.unreadable:
             return shelf.answer
         facts = Facts(call, self.root)
         verdict = _weigh(shelf, facts)
         return _remarked(verdict, facts) if verdict is not None else None
+
+    def _with_claims(self, call: Call) -> Verdict | None:
+        """Whoever offers the tool claims labels for it: judged with them and without, and the stricter answer holds."""
+        from signoff.policy.layers import strictest  # it imports this module
+
+        plain = self.judge_layer(call.changed(claimed=frozenset()))
+        marked = self.judge_layer(call.changed(claimed=frozenset(), labels=call.labels | call.claimed))
+        found = strictest(one for one in (plain, marked) if one is not None)
+        lenient = found is not None and found.effect is Effect.ALLOW and (plain is None or marked is None)
+        return None if lenient else found
 
     def silence(self, call: Call) -> Verdict:
         """What to say about a call no rule matches."""
@@ -133,7 +147,7 @@ class Policy:
 
 def _remarked(verdict: Verdict, facts: Facts) -> Verdict:
     """The verdict, with what the parsed call showed: which command, and which word of it."""
-    if not facts.remark or verdict.effect is Effect.ALLOW:
+    if not facts.remark or verdict.effect is Effect.ALLOW or verdict.reason.endswith(facts.remark):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}: {facts.remark}")
 

@@ -92,7 +92,8 @@ class Facts:
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
         self.root = root
-        self._start = "/" if root is None or root == "/" else f"{root}/"
+        start = call.start or root
+        self._start = "/" if start is None or start == "/" else f"{start}/"
         self._named: list[PathText] | None = None
         self._any: list[PathText] | None = None
         self._haystack: str | None = None
@@ -169,7 +170,7 @@ class Facts:
         return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
 
     def _floats(self, text: str) -> bool:
-        return self.root is None and not text.startswith("/")
+        return self.root is None and not self.call.start and not text.startswith("/")
 
     def lexical(self, text: str) -> str:
         """The text as an absolute, normalised path, without a look at the file system."""

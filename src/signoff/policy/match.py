@@ -117,9 +117,8 @@ class LabelCondition:
         object.__setattr__(self, "no", Finding.no(f"the call is not {self.text}"))
 
     def find(self, facts: Facts) -> Finding:
-        trusted, claimed = facts.call.labels, facts.call.claimed
-        carried = trusted | claimed if claimed else trusted
-        if self.labels.isdisjoint(trusted if self.every else carried):
+        carried = facts.call.labels
+        if self.labels.isdisjoint(carried):
             return self.no
         if self.every and not carried <= self.labels:
             return Finding.no(f"the call is also labelled {listed(sorted(carried - self.labels))}")

@@ -23,11 +23,15 @@ class AttachedToolset(FunctionToolset[Any]):
 
     policy: Policy
 
+    @property
+    def starts_from(self) -> str:
+        """The folder that relative paths in its calls start from."""
+        return os.path.realpath(self.policy.root or os.curdir)
+
     def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
         """The call as the toolset's own policy sees it, with links followed from the toolset's folder."""
         made = Call(tool=name, args=args, toolset=self.policy.name)
-        root = os.path.realpath(self.policy.root or os.curdir)
-        return made.changed(resolved=followed(root, self.policy.paths_of(made)))
+        return made.changed(resolved=followed(self.starts_from, self.policy.paths_of(made)))
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
         """What the toolset's rules say; where none speaks, an ask that gives way to the user's own rules."""
@@ -41,27 +45,57 @@ class AttachedToolset(FunctionToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """As for any toolset; where no gate has judged the call, the toolset's own policy does."""
-        if not may_run(ctx, name, tool_args):
+        """As for any toolset; where no gate has asked the toolset about the call, its own policy holds it."""
+        if not may_run(ctx, name, tool_args, self.policy):
             verdict = self.needs_approval(name, tool_args, ctx)
-            if verdict.effect is Effect.DENY:
-                raise ToolFailed(verdict.reason)
-            if verdict.effect is Effect.ASK:
-                described = self.describe_approval(name, tool_args, ctx)
-                raise ApprovalRequired(metadata={"reason": verdict.reason, **described})
+            match held(verdict, ctx, name, tool_args):
+                case Effect.DENY:
+                    raise ToolFailed(verdict.reason)
+                case Effect.ASK:
+                    described = self.describe_approval(name, tool_args, ctx)
+                    raise ApprovalRequired(metadata={"reason": verdict.reason, **described})
+                case Effect.ALLOW:
+                    pass
         return await super().call_tool(name, tool_args, ctx, tool)
 
 
-def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> bool:
-    """Whether somebody judged this very call: a gate around it, or PydanticAI's own approval where there is none."""
+def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any], policy: Policy) -> bool:
+    """Whether this very call was judged with this policy heard: by the gate, or by what is attached further out.
+
+    A toolset that the gate could not see, inside of another that lists its tools as its own, was not heard.
+    """
+    passing = let_through(ctx, name, args)
+    return passing is not None and id(policy) in passing.heard
+
+
+def held(verdict: Verdict | None, ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Effect:
+    """What becomes of a call that a policy judges by itself: a deny always holds, an ask until a person answered.
+
+    None is a policy that says nothing. Where somebody else let the call through, silence has given way already.
+    """
+    if verdict is not None and verdict.effect is not Effect.ASK:
+        return verdict.effect
+    is_silent = verdict is None or verdict.yields
+    if is_answered(ctx, name, args) or (is_silent and let_through(ctx, name, args) is not None):
+        return Effect.ALLOW
+    return Effect.ASK
+
+
+def is_answered(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> bool:
+    """Whether a person approved this very call: through a gate, or by PydanticAI's own means where there is none."""
     passing = passed.get()
-    if passing is None or (passing.run_id, passing.call_id) != (ctx.run_id, ctx.tool_call_id):
+    if passing is None or not _is_of(passing, ctx):
         return ctx.tool_call_approved
-    return (passing.tool, passing.args) == (name, args)
+    return passing.answered and (passing.tool, passing.args) == (name, args)
 
 
 def let_through(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Passed | None:
-    """How the gate let this very call through; None where no gate has."""
+    """How this very call was let through; None where nobody has."""
     passing = passed.get()
-    mine = passing is not None and (passing.run_id, passing.call_id) == (ctx.run_id, ctx.tool_call_id)
-    return passing if passing is not None and mine and may_run(ctx, name, args) else None
+    if passing is None or not _is_of(passing, ctx) or (passing.tool, passing.args) != (name, args):
+        return None
+    return passing
+
+
+def _is_of(passing: Passed, ctx: RunContext[Any]) -> bool:
+    return (passing.run_id, passing.call_id) == (ctx.run_id, ctx.tool_call_id)

@@ -15,6 +15,7 @@ from signoff.policy.shell.line import Line, Pipeline, Simple, Word
 from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
 from signoff.policy.shell.tree import Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.wording import shown
 
 MOST_FOLDERS = 8
 LABEL_OF = {
@@ -68,6 +69,19 @@ class ShellFacts:
         """Why it is not known to only read, naming the command and the word that decided; empty where it does."""
         return self.concern.sentence if self.concern is not None else ""
 
+    def why_it(self, effects: frozenset[str]) -> str:
+        """As `why`, for the first command that has one of these effects; empty where none is known to."""
+        for one in (*self.judged, self.concern):
+            if isinstance(one, Concern) and one.effect in effects:
+                return one.sentence
+        inner = (_judge_command(command) for command in self.tree.commands)
+        found = next((one for one in inner if isinstance(one, Concern) and one.effect in effects), None)
+        if found is not None:
+            return found.sentence
+        targets = {"writes": self._written, "sends": self._sent}
+        target = next((target for effect in sorted(effects & targets.keys()) for target in targets[effect]), None)
+        return f"the command is redirected to {shown(target)}" if target is not None else ""
+
     @property
     def paths(self) -> tuple[str, ...]:
         """The files it reads, as far as it was understood: the keys that `resolved` may have."""
@@ -102,13 +116,21 @@ class ShellFacts:
         if stopped and self.known_effects <= PLAIN:
             return self.known_effects | {"unknown"}  # the full parse could only say what that covers
         found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
-        if set(self.tree.writes) - {"/dev/null"}:
+        if self._written:
             found.add("writes")
-        if any(target.startswith(_SOCKETS) for target in (*self.tree.reads, *self.tree.writes)):
+        if self._sent:
             found.add("sends")
         if self.tree.opaque or stopped:
             found.add("unknown")  # a command is judged up to the first word that decides, and no further
         return frozenset(found or {"unknown"})
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        return tuple(target for target in self.tree.writes if target != "/dev/null")
+
+    @property
+    def _sent(self) -> tuple[str, ...]:
+        return tuple(target for target in (*self.tree.reads, *self.tree.writes) if target.startswith(_SOCKETS))
 
     @cached_property
     def labels(self) -> frozenset[str]:
@@ -181,10 +203,14 @@ def _after(pipeline: Pipeline, folders: tuple[str, ...]) -> Iterator[str]:
 
 def _effect(command: Command) -> str:
     """What the table says a command of the full parse does; empty where it only reads."""
-    if not command.words or command.words[0] is None:
-        return "unknown"
-    known = tuple(Word(word) for word in command.words if word is not None)
-    judged = judge_words(known)
+    judged = _judge_command(command)
     if isinstance(judged, Concern):
         return judged.effect
-    return "" if len(known) == len(command.words) else "unknown"
+    return "unknown" if judged is None or None in command.words else ""
+
+
+def _judge_command(command: Command) -> Reading | Concern | None:
+    """What the table says about the words of a command that are known; None where its program is not."""
+    if not command.words or command.words[0] is None:
+        return None
+    return judge_words(tuple(Word(word) for word in command.words if word is not None))

@@ -18,6 +18,7 @@ from signoff.policy.glob import Glob
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.programs import Concern
 from signoff.policy.shell.table import program
+from signoff.policy.shell.tree import parse_tree
 from signoff.policy.shell.words import Refused, read_line
 
 READ_ONLY = "read-only"
@@ -59,8 +60,11 @@ class CommandPattern:
         options = all(glob.pattern.startswith("-") for glob in self.words[1:])
         if known is None or not options or (len(self.words) > 1 and not self.open):
             return ""
-        if not (known.trouble or known.needs_trouble).startswith(("runs", "changes")):
+        trouble = known.trouble or known.needs_trouble
+        if not trouble.startswith(("runs", "changes")):
             return ""
+        if trouble.startswith("runs") and not self.open and not parse_tree(name).opaque:
+            return ""  # alone it runs what the project says; an interpreter would run its input
         return f"`{name}` runs whatever it is given"
 
     def covers(self, command: Simple, concern: Concern | None = None) -> Truth:

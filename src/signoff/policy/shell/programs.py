@@ -190,6 +190,8 @@ class _Judge:
         text, known = word.text, self.program
         if word.glob:
             return self.concern(text, "unknown: may turn into other options, as the shell looks for files")
+        if text == "-m" and following is not None and not following.glob and following.text in known.modules:
+            return self.concern("", f"runs: the module `{following.text}`, and with it tests, which are programs")
         whole = known.options.get(text)
         if whole is not None and (text.startswith("--") or known.style == "single" or len(text) > 2):
             return self._take(whole, text, None, following)

@@ -87,6 +87,8 @@ class Program:
     language: str = ""
     commands: Mapping[str, Program]
     alone: bool = False
+    modules: frozenset[str] = frozenset()
+    """What `-m` may start that runs the project's own tests: the words behind it carry no code."""
     environment: Mapping[str, str]
     adds: tuple[str, ...] = ()
 
@@ -142,7 +144,7 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
     "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "folder", "old_style", "language",
-    "commands", "alone", "environment", "adds",
+    "commands", "alone", "modules", "environment", "adds",
 })  # fmt: skip
 
 
@@ -180,6 +182,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         language=language,
         commands=_Commands(name, entry),
         alone=bool(entry.get("alone")),
+        modules=_names(entry, "modules"),
         environment=entry.get("environment", {}),
         adds=tuple(str(entry.get("adds", "")).split()),
     )

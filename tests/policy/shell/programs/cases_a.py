@@ -151,7 +151,8 @@ sha256sum --x a ;; sha384sum --x a ;; sha512sum --x a ;; sha3sum --x a ;; b2sum 
 shasum --x a ;; cksum --x a ;; sum --x a ;; md5 --x a ;; crc32 -x a ;; openssl dgst -sha256 -out b a ;;
 openssl s_client -connect a:1 ;; openssl genrsa ;; openssl dgst -sign k a ;; openssl dgst -engine x a ;; ulimit -c 0 ;;
 ulimit -n5 ;; umask 000 ;; jobs -x ls ;; kill 1 ;; kill -9 1 ;; kill -s TERM 1 ;; python a.py ;; python -c x ;;
-python -m x ;; python ;; python2 a.py ;; python3 -V -c x ;; python3 - ;; python3.9 a.py ;; python3.10 a.py ;;
+python -m x ;; python -m pytest ;; python3 -m pytest -V ;; python3 -V -m unittest ;;
+python ;; python2 a.py ;; python3 -V -c x ;; python3 - ;; python3.9 a.py ;; python3.10 a.py ;;
 python3.11 a.py ;; python3.12 a.py ;; python3.13 a.py ;; python3.14 a.py ;; node a.js ;; node -e x ;; node -p x ;;
 ruby -e x ;; ruby a.rb ;; perl -e x ;; perl -ve x ;; perl a.pl ;; php -r x ;; php a.php ;; lua a.lua ;; luajit a.lua ;;
 Rscript a.R ;; java -jar a.jar ;; java A ;; javac A.java ;; go run . ;; go build ;; go env -w A=b ;; go test ;;

@@ -63,7 +63,7 @@ def _change(
         return {"preview": "what the file holds is not shown, because it may be secret"}
     if name == "move_file" and not args.get("overwrite"):
         return {}
-    before = _content(root, path.path, most_bytes, follow=name in ("write_file", "edit_file"))
+    before = _before(root, name, path.path, most_bytes)
     if before is not None and len(before) > most_bytes:
         return {"preview": f"the file has more than {most_bytes:,} bytes"}
     match name:
@@ -78,6 +78,16 @@ def _change(
         case _:
             after = _content(root, paths[0].path, most_bytes, follow=False)
             return change(before, after, path.path) if before is not None and after is not None else {}
+
+
+def _before(root: Root, name: str, path: str, most: int) -> bytes | None:
+    """What a file holds before it changes; None where there is none, be it that its folder has yet to be made."""
+    try:
+        return _content(root, path, most, follow=name in ("write_file", "edit_file"))
+    except FileNotFoundError:
+        if name in ("write_file", "move_file"):
+            return None
+        raise
 
 
 def _content(root: Root, path: str, most: int, *, follow: bool) -> bytes | None:

@@ -12,6 +12,7 @@ import stat
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -32,6 +33,8 @@ from signoff.toolsets.builtin.files.showing import describe
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.builtin.files.words import line_test, some_lines, telling
 
+CHANGES = "it changes files"
+"""Why a call is asked about that no rule speaks of."""
 READ_ONLY = "these files are read-only: nothing can be written, moved or deleted"
 
 
@@ -95,7 +98,7 @@ class FilesToolset(AttachedToolset):
                 return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=reason)
         if verdict.effect is Effect.ALLOW and (secret := next((one.reason for one in paths if one.secret), "")):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=secret)
-        return verdict
+        return replace(verdict, reason=CHANGES) if verdict.yields and name in WRITES else verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
         """What the call will do: `summary`, `path`, `reason`, and `diff` (or `preview`) where a file changes."""

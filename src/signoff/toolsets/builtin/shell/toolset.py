@@ -13,7 +13,7 @@ from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.programs import Reading
-from signoff.toolsets.attached import AttachedToolset, let_through, may_run
+from signoff.toolsets.attached import AttachedToolset, is_answered, let_through
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
 from signoff.toolsets.builtin.shell.plan import Plan, plan
@@ -81,7 +81,7 @@ class ShellToolset(AttachedToolset):
     async def _run(self, ctx: RunContext[Any], command: str) -> Outcome:
         args = {"command": command}
         passing = let_through(ctx, "shell", args)
-        if passing.answered if passing is not None else may_run(ctx, "shell", args):
+        if is_answered(ctx, "shell", args):
             return await self._as_shown(command)
         found = self.plan(command)
         if found.line is not None:
