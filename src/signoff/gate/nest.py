@@ -223,7 +223,7 @@ def pause_in(error: Exception) -> Pause | None:
 def lost_question(tool: str) -> str:
     """Where an agent's questions would be lost because its caller takes them for a result."""
     return (
-        f"the tool {tool!r} returned DeferredToolRequests: an agent that it runs waits for a person, and this call "
-        "does not wait with it.\n"
+        f"an agent that the tool {tool!r} runs waits for a person, and the call does not wait with it: the question "
+        "would be lost.\n"
         "  Run it with `await call_agent(ctx, agent, prompt)`, or give the outer agent Signoff(…, nested=True)."
     )
