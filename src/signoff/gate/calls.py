@@ -218,9 +218,16 @@ def _is_json(value: object) -> bool:
     return False
 
 
-def schema_hash(tool_def: ToolDefinition) -> str:
-    """Digest of what a tool takes. If it changes, approvals and grants for the tool no longer hold."""
-    return digest(to_jsonable_python(tool_def.parameters_json_schema))
+def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
+    """Digest of what a tool takes. If it changes, approvals and grants for the tool no longer hold.
+
+    Where somebody else makes `claims` about the tool, such as a server that may change it any time, they count too.
+    """
+    takes = tool_def.parameters_json_schema
+    if not claims:
+        return digest(to_jsonable_python(takes))
+    said = (tool_def.metadata or {}).get("annotations")
+    return digest(to_jsonable_python([takes, tool_def.description, said], fallback=repr))
 
 
 def asking_run(messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
@@ -266,8 +273,10 @@ class Schemas:
 
     _known: dict[str, tuple[object, str]] = field(default_factory=dict[str, "tuple[object, str]"])
 
-    def of(self, tool_def: ToolDefinition) -> str:
-        """Digest of what the tool takes."""
+    def of(self, tool_def: ToolDefinition, owner: Owner | None = None) -> str:
+        """Digest of what the tool takes, and of what is claimed about it."""
+        if owner is not None and owner.claimed_labels:
+            return schema_hash(tool_def, claims=True)
         schema, known = self._known.get(tool_def.name, (None, ""))
         if schema is not tool_def.parameters_json_schema:
             known = schema_hash(tool_def)

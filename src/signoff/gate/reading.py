@@ -66,7 +66,7 @@ class Reading:
         sealed = call.changed(
             args=_copied(call.args),
             run_id=self.places.of(ctx.messages, call.call_id, ctx.run_id or ""),
-            schema_hash=self._schemas.of(passage.tool.tool_def),
+            schema_hash=self._schemas.of(passage.tool.tool_def, passage.owner),
         )
         return replace(passage, call=sealed)
 
