@@ -23,6 +23,10 @@ SUSPENDED = "signoff, suspended and resumed"
 ELSEWHERE = "signoff, resumed by another process"
 UNSEEN = "the same, of a history not kept before"
 IN_PLACE = "signoff, waits in place"
+AGENT_ALONE = "an agent, one level"
+AGENT_INSIDE = "the same inside another's call, by call_agent"
+WORKER_ALONE = "a worker, one level"
+WORKER_INSIDE = "the same inside another's call, by worker_call"
 OWN_WAYS = {
     MEMORY: "memory",
     ROW: "row, suspended",
@@ -31,6 +35,10 @@ OWN_WAYS = {
     ELSEWHERE: "elsewhere",
     UNSEEN: "unseen",
     IN_PLACE: "in place",
+    AGENT_ALONE: "agent alone",
+    AGENT_INSIDE: "agent inside",
+    WORKER_ALONE: "worker alone",
+    WORKER_INSIDE: "worker inside",
 }
 SAVERS = {SQLITE: ("SqliteSaver", "AsyncSqliteSaver"), POSTGRES: ("PostgresSaver", "AsyncPostgresSaver")}
 
@@ -106,9 +114,10 @@ class Leg:
         return played["seconds"] / count
 
 
-def files(bench: Bench) -> Course:
-    """SQLite on this machine's disk."""
-    return _course(bench, bench.disk, SQLITE, bench.disk.file, bench.disk.syncs)
+def files(bench: Bench, disk: Disk | None = None) -> Course:
+    """SQLite on a disk; by default on this machine's own."""
+    disk = disk or bench.disk
+    return _course(bench, disk, SQLITE, disk.file, disk.syncs)
 
 
 def courses(bench: Bench) -> Iterator[Course]:

@@ -11,7 +11,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import allow, ask, commands, corpora, durable, history, inbox, judge, lookup, settle, startup
+from benchmarks import (
+    allow,
+    ask,
+    commands,
+    corpora,
+    delegate,
+    durable,
+    history,
+    inbox,
+    judge,
+    lookup,
+    settle,
+    start,
+    startup,
+)
 from benchmarks.bench import Bench
 from benchmarks.machine import machine
 from benchmarks.measure import Effort
@@ -22,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Effort, Bench], Report]] = {
     "ask": ask.measure,
     "durable": durable.measure,
     "history": history.measure,
+    "delegate": delegate.measure,
     "settle": settle.measure,
     "lookup": lookup.measure,
     "inbox": inbox.measure,
@@ -29,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Effort, Bench], Report]] = {
     "commands": commands.measure,
     "corpora": corpora.measure,
     "startup": startup.measure,
+    "start": start.measure,
 }
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
