@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,7 +14,10 @@ import yaml
 from tests.cli.desk import Desk
 from tests.cli.program import refused, signoff
 
+from signoff.config.schema import SCHEMA_FILES
+
 FILES = ["hello.yaml", "signoff.yaml", "workers/notetaker.yaml"]
+SCHEMAS = [f".signoff/{name}" for name in SCHEMA_FILES.values()]
 RUN = ("run", "notetaker", "Note the milk", "--model", "script:hello.yaml")
 
 
@@ -74,3 +79,58 @@ def test_each_file_is_kept(tmp_path: Path, taken: str) -> None:
     (tmp_path / taken).write_text("mine")
     assert taken in refused(signoff("init", cwd=tmp_path))
     assert files_in(tmp_path) == [taken]
+
+
+def everything_in(folder: Path) -> list[str]:
+    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("taken", [*FILES, *SCHEMAS, "workers", ".signoff"])
+def test_a_link_that_leads_nowhere_is_in_the_way_too(tmp_path: Path, taken: str) -> None:
+    (tmp_path / taken).parent.mkdir(exist_ok=True)
+    (tmp_path / taken).symlink_to(tmp_path / "nowhere")
+    before = everything_in(tmp_path)
+    told = refused(signoff("init", cwd=tmp_path))
+    assert f"{taken} already there; nothing was written" in told
+    assert everything_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("folder", ["workers", ".signoff"])
+def test_a_file_where_a_folder_should_be_is_in_the_way(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).write_text("mine")
+    assert f"{folder} already there; nothing was written" in refused(signoff("init", cwd=tmp_path))
+    assert everything_in(tmp_path) == [folder]
+
+
+def test_schemas_of_ones_own_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / ".signoff").mkdir()
+    (tmp_path / SCHEMAS[0]).write_text("mine")
+    assert f"{SCHEMAS[0]} already there; nothing was written" in refused(signoff("init", cwd=tmp_path))
+    assert (tmp_path / SCHEMAS[0]).read_text() == "mine"
+    assert signoff("schema", "--write", ".signoff", cwd=tmp_path).returncode == 0
+    done = signoff("init", cwd=tmp_path)
+    assert done.returncode == 0, "schemas that are just as they would be written are in nobody's way"
+    assert [line for line in done.stdout.splitlines() if line.startswith("wrote")] == [
+        "wrote signoff.yaml",
+        "wrote workers/notetaker.yaml",
+        "wrote hello.yaml",
+    ]
+
+
+@pytest.mark.parametrize("fails", ["hello.yaml", "worker.schema.json"])
+def test_what_cannot_be_finished_leaves_nothing_behind(desk: Desk, fails: str) -> None:
+    """As when the disk is full: after some files were written."""
+    opened = Path.open
+
+    def full(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if self.name == fails and mode != "r":
+            raise OSError(errno.ENOSPC, "No space left on device", str(self))
+        return opened(self, mode, *rest, **more)
+
+    (desk.folder / "mine").mkdir()
+    before = everything_in(desk.folder)
+    desk.monkeypatch.setattr(Path, "open", full)
+    said = desk.run("init", "mine/new/project")
+    assert (said.code, said.out) == (2, "")
+    assert f"{fails} cannot be written: No space left on device; nothing was left behind" in said.err
+    assert everything_in(desk.folder) == before

@@ -104,6 +104,14 @@ def test_an_unknown_worker(shop: Desk) -> None:
     assert (said.code, said.out) == (2, "")
     assert "there is no worker `wrtier`" in said.err
     assert "did you mean `writer`?" in said.err
+    nobody = shop.run("run", "", "Write it")
+    assert (nobody.code, nobody.err) == (
+        2,
+        "signoff: this names no worker: ``\n  `signoff workers` lists those in workers\n",
+    )
+    assert "there is no file /nowhere.yaml" in shop.run("run", "/nowhere.yaml", "Write it").err, (
+        "not ../../nowhere.yaml"
+    )
     assert not shop.file.exists(), "nothing was begun"
     (shop.folder / "program.py").write_text("")
     assert "program:agent" in shop.run("run", "program", "go").err
@@ -184,15 +192,16 @@ def test_c9_flags_and_environment_only_tighten(shop: Desk) -> None:
     shop.monkeypatch.setenv("SIGNOFF_ASK", "list_files")
     assert "auto-approved list_files(" in writes(shop, *auto, "--deny", "write_file").err
     shop.monkeypatch.delenv("SIGNOFF_ASK")
-    (shop.folder / "strict.yaml").write_text("policy: [{deny: {path: '*.txt'}, reason: no texts}, {allow: '*'}]\n")
+    (shop.folder / "strict.yaml").write_text("policy: [{deny: {path: '*.txt'}, reason: no texts}]\n")
     shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.folder / "strict.yaml"))
     assert "no texts" in writes(shop, *auto).err
     assert not written(shop)
     (shop.folder / "strict.yaml").write_text("people: {}\npolicy: []\n")
     assert "strict.yaml:1:1: people: unknown key" in writes(shop, *auto).err, "it holds rules, and nothing is ignored"
     (shop.folder / "strict.yaml").write_text("policy: [{allow: '*'}]\n")
-    (shop.folder / "signoff.yaml").write_text(PROJECT + "  - {ask: write_file}\n")
-    assert "no terminal to ask at" in writes(shop).err, "a layer below allows nothing that one above asks about"
+    refused = writes(shop)
+    assert refused.code == 2, "where the project is silent, it would decide"
+    assert "strict.yaml:1:11: policy[0].allow: the rules that SIGNOFF_POLICY names can only tighten" in refused.err
     assert not written(shop)
 
 

@@ -91,6 +91,7 @@ IN_WORKERS = (
     worker("an unknown limit", "limits: {request: 50}\n"),
     worker("a limit of nothing", "limits: {requests: 0}\n"),
     worker("a time in words", "limits: {time: five minutes}\n"),
+    worker("a time in parts of a second", "limits: {time: 500ms}\n"),
     worker("a text where a number is", "description: 5\n"),
     worker("a capability with two names", "capabilities: [{WebSearch: {}, Thinking: {}}]\n"),
     worker("an input without fields", "input: {type: string}\n"),
@@ -113,6 +114,10 @@ IN_WORKERS = (
         file="workers/triage.md",
     ),
     worker("a blank in the file's name", "instructions: Hi.\n", structural=False, file="workers/my worker.yaml"),
+    Mistake(
+        "somebody else to answer",
+        {PROJECT: "policy: []\ndefaults: {worker: {approvers: ops}}\n", WORKER: "approvers: dev\n"},
+    ),
     Mistake("two files for one worker", {PROJECT: GOOD, WORKER: "model: a\n", "workers/triage.md": "---\n---\nHi.\n"}),
     Mistake("a worker that is not there", {PROJECT: GOOD, WORKER: "model: a\n"}, worker="tirage"),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
-from tests.config.mistakes import IN_THE_PROJECT, IN_WORKERS, MISTAKES, PROJECT, Mistake
+from tests.config.mistakes import IN_THE_PROJECT, IN_WORKERS, MISTAKES, PROJECT, WORKER, Mistake
 
 from signoff.config import (
     filled_config,
@@ -23,6 +24,11 @@ from signoff.config.schema import schema_of
 from signoff.errors import SignoffError, WrongFile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mistakes.md").read_text("utf-8")
+ODD_FILES: dict[str, Callable[[Path], object]] = {
+    "a link that leads nowhere": lambda file: file.symlink_to("gone.yaml"),
+    "a folder of that name": lambda file: file.mkdir(),
+    "a pipe of that name": os.mkfifo,
+}
 ROW = re.compile(r"^\| (?P<title>[^|]+) \| (?P<says>[^|]+) \| (?P<fix>[^|]+) \|$", re.MULTILINE)
 
 
@@ -89,8 +95,8 @@ def test_a_mistake_is_told_with_its_place_and_a_fix(mistake: Mistake, here: Path
 
 
 def test_every_row_of_the_page_is_a_mistake_that_was_made() -> None:
-    assert list(rows(section("The project file"))) == [*names(IN_THE_PROJECT), "a file of another user"]
-    assert list(rows(section("Worker files"))) == names(IN_WORKERS)
+    assert list(rows(section("The project file"))) == [*names(IN_THE_PROJECT), *ODD_FILES, "a file of another user"]
+    assert list(rows(section("Worker files"))) == [*names(IN_WORKERS), "a file of another user"]
 
 
 @pytest.mark.parametrize("mistake", [one for one in MISTAKES if one.wrong], ids=lambda one: one.title)
@@ -114,6 +120,28 @@ def test_a_file_of_another_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
     what, fix = told(caught.value)
     what = re.sub(r"uid \d+", "uid 1001", what.replace(str(here), "/tmp"))
     assert rows(section("The project file"))["a file of another user"] == (plain(what), plain(fix))
+
+
+def test_a_worker_of_another_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / PROJECT).write_text("policy: []\n")
+    (here / "workers").mkdir()
+    (here / WORKER).write_text("instructions: Hi.\n")
+    settings = load_settings(PROJECT)
+    _give_away(here / WORKER, monkeypatch)
+    with pytest.raises(WrongFile) as caught:
+        load_worker(settings, "triage")
+    what, fix = told(caught.value)
+    what = re.sub(r"uid \d+", "uid 1001", what)
+    assert rows(section("Worker files"))["a file of another user"] == (plain(what), plain(fix))
+
+
+@pytest.mark.parametrize("title", ODD_FILES)
+def test_what_is_no_file(here: Path, title: str) -> None:
+    ODD_FILES[title](here / PROJECT)
+    with pytest.raises(WrongFile) as caught:
+        find_project()
+    what, fix = told(caught.value)
+    assert rows(section("The project file"))[title] == (plain(what.replace(str(here), "/tmp")), plain(fix))
 
 
 def test_a_link_of_another_user_leads_nowhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ import pytest
 from tests.policy.rules import call
 
 from signoff.config import find_project, load_policy, load_settings, no_settings, user_file
-from signoff.core.verdict import Effect
+from signoff.config.files import from_here
+from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import WrongFile
 from signoff.policy.layers import Layers
+from signoff.policy.written import read_written, written
 
 WHOLE = """\
 model: anthropic:claude-sonnet-5
@@ -134,10 +136,45 @@ def test_the_nearest_file_upwards(here: Path, monkeypatch: pytest.MonkeyPatch) -
     assert find_project(str(deep)) == str(here / "signoff.yaml")
     monkeypatch.chdir(deep)
     assert find_project() == str(here / "signoff.yaml")
-    (here / "a" / "signoff.yaml").mkdir()
-    assert find_project() == str(here / "signoff.yaml"), "a folder of that name is no file"
     (deep / "signoff.yaml").write_text("policy: []")
     assert find_project() == "signoff.yaml"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("folder", "this is a folder"), ("pipe", "this is no regular file"), ("link", "this link leads nowhere")],
+)
+def test_one_above_never_decides_in_the_place_of_what_is_no_file(here: Path, kind: str, says: str) -> None:
+    (here / "signoff.yaml").write_text("policy: [{allow: '*'}]")
+    deep = here / "a" / "b"
+    deep.mkdir(parents=True)
+    name = here / "a" / "signoff.yaml"
+    make = {"folder": name.mkdir, "pipe": lambda: os.mkfifo(name), "link": lambda: name.symlink_to("gone.yaml")}
+    make[kind]()
+    with pytest.raises(WrongFile, match=says) as caught:
+        find_project(str(deep))
+    assert caught.value.place is not None
+    assert caught.value.place.file == str(name)
+    assert caught.value.fix
+    name.rmdir() if kind == "folder" else name.unlink()
+    assert find_project(str(deep)) == str(here / "signoff.yaml")
+
+
+def test_a_link_to_a_file_is_a_file(here: Path) -> None:
+    (here / "a").mkdir()
+    (here / "a" / "signoff.yaml").symlink_to("../signoff.yaml")
+    assert find_project(str(here / "a")) == str(here / "a" / "signoff.yaml")
+
+
+def test_a_path_is_told_from_here_unless_it_is_shorter_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert from_here(below / "c.yaml") == "c.yaml"
+    assert from_here("../c.yaml") == from_here(tmp_path / "a" / "c.yaml") == "../c.yaml"
+    assert from_here("/nofile.yaml") == "/nofile.yaml"
 
 
 def test_no_file_anywhere(tmp_path: Path) -> None:
@@ -170,6 +207,45 @@ def test_the_users_own_rules_hold_where_there_is_no_file(here: Path) -> None:
     assert Layers(settings.layers).judge(call("other")).effect is Effect.ASK
 
 
+@pytest.mark.mission("C9")
+def test_c9_where_the_project_is_locked_the_users_own_rules_only_tighten(here: Path) -> None:
+    own = (
+        "policy:\n  - {allow: '*'}\n  - {deny: drop}\n"
+        "  - {ask: deploy, timeout: 5m, on_timeout: allow}\n  - {id: mail, ask: send}\n"
+    )
+    own_rules(own)
+    (here / "signoff.yaml").write_text("policy: [{allow: read}]\n")
+    free = load_settings("signoff.yaml")
+    assert Layers(free.layers).judge(call("write")).effect is Effect.ALLOW
+    assert free.unheard == ()
+    (here / "signoff.yaml").write_text("policy: [{allow: read}]\nlocked: true\n")
+    settings = load_settings("signoff.yaml")
+    layers = Layers(settings.layers)
+    said = {tool: layers.judge(call(tool)).effect for tool in ("read", "write", "drop", "deploy", "send")}
+    assert said == {
+        "read": Effect.ALLOW,
+        "write": Effect.ASK,
+        "drop": Effect.DENY,
+        "deploy": Effect.ASK,
+        "send": Effect.ASK,
+    }
+    assert layers.judge(call("deploy")).requirement.on_timeout is OnTimeout.DENY
+    assert settings.user is not None
+    assert [rule.id for rule in settings.user.rules] == ["user/rule-2", "user/rule-3", "mail"]
+    assert [rule.id for rule in settings.unheard] == ["user/rule-1", "user/rule-3"]
+    told = [problem.what for problem in settings.warnings if problem.kind == "locked"]
+    assert [what.partition(":")[0] for what in told] == [
+        "user/rule-1 does not count here",
+        "user/rule-3 denies when nobody answers in time",
+    ]
+    assert settings.user.revision != free.layers[0].revision, "an approval under other rules is none under these"
+    kept = written(layers)
+    assert kept is not None
+    again = read_written(kept)
+    assert [rule.id for rule in again.policies[0].rules] == ["user/rule-2", "user/rule-3", "mail"]
+    assert again.revision == layers.revision, "whoever judges an edit elsewhere has the same rules"
+
+
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("text", "says"),
@@ -194,7 +270,7 @@ def test_a_users_own_file_that_leads_nowhere(here: Path) -> None:
     file = own_rules("policy: []")
     file.unlink()
     file.symlink_to(here / "gone.yaml")
-    with pytest.raises(WrongFile, match="there is no file"):
+    with pytest.raises(WrongFile, match="this link leads nowhere"):
         load_settings("signoff.yaml")
 
 

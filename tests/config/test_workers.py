@@ -316,7 +316,7 @@ def test_the_folder_is_beside_the_file(project: Project, monkeypatch: pytest.Mon
 def test_a_worker_that_cannot_be_read(project: Project) -> None:
     (project.folder / "workers").mkdir()
     (project.folder / "workers" / "a.yaml").mkdir()
-    with pytest.raises(WrongFile, match=r"workers/a.yaml cannot be read: Is a directory"):
+    with pytest.raises(WrongFile, match=r"workers/a.yaml: this is a folder"):
         load_worker(project.settings, "a")
     (project.folder / "workers" / "b.yaml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(WrongFile, match=r"workers/b.yaml:1: this is not UTF-8 text"):

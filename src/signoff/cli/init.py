@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -26,34 +29,67 @@ def init(folder: Path) -> None:
       signoff init
       signoff run notetaker "Note the milk" --model script:hello.yaml
     """
-    there = [name for name in FILES if (folder / name).exists()]
+    texts = {folder / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
+    schemas = {folder / SCHEMAS / name: text for name, text in _schemas()}
+    wanted = {**texts, **{file: text for file, text in schemas.items() if not _holds(file, text)}}
+    there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, folder)))
     if there:
         raise WrongUse(
-            f"{', '.join(str(folder / name) for name in there)} already there; nothing was written.\n"
+            f"{', '.join(there)} already there; nothing was written.\n"
             "  Move it away, or name another folder: signoff init FOLDER"
         )
-    try:
-        for name in FILES:
-            _write(folder / name, (TEMPLATES / name).read_text(encoding="utf-8"), mode="x")
-        _write_schemas(folder / SCHEMAS)
-    except OSError as error:
-        raise WrongUse(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+    _write_all(wanted, folder)
+    for file in wanted:
+        click.echo(f"wrote {file}")
     step = "" if folder == Path(".") else f"cd {folder} && "
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
 
 
-def _write(file: Path, text: str, *, mode: str) -> None:
-    """Mode `x`: a file that appeared in between is not overwritten either."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open(mode, encoding="utf-8") as out:
-        out.write(text)
-    click.echo(f"wrote {file}")
-
-
-def _write_schemas(folder: Path) -> None:
+def _schemas() -> Iterator[tuple[str, str]]:
     import json
 
     from signoff.config.schema import SCHEMA_FILES, schema_of
 
     for name, file in SCHEMA_FILES.items():
-        _write(folder / file, json.dumps(schema_of(name), ensure_ascii=False, indent=2) + "\n", mode="w")
+        yield file, json.dumps(schema_of(name), ensure_ascii=False, indent=2) + "\n"
+
+
+def _holds(file: Path, text: str) -> bool:
+    """Whether a file is there already just as it would be written."""
+    try:
+        return file.is_file() and file.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
+
+
+def _in_the_way(file: Path, folder: Path) -> Iterator[Path]:
+    """What has a file's name already, also a link that leads nowhere, or stands where a folder on its way should."""
+    if os.path.lexists(file):
+        yield file
+    for parent in (file.parent, *file.parent.parents):
+        if os.path.lexists(parent) and not parent.is_dir():
+            yield parent
+        if parent == folder:
+            return
+
+
+def _write_all(texts: Mapping[Path, str], folder: Path) -> None:
+    """Write every file; where one cannot be written, none is left, nor a folder that was made for it."""
+    made: list[Path] = []
+    try:
+        for file, text in texts.items():
+            for parent in reversed((file.parent, *file.parent.parents)):
+                if not parent.exists():
+                    parent.mkdir()
+                    made.append(parent)
+            with file.open("x", encoding="utf-8") as out:  # one that appeared in between is not overwritten either
+                made.append(file)
+                out.write(text)
+    except BaseException as error:
+        for one in reversed(made):
+            with suppress(OSError):  # a folder that somebody else used meanwhile stays
+                one.rmdir() if one.is_dir() else one.unlink()
+        if not isinstance(error, OSError):
+            raise
+        where = error.filename or folder
+        raise WrongUse(f"{where} cannot be written: {error.strerror}; nothing was left behind") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -30,6 +30,8 @@ class Layer:
     name: str
     rules: tuple[tuple[Rule, Any], ...] = ()
     remark: str = ""
+    holds: bool = True
+    """Whether its rules count."""
 
 
 @click.command()
@@ -39,7 +41,8 @@ class Layer:
 def show(file: str | None, worker: str | None, as_json: bool) -> None:
     """The merged policy in the order it is judged, each rule as written and where it stands.
 
-    FILE is the nearest signoff.yaml, unless it is given. Without --worker: the rules of every toolset in it.
+    FILE is the nearest signoff.yaml, unless it is given. Without --worker: the rules of every toolset in it. What
+    SIGNOFF_ASK, SIGNOFF_DENY and SIGNOFF_POLICY add here and now comes last.
 
     \b
     Example:
@@ -62,7 +65,7 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
 
 def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[Layer]:
     if settings.user is not None:
-        yield Layer("user", settings.user.file, _written(settings.user, settings.spots["user"].value))
+        yield from _user(settings, settings.user)
     rules: list[Any] = settings.spots["policy"].value if "policy" in settings.spots else []
     remark = "" if settings.file else "there is no signoff.yaml here"
     yield Layer("project", settings.file, _written(settings.policy, rules), remark)
@@ -70,6 +73,29 @@ def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[Layer]:
         yield from _toolset(name, settings)
     if worker is not None:
         yield _worker(worker)
+    yield from _environment(settings)
+
+
+def _user(settings: Settings, user: Policy) -> Iterator[Layer]:
+    """The user's own rules; where the project is locked, apart from those that do not count."""
+    spot = settings.spots["user"]
+    values = {spot.child(at).place: value for at, value in enumerate(spot.value)}
+    unheard = {rule.id for rule in settings.unheard}
+    told = [
+        {**values[rule.place], "on_timeout": "deny"} if rule.id in unheard else values[rule.place]
+        for rule in user.rules
+    ]
+    yield Layer("user", user.file, _written(user, told))
+    if settings.unheard:
+        remark = "these do not count: the project is locked, and they would let more run"
+        yield Layer("user", user.file, tuple((one, values[one.place]) for one in settings.unheard), remark, holds=False)
+
+
+def _environment(settings: Settings) -> Iterator[Layer]:
+    from signoff.wiring import Caller
+
+    for policy in Caller.here().layers(settings.folder):
+        yield Layer("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
 
 
 def _toolset(name: str, settings: Settings) -> Iterator[Layer]:
@@ -152,6 +178,7 @@ def _as_json(layer: Layer) -> dict[str, Any]:
         "layer": layer.kind,
         "name": layer.name,
         "remark": layer.remark,
+        "holds": layer.holds,
         "rules": [
             {
                 "id": rule.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def resume(
       signoff resume 7kq2
       signoff resume --all
 
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call was denied.
     """
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
@@ -64,9 +65,11 @@ def resume(
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
     going = Going(as_json=as_json)
+    # The run goes on in the folder it began in; what is named here is meant from here.
+    policy = os.path.abspath(policy) if policy is not None else None
     options = RunOptions(
         policy=policy,
-        model=model,
+        model=_from_here(model),
         unattended="park",
         store=absolute_store(store, policy),
         wait=read_wait("0s" if suspend else wait),
@@ -79,6 +82,11 @@ def resume(
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in found]
     sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
+
+
+def _from_here(model: str | None) -> str | None:
+    kind, colon, file = (model or "").partition(":")
+    return f"script:{os.path.abspath(file)}" if colon and kind == "script" else model
 
 
 def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
@@ -135,7 +143,7 @@ async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alon
     going.begun(job)(run.id)
     finished = await going.on(job.resume(run))
     code = going.say(finished)
-    if code or not alone or not run.options.get("chat") or not sys.stdin.isatty():
+    if code == WAITING or not alone or not run.options.get("chat") or not sys.stdin.isatty():
         return code
     from signoff.cli.chat import talk
 

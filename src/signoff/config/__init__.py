@@ -6,7 +6,7 @@ from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFil
 from signoff.config.files import PROJECT_FILE, find_project, user_file
 from signoff.config.settings import Person, Settings, load_policy, load_settings, no_settings
 from signoff.config.variables import Filled, filled, filled_config
-from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, workers_folder
+from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, worker_text, workers_folder
 
 __all__ = [
     "EVERY_WORKER",
@@ -28,5 +28,6 @@ __all__ = [
     "parse_worker",
     "user_file",
     "worker_names",
+    "worker_text",
     "workers_folder",
 ]

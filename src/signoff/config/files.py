@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from signoff.errors import Place, WrongFile
@@ -14,30 +15,79 @@ PROJECT_FILE = "signoff.yaml"
 def find_project(start: str | None = None) -> str | None:
     """The nearest `signoff.yaml`, in `start` (default: the working directory) or above it; None where there is none.
 
-    Raises `WrongFile` where it belongs to somebody else: whoever can write into a folder above could else decide what
-    agents may do here.
+    Raises `WrongFile` where it is no file that can be gone by, or belongs to somebody else: whoever can write into a
+    folder above could else decide what agents may do here.
     """
+    found = nearest_project(start)
+    if found is not None:
+        check_owner(found)
+    return found
+
+
+def nearest_project(start: str | None = None) -> str | None:
+    """As `find_project`, whoever it belongs to."""
     first = Path(os.path.abspath(start if start is not None else "."))
     for folder in (first, *first.parents):
-        file = folder / PROJECT_FILE
-        if file.is_file():
-            check_owner(str(file))
-            return PROJECT_FILE if start is None and folder == first else str(file)
+        file = str(folder / PROJECT_FILE)
+        if _is_there(file):
+            check_regular(file)
+            return PROJECT_FILE if start is None and folder == first else file
     return None
 
 
-def check_owner(file: str) -> None:
+def _is_there(file: str) -> bool:
+    """Whether anything has this name: also what leads nowhere, for one above must not decide in its place."""
+    try:
+        os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WrongFile(f"it cannot be seen whether this is there: {reason}", place=Place(file)) from error
+    return True
+
+
+def check_regular(file: str) -> None:
+    """Refuse a name that stands for no regular file: a folder, a pipe that never ends, a link that leads nowhere."""
+    try:
+        mode = os.stat(file).st_mode
+    except FileNotFoundError as error:
+        if not os.path.islink(file):
+            return  # whoever reads it says so
+        raise WrongFile("this link leads nowhere", place=Place(file), fix="remove it, or repair it") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WrongFile(f"this cannot be read: {reason}", place=Place(file)) from error
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise WrongFile(f"this is {what}", place=Place(file), fix="remove it, or write a file in its place")
+
+
+def check_owner(
+    file: str, *, fix: str = "name a file of your own with --policy FILE, or make it yours with chown"
+) -> None:
     """Refuse a file, or a link to it, that belongs to another user than this one or root."""
     if not hasattr(os, "getuid"):  # Windows keeps rights in another way
         return
     mine = {os.getuid(), 0}
     for owner in (os.lstat(file).st_uid, os.stat(file).st_uid):
         if owner not in mine:
-            raise WrongFile(
-                f"it belongs to another user (uid {owner}), who would decide what agents may do",
-                place=Place(file),
-                fix="name a file of your own with --policy FILE, or make it yours with chown",
-            )
+            what = f"it belongs to another user (uid {owner}), who would decide what agents may do"
+            raise WrongFile(what, place=Place(file), fix=fix)
+
+
+def own_text(file: str, *, missing: str = "") -> str:
+    """The text of a regular file of this user or root. `missing`: what to do where there is none."""
+    if _is_there(file):
+        check_regular(file)
+        check_owner(file, fix="make it yours with chown, or remove it")
+    return text_of(file, fix=missing)
+
+
+def from_here(path: str | os.PathLike[str]) -> str:
+    """A path as people say it: from the working directory, unless it is shorter from the root."""
+    whole = os.path.abspath(path)
+    return min(os.path.relpath(whole), whole, key=len)
 
 
 def user_file() -> str | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from signoff.config.entries import ToolsetEntry
-from signoff.config.files import check_owner, text_of, user_file
+from signoff.config.files import own_text, text_of, user_file
+from signoff.config.tighten import tightening, unheard_problem
 from signoff.config.toolset_entries import default_entries, read_toolsets
 from signoff.config.variables import filled
 from signoff.config.worker_keys import check_defaults
@@ -18,6 +19,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, policy_in, read_policy
+from signoff.policy.rule import Rule
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
@@ -61,7 +63,9 @@ class Settings:
     locked: bool = False
     """Whether flags and the environment may only tighten what the file says."""
     user: Policy | None = None
-    """The user's own rules, over those of every project."""
+    """The user's own rules, over those of every project. Where the project is locked, only those that tighten."""
+    unheard: tuple[Rule, ...] = ()
+    """The user's rules that do not count as they were written, because the project is locked."""
     folder: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
     """The real path of the project folder; the working directory where there is no file."""
     defaults: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
@@ -79,7 +83,8 @@ class Settings:
         """What is allowed to stand but probably not meant, in the policy and about who can answer."""
         named = (entry.policy for entry in self.toolsets.values() if entry.policy is not None)
         policies = (*self.layers, *named)
-        told = (*(one for policy in policies for one in policy.warnings), *self._unanswerable(policies))
+        odd = (one for policy in policies for one in policy.warnings)
+        told = (*odd, *self._unanswerable(policies), *map(unheard_problem, self.unheard))
         # A rule that several entries share through `extends` is told about once.
         return tuple({(one.place, one.what.removeprefix(one.rule)): one for one in told}.values())
 
@@ -119,13 +124,13 @@ def with_user(settings: Settings) -> Settings:
     file = user_file()
     if file is None or not os.path.lexists(file):
         return settings
-    text = text_of(file)
-    check_owner(file)
+    text = own_text(file)
     top = Spot.top(read_document(text, file=file))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     rules = policy_in(top, entries)
     user = read_policy(rules, name=USER, root=settings.folder)
-    return replace(settings, user=user, spots={**settings.spots, USER: rules})
+    user, unheard = tightening(user, rules) if settings.locked else (user, ())
+    return replace(settings, user=user, unheard=unheard, spots={**settings.spots, USER: rules})
 
 
 def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> Settings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from signoff.config.entries import EVERY_WORKER, Limits
 from signoff.config.merge import names_in
-from signoff.core.verdict import Effect, OnTimeout
+from signoff.config.tighten import refuse_loosening
 from signoff.policy.engine import Policy
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import read_policy
@@ -33,6 +35,7 @@ DEFAULT_KEYS = tuple(key for key in WORKER_KEYS if key not in (*NOT_INHERITED, "
 SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
 """Two names for one thing: ours and PydanticAI's."""
 
+_FRACTION = re.compile(r"[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*", re.IGNORECASE)
 _NOT_HERE = {
     "config": "toolsets",
     "use": "toolsets",
@@ -74,20 +77,14 @@ def check_defaults(spot: Spot) -> None:
 
 def read_worker_policy(spot: Spot, name: str, root: str | None, project_file: str) -> Policy:
     """A worker's own rules. One that lets something run is refused: where the project is silent, it would decide."""
-    policy = read_policy(spot, name=name, root=root)
-    for at, rule in enumerate(policy.rules):
-        item = spot.child(at)
-        if rule.effect is Effect.ALLOW:
-            raise item.child("allow").wrong_key(
-                "a worker's own rules can only tighten, and this one would grant it more",
-                f"write it in {shown(project_file)}, under `policy`, with {{worker: {name}}} as a condition",
-            )
-        if rule.requirement.on_timeout is OnTimeout.ALLOW:
-            raise item.child("on_timeout").wrong(
-                "a worker's own rules can only tighten, and here silence would allow",
-                f"use `deny`, `park` or `escalate`, or write the rule in {shown(project_file)}",
-            )
-    return policy
+    return refuse_loosening(
+        read_policy(spot, name=name, root=root),
+        spot,
+        whose="a worker's own rules",
+        more="grant it more",
+        instead=f"write it in {shown(project_file)}, under `policy`, with {{worker: {name}}} as a condition",
+        file=project_file,
+    )
 
 
 def read_limits(entries: Mapping[str, Spot]) -> Limits:
@@ -96,9 +93,16 @@ def read_limits(entries: Mapping[str, Spot]) -> Limits:
         requests=entries["requests"].count() if "requests" in entries else None,
         tokens=entries["tokens"].count() if "tokens" in entries else None,
         cost=_positive(entries["cost"]) if "cost" in entries else None,
-        time=read_duration(entries["time"]) if "time" in entries else None,
+        time=_time(entries["time"]) if "time" in entries else None,
         depth=_from_zero(entries["depth"]) if "depth" in entries else None,
     )
+
+
+def _time(spot: Spot) -> timedelta:
+    if isinstance(spot.value, float) or (isinstance(spot.value, str) and _FRACTION.fullmatch(spot.value.strip())):
+        fix = "the smallest is `1s`; write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
+        raise spot.wrong(f"time is counted in whole seconds, and this is {shown(str(spot.value))}", fix)
+    return read_duration(spot)
 
 
 def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> list[Spot]:

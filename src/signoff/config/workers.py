@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from signoff.config.entries import EVERY_WORKER, Limits, WorkerFile
-from signoff.config.files import PROJECT_FILE, text_of
+from signoff.config.files import PROJECT_FILE, own_text
 from signoff.config.merge import NAME, lineage, merged
 from signoff.config.settings import Settings
 from signoff.config.worker_keys import (
@@ -30,7 +31,7 @@ from signoff.policy.wording import did_you_mean, shown
 
 FOLDER = "workers"
 
-_DEEP = ("limits", "model_settings", "metadata")
+_DEEP = ("model_settings", "metadata")
 """What is merged key by key with what it extends; everything else is replaced, and rules add up."""
 
 
@@ -53,6 +54,8 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
     desk = _Desk(settings)
     if name not in desk.files:
         where = workers_folder(settings)
+        if not name.strip():
+            raise WrongUse(f"this names no worker: {shown(name)}\n  `signoff workers` lists those in {where}")
         there = did_you_mean(name, desk.files) or f"write it as {os.path.join(where, 'NAME.yaml')}"
         raise WrongUse(f"there is no worker {shown(name)} in {where}\n  {there}")
     worker = desk.worker(name)
@@ -67,6 +70,12 @@ def parse_worker(text: str, file: str, settings: Settings) -> WorkerFile:
     worker = desk.worker(name)
     desk.refuse_circles(name)
     return worker
+
+
+def worker_text(file: str, *, missing: str = "") -> str:
+    """What a worker file holds. Raises `WrongFile` where it cannot be read, or belongs to another user; `missing`: what
+    to do where there is none."""
+    return own_text(file, missing=missing)
 
 
 def workers_folder(settings: Settings) -> str:
@@ -116,7 +125,7 @@ class _Desk:
             if not NAME.fullmatch(name):
                 fix = "name the file with letters, digits, `_` and `-`"
                 raise WrongFile(f"bad name {shown(name)} for a worker", place=Place(file), fix=fix)
-            text = self.texts[name] if name in self.texts else text_of(file, fix="")
+            text = self.texts[name] if name in self.texts else worker_text(file)
             top, entries = read_worker_text(text, file)
             if "toolsets" in entries:
                 toolset_names(entries["toolsets"], self.project_file)  # it names the project's own file
@@ -138,13 +147,13 @@ class _Desk:
         layers = [("defaults", self._defaults), *((one, self.read(one)[1]) for one in line)]
         keys = _inherited([entries for _, entries in layers], self.read(name)[1])
         deep = {key: merged(e[key] for _, e in layers if key in e) for key in _DEEP if key in keys}
-        limits = deep["limits"].spots if "limits" in deep else {}
+        limits = self._limits([entries["limits"] for _, entries in layers[1:] if "limits" in entries])
         spec = {key: deep[key].value if key in deep else spot.value for key, spot in keys.items() if key in SPEC_KEYS}
         policy, rules = self._policy(name, [(one, e["policy"]) for one, e in layers if "policy" in e])
         lists = {
             "toolsets": toolset_names(keys["toolsets"], self.project_file) if "toolsets" in keys else [],
             "delegates": self._delegates(keys["delegates"]) if "delegates" in keys else [],
-            "approvers": names_in(keys["approvers"], "roles") if "approvers" in keys else [],
+            "approvers": self._approvers(keys["approvers"]) if "approvers" in keys else [],
             "attachments": self._attachments(keys["attachments"]) if "attachments" in keys else [],
         }
         items = {f"{key}[{at}]": spot for key, found in lists.items() for at, spot in enumerate(found)}
@@ -184,6 +193,27 @@ class _Desk:
             seen.add(rule.id)
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
         return Policy(rules=rules, file=self.files[name][0], name=name, root=folder, revision=revision), spots
+
+    def _limits(self, written: list[Spot]) -> dict[str, Spot]:
+        """Where each limit stands: of the worker's own and the project's for every worker, the lower one."""
+        own = merged(written).spots
+        every = self._defaults["limits"].entries() if "limits" in self._defaults else {}
+        return {
+            key: min((side[key] for side in (own, every) if key in side), key=partial(_limit, key))
+            for key in {**every, **own}
+        }
+
+    def _approvers(self, spot: Spot) -> list[Spot]:
+        """Who answers for a worker: of its own roles those that answer for every worker, where the project says so."""
+        own = names_in(spot, "roles")
+        every = names_in(self._defaults["approvers"], "roles") if "approvers" in self._defaults else []
+        if not every or not own:
+            return own or every
+        allowed = [item.value for item in every]
+        if both := [item for item in own if item.value in allowed]:
+            return both
+        what = f"{' or '.join(map(shown, allowed))} answers for every worker ({every[0].place})"
+        raise own[0].wrong(f"{what}, so {shown(own[0].value)} alone cannot", "leave it out, or change it there")
 
     def _delegates(self, spot: Spot) -> list[Spot]:
         items = delegate_names(spot)
@@ -235,6 +265,10 @@ class _Desk:
         for at, below in enumerate(worker.delegates):
             if below != EVERY_WORKER:
                 yield below, worker.spots[f"delegates[{at}]"]
+
+
+def _limit(key: str, spot: Spot) -> Any:
+    return getattr(read_limits({key: spot}), key)
 
 
 def _inherited(layers: list[dict[str, Spot]], own: Mapping[str, Spot]) -> dict[str, Spot]:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.config.files import text_of
+from signoff.config.files import PROJECT_FILE, from_here, text_of
+from signoff.config.tighten import refuse_loosening
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.parse import policy_in, read_policy
 from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
 
 LAYER = "caller"
 FILE_LAYER = "environment"
@@ -63,16 +65,30 @@ class Caller:
         own = (Policy.from_rules(rules, file="--ask and --deny", name=LAYER, root=folder),) if rules else ()
         return (*own, *(_rules_in(file, folder) for file in self.files))
 
+    @property
+    def told(self) -> str:
+        """What it says, in one line for people; empty where it says nothing."""
+        said = (("ask", self.ask), ("deny", self.deny), ("rules of", tuple(map(from_here, self.files))))
+        return "; ".join(f"{what} {', '.join(values)}" for what, values in said if values)
+
     def __bool__(self) -> bool:
         return bool(self.ask or self.deny or self.files)
 
 
 def _rules_in(file: str, folder: str) -> Policy:
-    """A file that holds rules and nothing else: whatever else it said would be left out."""
-    name = os.path.relpath(file)
+    """A file that holds rules that tighten and nothing else: whatever else it said would be left out."""
+    name = from_here(file)
     top = Spot.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
-    return read_policy(policy_in(top, entries), name=FILE_LAYER, root=folder)
+    rules = policy_in(top, entries)
+    return refuse_loosening(
+        read_policy(rules, name=FILE_LAYER, root=folder),
+        rules,
+        whose="the rules that SIGNOFF_POLICY names",
+        more="let more run",
+        instead=f"take it out, or write it in {shown(PROJECT_FILE)}, under `policy`",
+        file=PROJECT_FILE,
+    )
 
 
 def _listed(variable: str) -> tuple[str, ...]:

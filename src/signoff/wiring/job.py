@@ -15,7 +15,15 @@ from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
-from signoff.wiring.project import POLICY_FILE, lock_of, requester_of, roles_of, settings_for, store_for
+from signoff.wiring.project import (
+    POLICY_FILE,
+    lock_of,
+    requester_of,
+    roles_of,
+    settings_for,
+    store_elsewhere,
+    store_for,
+)
 
 if TYPE_CHECKING:
     from signoff.core.run import KeptRun
@@ -84,6 +92,8 @@ class Job:
     requester: str
     options: Mapping[str, Any]
     """What is kept with its runs, to build it again."""
+    store: str = ""
+    """The address of its store, where commands that are typed here would look at another one."""
 
     @property
     def name(self) -> str:
@@ -118,7 +128,7 @@ class Job:
             begun(kept.id)
         finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(talk)})
         await broker.sweeper.sign_if_due()
-        return finished
+        return replace(finished, store=finished.store or self.store)
 
     async def resume(self, run: KeptRun) -> Finished:
         """Go on with a run of it."""
@@ -182,9 +192,9 @@ def _job(what: str, options: RunOptions, run: KeptRun | None = None) -> Job:
     return _agent_job(what, options, run)
 
 
-def _settings(options: RunOptions) -> Settings:
-    """The project's settings, if what the flags say goes with them."""
-    settings = settings_for(options.policy)
+def _settings(options: RunOptions, worker: str | None = None) -> Settings:
+    """The project's settings, if what the flags say goes with them. `worker`: the path of its file, if it has one."""
+    settings = settings_for(options.policy, worker=worker)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
         raise WrongUse(
             f"the policy of this project is locked ({place}), so what it asks about is asked: "
@@ -208,17 +218,19 @@ def _kept(options: RunOptions, settings: Settings) -> dict[str, Any]:
 
 def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
     from signoff.channels.terminal import TerminalApprover
-    from signoff.config import load_workers, parse_worker
-    from signoff.config.files import text_of
+    from signoff.config import load_workers, parse_worker, worker_text
+    from signoff.config.files import from_here
     from signoff.workers.runtime import Runner
     from signoff.workers.workshop import Workshop
 
-    settings = _settings(options)
+    by_path = os.path.isabs(what)
+    settings = _settings(options, what if by_path else None)
+    is_elsewhere = by_path or options.policy is not None or options.store is not None
     workers = None
     name = what
-    if os.path.isabs(what):
-        path = os.path.relpath(what)
-        file = parse_worker(text_of(path, fix="`signoff workers` lists those there are"), path, settings)
+    if by_path:
+        path = from_here(what)
+        file = parse_worker(worker_text(path, missing="`signoff workers` lists those there are"), path, settings)
         name, workers = file.name, {**load_workers(settings), file.name: file}
     else:
         _check_name(settings, name)
@@ -247,6 +259,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         run_options=lambda task: worker.run_options(task.input),
         requester=run.requester if run is not None else requester_of(options.requester, settings),
         options={**kept, "file": what} if workers is not None else kept,
+        store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",
     )
 
 

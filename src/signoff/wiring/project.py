@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.config import Settings, find_project, load_settings, no_settings
+from signoff.config.files import check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Answerer, person_key
-from signoff.errors import Place, WrongFile, WrongUse
+from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.wording import did_you_mean
 from signoff.ports import Store
 from signoff.store.place import state_folder
@@ -20,37 +22,48 @@ if TYPE_CHECKING:
 POLICY_FILE = "signoff.yaml"
 
 
-def settings_for(file: str | os.PathLike[str] | None) -> Settings:
+def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> Settings:
     """The given file, else the nearest `signoff.yaml` here or above, else no rules: everything is asked about.
 
+    `worker` is the path of a worker's file: its project is the one it stands in, wherever the command is typed.
     Raises `WrongUse` for another file than the project's own where that is locked.
     """
+    homes = list(dict.fromkeys(map(os.path.dirname, _names_of(worker)))) if worker is not None else []
     if file is None:
-        own = find_project()
-        return load_settings(os.path.relpath(own)) if own is not None else no_settings()
-    own = _found()
-    if own is not None and not _is_same(file, own) and (place := lock_of(own)) is not None:
-        raise WrongUse(
-            f"the policy of this project is locked ({place}), so it cannot be exchanged for {os.fspath(file)}.\n"
-            "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
-        )
+        own = next(filter(None, map(find_project, homes)), None) or find_project()
+        return load_settings(from_here(own)) if own is not None else no_settings()
+    # A project is where its workers stand, or else where one stands oneself, and where the file stands.
+    projects = list(filter(None, map(_found, homes))) or [_found(None)]
+    for project in filter(None, (*projects, _found(os.path.dirname(os.path.abspath(file))))):
+        if not _is_same(file, project) and (place := lock_of(project)) is not None:
+            raise WrongUse(
+                f"the policy of this project is locked ({place}), so it cannot be exchanged for {os.fspath(file)}.\n"
+                "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
+            )
     return load_settings(file)
 
 
-def _found() -> str | None:
+def _names_of(file: str) -> tuple[str, str]:
+    """The path of a file as it was given, and where links lead."""
+    return os.path.abspath(file), os.path.realpath(file)
+
+
+def _found(start: str | None) -> str | None:
     """The project's own file. One that belongs to somebody else locks nothing."""
+    found = nearest_project(start)
     try:
-        return find_project()
+        if found is not None:
+            check_owner(found)
     except WrongFile:
         return None
+    return found
 
 
 def lock_of(file: str | os.PathLike[str]) -> Place | None:
     """Where a project file says `locked: true`; None where it does not. Reads nothing else of it."""
-    from signoff.config.files import text_of
     from signoff.policy.composer import read_document
 
-    name = os.path.relpath(file)
+    name = from_here(file)
     document = read_document(text_of(name), file=name)
     value = document.value
     if not isinstance(value, dict) or value.get("locked", False) is False:  # pyright: ignore[reportUnknownMemberType]
@@ -88,6 +101,23 @@ def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = N
 
     url, root = store_url(option, settings_for(policy))
     return f"sqlite:{sqlite_path(url, root)}" if url.startswith("sqlite:") else url
+
+
+def store_elsewhere(option: str | None, settings: Settings) -> str:
+    """The file of a store, where commands that are typed here without `--store` would look at another one; else empty.
+
+    Only a file is told: the address of a server may hold a password.
+    """
+    from signoff.store.open import sqlite_path
+
+    url, root = store_url(option, settings)
+    if not url.startswith("sqlite:"):
+        return ""
+    address = f"sqlite:{sqlite_path(url, root)}"
+    with suppress(SignoffError):  # a project here that is wrong has no store to be mistaken for
+        if absolute_store(None) == address:
+            return ""
+    return address
 
 
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:

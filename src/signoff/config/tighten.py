@@ -1,0 +1,66 @@
+"""Layers that may only tighten: what would let more run is refused there, or does not count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from signoff.core.canonical import digest
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.policy.engine import Policy
+from signoff.policy.lint import Problem
+from signoff.policy.rule import Rule
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+
+def refuse_loosening(policy: Policy, spot: Spot, *, whose: str, more: str, instead: str, file: str) -> Policy:
+    """The policy; raises for a rule that lets something run: where the layers above are silent, it would decide alone.
+
+    `whose` rules they are, what `more` would be, and what to do `instead`, for people; `file` is where rules that allow
+    may stand.
+    """
+    for at, rule in enumerate(policy.rules):
+        item = spot.child(at)
+        if rule.effect is Effect.ALLOW:
+            raise item.child("allow").wrong_key(f"{whose} can only tighten, and this one would {more}", instead)
+        if rule.requirement.on_timeout is OnTimeout.ALLOW:
+            raise item.child("on_timeout").wrong(
+                f"{whose} can only tighten, and here silence would allow",
+                f"use `deny`, `park` or `escalate`, or write the rule in {shown(file)}",
+            )
+    return policy
+
+
+def tightening(policy: Policy, spot: Spot) -> tuple[Policy, tuple[Rule, ...]]:
+    """What is left of a policy that may only tighten, and the rules that do not count as they were written.
+
+    Rules that allow are left out, and silence denies where it would allow: both can only lead to more questions.
+    """
+    kept: list[tuple[Rule, dict[str, Any]]] = []
+    unheard: list[Rule] = []
+    for rule, value in zip(policy.rules, spot.value, strict=True):
+        said: dict[str, Any] = {**value, "id": rule.id}  # it keeps its number without those before it
+        if rule.effect is Effect.ALLOW:
+            unheard.append(rule)
+        elif rule.requirement.on_timeout is OnTimeout.ALLOW:
+            unheard.append(rule)
+            needs = replace(rule.requirement, on_timeout=OnTimeout.DENY)
+            kept.append((replace(rule, requirement=needs), {**said, "on_timeout": str(OnTimeout.DENY)}))
+        else:
+            kept.append((rule, said))
+    if not unheard:
+        return policy, ()
+    written = [value for _, value in kept]
+    rules = tuple(rule for rule, _ in kept)
+    return replace(policy, rules=rules, revision=digest(written), written=written), tuple(unheard)
+
+
+def unheard_problem(rule: Rule) -> Problem:
+    """What to tell people about a rule that `tightening` did not leave as it was."""
+    fix = "if everybody here should have it, write it in signoff.yaml, under `policy`"
+    if rule.effect is Effect.ALLOW:
+        what = f"{rule.id} does not count here: the project is locked, and it would let more run"
+    else:
+        what = f"{rule.id} denies when nobody answers in time: the project is locked, and silence would allow"
+    return Problem(what, rule.place, rule.id, fix, "locked")
