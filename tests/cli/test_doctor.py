@@ -125,6 +125,54 @@ def test_a_server_is_started_only_if_told(shop: Desk) -> None:
     assert "the MCP server of toolset `tickets` did not start" in failed["what"]
 
 
+def test_servers_of_the_provider_are_named(shop: Desk) -> None:
+    entries = [
+        f"{name}: {{use: native, config: {{kind: mcp_server, id: {name}, url: 'https://{name}.example/'}}{rules}}}"
+        for name, rules in {"aa": ", policy: [{allow: mcp_server}]", "bb": "", "cc": ", policy: [{deny: '*'}]"}.items()
+    ]
+    write(shop, f"toolsets: {{{', '.join(entries)}}}\n")
+    worker(shop, "clerk", "instructions: Sort.\ntoolsets: [aa, bb, cc]\n")
+    [found] = examined(shop)["workers"]
+    effects = {one["which"]: (one["tool"], one["effect"]) for one in found["tools"]}
+    assert effects == {
+        "mcp_server:aa": ("mcp_server", "allow"),
+        "mcp_server:bb": ("mcp_server", "deny"),
+        "mcp_server:cc": ("mcp_server", "deny"),
+    }
+    page = shop.run("doctor").out
+    assert re.search(r"every call +mcp_server:aa ", page)
+    assert re.search(r"never +mcp_server:bb, mcp_server:cc ", page)
+
+
+CODE = """
+from pydantic_ai.toolsets import DynamicToolset, FunctionToolset
+
+def wipe() -> str:
+    return "wiped"
+
+TOOLSETS = {"later": DynamicToolset(lambda ctx: FunctionToolset([wipe]) if ctx.prompt else None)}
+"""
+
+
+def test_a_toolset_that_lists_by_the_run_is_unknown(shop: Desk) -> None:
+    (shop.folder / "toolsets.py").write_text(CODE)
+    worker(shop, "clerk", "instructions: Sort.\ntoolsets: [later]\n")
+    [found] = examined(shop)["workers"]
+    assert [one["toolset"] for one in found["unknown"]] == ["later"]
+    wrong = finding(shop, "unlisted-toolset")
+    assert wrong["severity"] == "warning"
+    assert "the tools of `later` are not all known" in wrong["what"]
+    page = shop.run("doctor").out
+    assert "has no tools" not in page
+    assert "later" in page and "decided anew in each run" in page
+
+
+def test_a_template_over_a_schema_of_yes_and_no_breaks_nothing(shop: Desk) -> None:
+    text = "instructions: 'Look at {{a}}'\ninput: {type: object, properties: {a: true}}\ntoolsets: [filesystem_rw]\n"
+    worker(shop, "clerk", text)
+    assert "clerk/write_file" in tools(shop)
+
+
 def test_native_tools(shop: Desk) -> None:
     entry = "toolsets: {web: {use: native, config: {kind: web_search}, policy: [{allow: web_search}]}}\n"
     write(shop, f"{entry}policy: []\n")

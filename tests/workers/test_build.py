@@ -82,9 +82,9 @@ WRONG = {
         "fields are written {{field}}",
     ),
     "an unknown capability": (
-        "capabilities: [Thinking, WebSerch]",
-        "triage.yaml:1:26: capabilities[1]: unknown capability `WebSerch`",
-        "did you mean `WebSearch`?",
+        "capabilities: [Thinking, Cachin]",
+        "triage.yaml:1:26: capabilities[1]: unknown capability `Cachin`",
+        "did you mean `Caching`?",
     ),
     "a capability that is given the wrong things": (
         "capabilities: [{Thinking: {effrt: high}}]",
@@ -247,7 +247,8 @@ def test_c8_a_native_tool_comes_with_its_rules(tmp_path: Path) -> None:
     worker = Workshop(project(tmp_path, {"r": "toolsets: [web]"}, file=file), model=saying("x")).worker("r")
     [tool] = [one.tool for one in worker.agent.root_capability.capabilities if isinstance(one, NativeTool)]
     assert isinstance(tool, WebSearchTool)
-    assert [rule.id for rule in worker.gate.native["web_search"].rules] == ["web/rule-1"]
+    [own] = worker.gate.native["web_search"]
+    assert [rule.id for rule in own.rules] == ["web/rule-1"]
 
 
 async def test_without_models_workers_can_be_looked_at(tmp_path: Path) -> None:

@@ -130,11 +130,11 @@ ESCALATIONS = {
     "more money": ("limits: {cost: 3.5}", "limits.cost", 2, "limits.cost is 2 instead of 3.5"),
     "deeper": ("limits: {depth: 5}", "limits.depth", 2, "limits.depth is 2 instead of 5"),
     "another model": ("model: openai:gpt-5", "model", "script:maker.turns", "without the model `openai:gpt-5`"),
-    "settings with a body": (
-        "model_settings: {temperature: 0.1, extra_body: {tools: [web]}}",
+    "settings that cost more": (
+        "model_settings: {temperature: 0.1, service_tier: priority}",
         "model_settings",
         {"temperature": 0.1},
-        "model settings `extra_body`",
+        "model settings `service_tier`",
     ),
     "another creator": ("metadata: {created_by: leaf}", "metadata", {"created_by": "maker"}, ""),
 }
@@ -159,6 +159,10 @@ async def test_p9_what_the_creator_lacks_is_taken_out_and_the_card_says_so(tmp_p
 REFUSED = {
     "a capability it lacks": ("capabilities: [WebFetch]", "fresh.yaml:2:15: capabilities: its creator maker does not"),
     "the capability in another form": ("capabilities: [{Thinking: high}]", "capabilities: its creator maker does not"),
+    "settings with a body": (
+        "model_settings: {extra_body: {tools: [web]}}",
+        "fresh.yaml:2:30: model_settings.extra_body: a worker file cannot set `extra_body`",
+    ),
     "a rule that allows": ("policy: [{allow: write_file}]", "a worker's own rules can only tighten"),
     "silence that allows": (
         "policy: [{ask: write_file, timeout: 1m, on_timeout: allow}]",

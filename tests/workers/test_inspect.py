@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.native_tools import WebSearchTool
+from pydantic_ai.native_tools import MCPServerTool, WebSearchTool
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
 from tests.workers.project import project
 
@@ -24,7 +24,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.reach import UNSURE
 from signoff.toolsets import filesystem_rw, shell_file_ops, sql
 from signoff.toolsets.approval import approval_tool, with_approval
-from signoff.workers.inspect import Found, FoundTool, Look, tools_of
+from signoff.workers.inspect import PER_RUN, Found, FoundTool, Look, tools_of
 from signoff.workers.survey import Reachable, chains_from, survey, way_to_change
 from signoff.workers.workshop import Workshop
 
@@ -153,6 +153,102 @@ async def test_native_tools_are_offered_or_not() -> None:
     own = Policy.from_rules([{"allow": "web_search"}], name="web")
     [tool] = (await tools_of(Look(agent=agent, native={"web_search": own}))).tools
     assert reach(tool) == ("allow", ("web/rule-1",))
+
+
+async def test_servers_of_the_provider_are_told_apart() -> None:
+    tools = [MCPServerTool(id=name, url=f"https://{name}.example/") for name in "ab"]
+    agent = Agent(name="teller", capabilities=[NativeTool(tool) for tool in tools])
+    own = {
+        "mcp_server:a": (Policy.from_rules([{"allow": "*"}], name="a"),),
+        "mcp_server:b": [Policy.from_rules([{rule: "mcp_server"}], name="b") for rule in ("allow", "deny")],
+    }
+    found = {tool.shown: tool for tool in (await tools_of(Look(agent=agent, native=own))).tools}
+    assert {tool.name for tool in found.values()} == {"mcp_server"}  # what rules call them
+    assert reach(found["mcp_server:a"]) == ("allow", ("a/rule-1",))
+    assert reach(found["mcp_server:b"]) == ("deny", ())
+    assert reach(found["mcp_server:b"], {"allow": "*"}) == ("deny", ())
+
+
+# --- toolsets that list by the run ---
+
+
+class ByPrompt(FunctionToolset[Any]):
+    async def get_tools(self, ctx: Any) -> Any:
+        tools = await super().get_tools(ctx)
+        return {name: tool for name, tool in tools.items() if name != "pay" or ctx.prompt}
+
+
+class Empty(FunctionToolset[Any]):
+    async def get_tools(self, ctx: Any) -> Any:
+        return {}
+
+
+class Plain(AbstractToolset[Any]):
+    """Lists always the same, as most toolsets that somebody writes do."""
+
+    @property
+    def id(self) -> str:
+        return "plain"
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        definition = ToolDefinition(name="balance")
+        validator = FunctionToolset[Any]([balance]).tools["balance"].function_schema.validator
+        tool = ToolsetTool(
+            toolset=self, tool_def=definition, max_retries=ctx.max_retries, args_validator=cast("Any", validator)
+        )
+        return {"balance": tool}
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
+        return "0"
+
+
+def by_deps(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return definition.name != "pay" or bool(ctx.deps)
+
+
+def by_name(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return definition.name != "pay"
+
+
+async def prepared(ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
+    return definition if ctx.deps else None
+
+
+LISTINGS: dict[str, tuple[Any, list[str], bool]] = {
+    "made for each run": (DynamicToolset(lambda ctx: FunctionToolset([pay])), [], True),
+    "made for each run, with rules": (with_approval(DynamicToolset(lambda ctx: None, id="d"), "allow"), [], True),
+    "by the prompt": (ByPrompt([pay, balance], id="shop"), ["balance"], True),
+    "by the prompt, prefixed": (ByPrompt([pay], id="shop").prefixed("my"), [], True),
+    "filtered by the run": (FunctionToolset([pay, balance], id="shop").filtered(by_deps), ["balance"], True),
+    "filtered by name": (FunctionToolset([pay, balance], id="shop").filtered(by_name), ["balance"], False),
+    "a tool that prepares itself": (FunctionToolset([Tool(pay, prepare=prepared)], id="shop"), [], True),
+    "nothing for now": (Empty([pay], id="shop"), [], True),
+    "nothing at all": (FunctionToolset(id="shop"), [], False),
+    "always the same": (Plain(), ["balance"], False),
+}
+
+
+@pytest.mark.parametrize("case", LISTINGS)
+async def test_a_toolset_that_lists_by_the_run_is_not_known(case: str) -> None:
+    toolset, names, is_unknown = LISTINGS[case]
+    result = await found(toolset)
+    assert [tool.name for tool in result.tools] == names
+    assert [why for _, why in result.unknown] == ([PER_RUN] if is_unknown else [])
+
+
+async def test_a_worker_that_breaks_while_it_is_made_stops_no_survey(tmp_path: Path) -> None:
+    settings = project(tmp_path, {"good": "toolsets: [files]", "bad": "toolsets: [files]"})
+    shop = Workshop(settings, models=False)
+
+    def build(name: str) -> Look:
+        if name == "bad":
+            raise KeyError("hunter2-the-second")
+        return Look(agent=shop.worker(name).agent)
+
+    result = await survey(load_workers(settings), settings.layers, build)
+    assert set(result.built) == {"good"}
+    assert "KeyError" in str(result.broken["bad"])
+    assert "hunter2" not in str(result.broken["bad"])
 
 
 # --- the built-in toolsets ---

@@ -64,9 +64,11 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
     from signoff.cli.doctor_findings import Files, Severity
     from signoff.cli.doctor_page import Report
     from signoff.cli.doctor_store import look_at_store, why_asleep
+    from signoff.wiring import Caller
 
     workers, wrong = _workers(settings)
-    files = Files(settings, workers)
+    caller = Caller.here()
+    files = Files(settings, workers, caller.layers(settings.folder))
     names = _names(only, workers, wrong)
     survey = _survey(files, [name for name in names if name in workers], connect) if names else None
     if survey is not None:
@@ -77,6 +79,7 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
     order = list(Severity)
     return Report(
         settings=settings,
+        environment=caller.told,
         workers=workers,
         names=names,
         survey=survey,
@@ -127,7 +130,8 @@ def _survey(files: Files, names: Sequence[str], connect: bool) -> Survey:
         worker = shop.delegate(name)
         return Look(agent=worker.agent, native=worker.gate.native, secrets=tuple(worker.gate.secrets))
 
-    return asyncio.run(survey(files.workers, files.settings.layers, build, names=names, connect=connect))
+    layers = (*files.settings.layers, *files.environment)
+    return asyncio.run(survey(files.workers, layers, build, names=names, connect=connect))
 
 
 def _findings(
@@ -180,11 +184,12 @@ def _unlisted(survey: Survey) -> Iterator[Finding]:
     """Toolsets that were asked for their tools and did not answer."""
     from signoff.cli.doctor_findings import WARNING, Finding
     from signoff.policy.wording import shown
-    from signoff.workers.inspect import NOT_STARTED
+    from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
     failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
     for toolset, why in failed.items():
-        what = f"the tools of {shown(toolset)} are not known, and not looked into: {why}"
+        known = "not all known, and the others" if why == PER_RUN else "not known, and"
+        what = f"the tools of {shown(toolset)} are {known} not looked into: {why}"
         yield Finding(severity=WARNING, check="unlisted-toolset", what=what)
 
 

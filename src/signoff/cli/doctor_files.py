@@ -38,6 +38,7 @@ def _rule_files(files: Files) -> Iterator[Path]:
         yield Path(settings.file)
     if settings.user is not None and settings.user.file:
         yield Path(settings.user.file)
+    yield from (Path(one.file) for one in files.environment if os.path.isfile(one.file))
     for worker in files.workers.values():
         yield Path(worker.file)
     if (code := Path(settings.folder) / "toolsets.py").exists():

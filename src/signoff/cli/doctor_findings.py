@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
+from signoff.config.tighten import unheard_problem
 from signoff.core.credential import secret_name
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.finding import Truth
@@ -53,6 +54,7 @@ _WEIGHT = {
     "everything": (ERROR, "allows-everything"),
     "broad": (WARNING, "broad-command"),
     "silence": (WARNING, "silence-allows"),
+    "locked": (NOTE, "locked"),
 }
 
 
@@ -62,13 +64,16 @@ class Files:
 
     settings: Settings
     workers: Mapping[str, WorkerFile]
+    environment: tuple[Policy, ...] = ()
+    """What `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY` add."""
 
     @property
     def policies(self) -> Iterator[Policy]:
-        """Every policy that is written in a file of the project or the user."""
+        """Every policy that is written in a file of the project or the user, or named by the environment."""
         yield from self.settings.layers
         yield from (one.policy for one in self.settings.toolsets.values() if one.policy is not None)
         yield from (one.policy for one in self.workers.values() if one.policy is not None)
+        yield from self.environment
 
     @property
     def rules(self) -> Iterator[Rule]:
@@ -89,6 +94,7 @@ def rule_findings(files: Files) -> Iterator[Finding]:
             if (key := (str(problem.place), problem.kind)) not in seen:
                 seen.add(key)
                 yield _weighed(problem)
+    yield from map(_weighed, map(unheard_problem, files.settings.unheard))
 
 
 def _weighed(problem: Problem) -> Finding:

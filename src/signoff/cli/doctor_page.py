@@ -41,6 +41,8 @@ class Report:
     """Everything that was found."""
 
     settings: Settings
+    environment: str
+    """What the environment adds to the rules, in one line; empty: nothing."""
     workers: Mapping[str, WorkerFile]
     names: Sequence[str]
     """The workers that are told about."""
@@ -92,6 +94,8 @@ def _head(report: Report, width: int) -> Iterator[str]:
     yield from _pair("project", project, width)
     if settings.user is not None:
         yield from _pair("user rules", settings.user.file, width)
+    if report.environment:
+        yield from _pair("environment", report.environment, width)
     yield from _pair("store", f"{report.kept.name} ({report.kept.state})", width)
 
 
@@ -108,8 +112,9 @@ def _tool_lines(report: Report, width: int) -> Iterator[str]:
     if survey is None:
         yield from fold("There are no workers here, so there is no tool to look at.", width)
         return
-    from signoff.workers.inspect import NOT_STARTED
+    from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
+    hints = {NOT_STARTED: f"{NOT_STARTED}: --connect starts it", PER_RUN: f"{PER_RUN}; see below"}
     for name in sorted(report.names, key=lambda one: _worst(survey, one)):
         yield ""
         file = report.workers[name].file if name in report.workers else ""
@@ -122,7 +127,7 @@ def _tool_lines(report: Report, width: int) -> Iterator[str]:
             yield from _chain_lines(report, survey, [one for one in own if one.chain == chain], width)
         unlisted = [one for one in survey.unknown if one[0][0] == name]
         for chain, toolset, why in unlisted:
-            hint = f"{why}: --connect starts it" if why == NOT_STARTED else "its tools cannot be listed; see below"
+            hint = hints.get(why, "its tools cannot be listed; see below")
             yield from _row("unknown", [" > ".join((*chain[1:], toolset))], hint, "conditional", width)
         if not own and not unlisted:
             yield "  has no tools"
@@ -147,18 +152,18 @@ def _chain_lines(report: Report, survey: Survey, tools: Sequence[Reachable], wid
         groups.setdefault((_ORDER.index(one.reach.effect), one.tool.toolset or ""), []).append(one)
     for (_, toolset), members in sorted(groups.items(), key=lambda item: (item[0][0], _risk(item[1][0]))):
         effect = members[0].reach.effect
-        yield from _row(_SHOWN[effect], [one.tool.name for one in members], toolset, effect, width)
+        yield from _row(_SHOWN[effect], [one.tool.shown for one in members], toolset, effect, width)
         yield from _reason_lines(members, width)
 
 
 def _is_as_itself(report: Report, survey: Survey, tools: Sequence[Reachable]) -> bool:
     """Whether a worker that is called can do exactly what its own place on this page says."""
     name = tools[0].chain[-1]
-    own = {one.tool.name: one.reach for one in survey.tools if one.chain == (name,)}
+    own = {one.tool.shown: one.reach for one in survey.tools if one.chain == (name,)}
     if name not in report.names:
         return False
     return all(
-        (own[one.tool.name].effect, _rules_key(own[one.tool.name])) == (one.reach.effect, _rules_key(one.reach))
+        (own[one.tool.shown].effect, _rules_key(own[one.tool.shown])) == (one.reach.effect, _rules_key(one.reach))
         for one in tools
     )
 
@@ -187,9 +192,10 @@ def _reason_lines(tools: Sequence[Reachable], width: int) -> Iterator[str]:
         pairs = [("by", rule) for rule in one.reach.lets]
         pairs += [("when nobody answers, by", rule) for rule in one.reach.unanswered]
         for by, rule in pairs:
-            about.setdefault((by, rule.id, str(rule.place)), (rule, []))[1].append(one.tool.name)
+            about.setdefault((by, rule.id, str(rule.place)), (rule, []))[1].append(one.tool.shown)
     for (by, _, _), (rule, names) in about.items():
-        says_which = all(match.tools for match in rule.matches)
+        # Two servers of the provider's are one name in rules: what is said of one need not hold for the other.
+        says_which = all(match.tools for match in rule.matches) and not any(one.tool.which for one in tools)
         some = f"{', '.join(names)} " if len(names) < len(tools) and not says_which else ""
         yield from _rule_lines(rule, f"{some}{by}", width)
 
@@ -260,6 +266,7 @@ def as_data(report: Report, *, strict: bool) -> dict[str, Any]:
     return {
         "ok": report.is_well(strict=strict),
         "project": report.settings.file or None,
+        "environment": report.environment or None,
         "store": {"address": report.kept.name, "state": report.kept.state},
         "workers": [
             {
@@ -289,6 +296,7 @@ def as_data(report: Report, *, strict: bool) -> dict[str, Any]:
 def _tool_data(one: Reachable) -> dict[str, Any]:
     return {
         "tool": one.tool.name,
+        "which": one.tool.which or None,
         "toolset": one.tool.toolset,
         "kind": one.tool.kind,
         "chain": list(one.chain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,14 +17,30 @@ from pydantic_ai.toolsets import AbstractToolset
 from signoff.config.entries import WorkerFile
 from signoff.policy.document import KeyStep
 from signoff.policy.spot import Spot
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.wording import did_you_mean, nearest, shown
 from signoff.toolsets.catalog import BuiltToolset, known_tools
+from signoff.toolsets.together import together
 from signoff.workers.limits import Given
 from signoff.workers.prompt import Instructions, read_instructions
 from signoff.workers.schemas import check_schema, output_type
 
 _READ_HERE = frozenset({"instructions", "model", "name", "description", "deps_schema", "output_schema"})
 """Keys of the spec that are not left to PydanticAI."""
+CAPABILITIES = (
+    "Caching", "Citations", "IncludeToolReturnSchemas", "RaiseContentFilterError", "ReinjectSystemPrompt", "Thinking",
+)  # fmt: skip
+"""What a worker file may name. The others bring tools, servers or models, or say about tools what rules believe."""
+SETTINGS = (
+    "temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences", "presence_penalty", "frequency_penalty",
+    "logit_bias", "parallel_tool_calls", "tool_choice", "timeout", "request_timeout", "max_retries", "thinking",
+    "citations", "cache", "service_tier",
+)  # fmt: skip
+"""Settings of every model that only change how it answers."""
+_OF_A_PROVIDER = re.compile(
+    r"(?!.*tools)[a-z]+_(reasoning_\w+|thinking_\w+|cache_\w+|prompt_cache_\w+|text_verbosity|service_tier|logprobs"
+    r"|top_logprobs|safety_settings|disable_reasoning|clear_thinking|truncation|performance_configuration)"
+)
+"""The same, of one provider's models. Others can carry a body, and with it tools that no gate sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,7 @@ def build_agent(
             model=model,
             instructions=list(plan.instructions.parts),
             output_type=[plan.output, DeferredToolRequests],
-            toolsets=list(toolsets),
+            toolsets=together(toolsets),
             capabilities=list(capabilities),
             defer_model_check=True,
         )
@@ -93,6 +110,14 @@ def check_tool_names(file: WorkerFile, built: Sequence[BuiltToolset]) -> None:
                 what = f"{shown(owners[tool])} and {shown(one.name)} both have a tool {shown(tool)}"
                 raise file.spots.get(f"toolsets[{number}]", file.spot).wrong(what, fix)
             owners[tool] = one.name
+    run_there: dict[str, str] = {}
+    for number, one in enumerate(built):
+        for tool in one.native:
+            if (other := run_there.setdefault(tool.unique_id, one.name)) != one.name:
+                # The provider is offered one of the two: the rules of the other would hold for it, or not.
+                what = f"{shown(other)} and {shown(one.name)} are one tool to the provider, {shown(tool.unique_id)}"
+                spot = file.spots.get(f"toolsets[{number}]", file.spot)
+                raise spot.wrong(what, "leave one of the two out, or give each its own `id` where it takes one")
 
 
 def _schema(file: WorkerFile, ours: str, theirs: str) -> tuple[Mapping[str, Any], Spot] | None:
@@ -108,9 +133,14 @@ def _spec(file: WorkerFile) -> AgentSpec:
     values = {key: value for key, value in file.spec.items() if key not in _READ_HERE}
     for number, written in enumerate(cast("list[Any]", values.get("capabilities") or [])):
         named: Any = next(iter(cast("dict[str, Any]", written)), "") if isinstance(written, dict) else written
-        if named not in CAPABILITY_TYPES:
+        if named not in CAPABILITIES:
             spot = _below(file.spots.get("capabilities", file.spot), (number,))
-            raise spot.wrong(f"unknown capability {shown(str(named))}", did_you_mean(str(named), CAPABILITY_TYPES))
+            if named not in CAPABILITY_TYPES:
+                raise spot.wrong(f"unknown capability {shown(str(named))}", did_you_mean(str(named), CAPABILITIES))
+            what = f"a worker file cannot name the capability {shown(named)}: it could grant itself more by it"
+            fix = "tools come from `toolsets`; one that the provider runs is an entry {use: native, config: {kind: …}}"
+            raise spot.wrong(what, f"{fix} of the project's file")
+    _check_settings(file)
     try:
         return AgentSpec.model_validate(values)
     except ValidationError as error:
@@ -118,6 +148,18 @@ def _spec(file: WorkerFile) -> AgentSpec:
         key, *rest = first["loc"] or ("",)
         spot = _below(file.spots.get(str(key), file.spot), rest)
         raise spot.wrong(f"{shown(str(key))} is not right: {first['msg']}") from error
+
+
+def _check_settings(file: WorkerFile) -> None:
+    """Refuse settings by which tools come to the model that no gate has seen."""
+    for key in cast("Mapping[str, Any]", file.spec.get("model_settings") or {}):
+        if key not in SETTINGS and not _OF_A_PROVIDER.fullmatch(key):
+            spot = _below(file.spots.get("model_settings", file.spot), (key,))
+            near = did_you_mean(key, SETTINGS) if nearest(key, SETTINGS, cutoff=0.8) is not None else ""
+            what = f"a worker file cannot set {shown(key)}: with it, tools could come to the model that no rule sees"
+            raise spot.wrong(
+                what, near or "tools that the provider runs are entries {use: native} of the project's file"
+            )
 
 
 def _below(spot: Spot, trail: Sequence[KeyStep]) -> Spot:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed, UnexpectedModelBehavior
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from signoff.config.entries import WorkerFile
+from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import LimitReached, WrongFile, WrongUse
 from signoff.gate.frames import current_frame
 from signoff.gate.nested import call_agent
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.attached import let_through
-from signoff.workers.create import Draft, draft, powers, write
-from signoff.workers.limits import DELEGATES, account_of, check_price
+from signoff.workers.bounds import Bounds
+from signoff.workers.create import LONGEST_FILE, NAME, Draft, draft, powers, write
+from signoff.workers.limits import Delegating, account_of, check_price
 
 if TYPE_CHECKING:
     from signoff.workers.workshop import Workshop
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 CALL = "worker_call"
 CREATE = "worker_create"
 TOOLSET = "workers"
+_ASKED, _SHOWN = "asked_for", "file_digest"
+"""Keys of what goes with a card that tell which arguments, and which file, it is about."""
 _RETRIES = 3
 
 
@@ -48,12 +52,16 @@ _CREATE_HELP = (
 
 
 @dataclass(eq=False)
-class DelegationToolset(AbstractToolset[Any]):
+class DelegationToolset(Delegating):
     """`worker_call` and `worker_create`, for one worker: it calls only those it may, and grants only what it has."""
+
+    delegates_by: ClassVar[str] = CALL
 
     shop: Workshop
     file: WorkerFile
     """Of the worker that has these tools."""
+    bounds: Bounds | None = None
+    """What holds over that worker; None while it is made."""
 
     @property
     def id(self) -> str:
@@ -64,7 +72,7 @@ class DelegationToolset(AbstractToolset[Any]):
         if callable_ := self.shop.callable_by(self.file):
             tools[CALL] = self._tool(_call_definition(callable_), _CALL_ARGS)
         if self.file.creates:
-            definition = _create_definition(powers(self.file))
+            definition = _create_definition(powers(self.shop.settings, self.file, self.bounds))
             tools[CREATE] = replace(self._tool(definition, _CREATE_ARGS), args_validator_func=self._check)
         return tools
 
@@ -96,7 +104,7 @@ class DelegationToolset(AbstractToolset[Any]):
         """The whole file as it would be written, and what was taken out of it."""
         if name == CALL:
             return {"summary": f"call the worker {args.get('worker')}"}
-        return _described(self._draft(args), self.file.name)
+        return _described(self._draft(args), self.file.name, args)
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
         return ("fs.write",) if name == CREATE else ()
@@ -157,8 +165,9 @@ class DelegationToolset(AbstractToolset[Any]):
         answered = passing.answered if passing is not None else ctx.tool_call_approved
         try:
             made = self._draft(args)
-            if not answered:  # whatever the rules allow: a person sees the file first
-                raise ApprovalRequired(metadata=dict(_described(made, self.file.name)))
+            # Whatever the rules allow, a person sees the file first: this one, as it would be written now.
+            if not answered or (passing is not None and not _was_shown(passing.shown, made, args)):
+                raise ApprovalRequired(metadata=dict(_described(made, self.file.name, args)))
             write(made)
         except (WrongFile, WrongUse) as error:
             return f"nothing was written: {error}"
@@ -167,10 +176,16 @@ class DelegationToolset(AbstractToolset[Any]):
         return f"{made.path} was written; you can call the worker {made.name} now.{left_out}"
 
     def _draft(self, args: Mapping[str, Any]) -> Draft:
-        return draft(self.shop.settings, self.file, str(args["name"]), str(args["file"]), self.shop.names())
+        name, text = str(args["name"]), str(args["file"])
+        return draft(self.shop.settings, self.file, name, text, self.shop.names(), self.bounds)
 
 
-def _described(made: Draft, creator: str) -> Mapping[str, Any]:
+def _was_shown(card: Mapping[str, Any], made: Draft, args: Mapping[str, Any]) -> bool:
+    """Whether a person saw this file. What they wrote themselves, or told to be remembered, no card has shown."""
+    return card.get(_ASKED) != digest(dict(args)) or card.get(_SHOWN) == digest(made.text)
+
+
+def _described(made: Draft, creator: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
     note = f"Changed to what {creator} has: {'; '.join(made.cut)}." if made.cut else ""
     return {
         "summary": f"write a new worker, {made.name}",
@@ -178,6 +193,8 @@ def _described(made: Draft, creator: str) -> Mapping[str, Any]:
         "path": made.path,
         "before": "",
         "after": made.text,
+        _ASKED: digest(dict(args)),
+        _SHOWN: digest(made.text),
     }
 
 
@@ -200,7 +217,7 @@ def _call_definition(callable_: Mapping[str, str]) -> ToolDefinition:
             "required": ["worker", "prompt"],
             "additionalProperties": False,
         },
-        metadata={DELEGATES: True},
+        include_return_schema=False,  # it answers with text
     )
 
 
@@ -213,10 +230,21 @@ def _create_definition(most: str) -> ToolDefinition:
         parameters_json_schema={
             "type": "object",
             "properties": {
-                "name": {"type": "string", "description": "Small letters, digits, `_` and `-`."},
-                "file": {"type": "string", "description": f"The text of the worker's file. {most}"},
+                # An edit from another process is checked by this schema alone.
+                "name": {
+                    "type": "string",
+                    "pattern": f"^{NAME}$",
+                    "description": "Small letters, digits, `_` and `-`.",
+                },
+                "file": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": LONGEST_FILE,
+                    "description": f"The text of the worker's file. {most}",
+                },
             },
             "required": ["name", "file"],
             "additionalProperties": False,
         },
+        include_return_schema=False,
     )

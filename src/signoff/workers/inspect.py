@@ -39,13 +39,16 @@ from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.builtin.sql.toolset import SqlToolset
+from signoff.toolsets.together import name_of
 from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
+from signoff.workers.watched import is_made_per_run, lists_by_itself, watched
 
 Kind: TypeAlias = Literal["function", "mcp", "native", "external"]
 """Who executes it: this process, an MCP server, the model's provider, or whoever takes it from the run's output."""
 NATIVE = "native"
 """The toolset that rules know provider-executed tools by."""
 NOT_STARTED = "a server that lists its tools once it runs"
+PER_RUN = "which tools it has is decided anew in each run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class FoundTool:
     name: str
     toolset: str | None
     kind: Kind = "function"
+    which: str = ""
+    """Tells tools of one name apart, where a provider runs several: `mcp_server:tickets`."""
     labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
     claimed: frozenset[str] = frozenset()
     bare: bool = False
@@ -106,6 +111,11 @@ class FoundTool:
         return strictest(one for one in said if one is not None) or layers.silence(call)
 
     @property
+    def shown(self) -> str:
+        """What people are told it is called."""
+        return self.which or self.name
+
+    @property
     def home(self) -> object:
         """The toolset that has the tool, below all wrappers."""
         hooks = self.owner.needs_approval if self.owner is not None else ()
@@ -142,8 +152,8 @@ class Look:
     """An agent to look at, and what is known about it besides."""
 
     agent: Agent[Any, Any]
-    native: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """The policies that go with provider-executed tools, by their kind."""
+    native: Mapping[str, Policy | Sequence[Policy]] = field(default_factory=dict[str, "Policy | Sequence[Policy]"])
+    """The policies that go with provider-executed tools, by their unique id or kind."""
     secrets: tuple[str, ...] = ()
     """Values that must not be told, not even by an error."""
 
@@ -152,17 +162,20 @@ async def tools_of(look: Look, *, connect: bool = False) -> Found:
     """Every tool of an agent. With `connect`, MCP servers are started and stopped again to ask for their tools."""
     agent, found = look.agent, Found()
     # The model is never asked anything: toolsets only want to be told that there is one.
-    ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
+    ctx = watched(RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent))
     for toolset in _parts(agent.toolsets):
+        ctx.looks.clear()
         try:
             tools = await _listed(toolset, ctx, connect)
         except Exception as error:
             told = str(error).replace("\n  ", "; ") if isinstance(error, SignoffError) else in_one_line(error)
-            found.unknown.append((_name_of(toolset), redact_text(told, secrets=look.secrets)))
+            found.unknown.append((name_of(toolset), redact_text(told, secrets=look.secrets)))
             continue
         if tools is None:
-            found.unknown.append((_name_of(toolset), NOT_STARTED))
+            found.unknown.append((name_of(toolset), NOT_STARTED))
             continue
+        if ctx.looks or is_made_per_run(toolset) or (not tools and lists_by_itself(toolset)):
+            found.unknown.append((name_of(toolset), PER_RUN))
         found.tools.extend(_tool(tool, ctx) for tool in tools)
     _add_native(found, agent, look.native)
     return found
@@ -197,17 +210,10 @@ def _is_server(toolset: AbstractToolset[Any]) -> bool:
     return kind is not None and any(isinstance(one, kind) for one in leaves)
 
 
-def _name_of(toolset: AbstractToolset[Any]) -> str:
-    named = getattr(toolset, "catalog_name", None) or toolset.id
-    return str(named) if named else toolset.label
-
-
 def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
     definition, owner = tool.tool_def, owner_of(tool)
     kind: Kind = "mcp" if _is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
-    metadata = definition.metadata or {}
-    declared = metadata.get("labels") or ()
-    labels = _labels(owner, ctx, [declared] if isinstance(declared, str) else declared)
+    labels = _labels(owner, ctx, owner.labels)
     worker = ctx.agent.name if ctx.agent is not None else None
     found = FoundTool(
         name=definition.name,
@@ -327,7 +333,7 @@ _ASKS_ALWAYS = Policy(rules=(Rule(id="tool", effect=Effect.ASK, matches=(Match()
 """What a tool says that was made with `requires_approval`."""
 
 
-def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Policy]) -> None:
+def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Policy | Sequence[Policy]]) -> None:
     for tool in agent.root_capability.get_native_tools():
         kind = getattr(tool, "kind", None)
         if kind == "tool_search":  # PydanticAI's own way to find the agent's tools; it does nothing else
@@ -335,10 +341,13 @@ def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Pol
         if not isinstance(kind, str):  # a function makes it for each run
             found.unknown.append((NATIVE, "which tool the provider is offered is decided in each run"))
             continue
-        own = policies.get(kind)
+        unique = str(getattr(tool, "unique_id", kind))
+        given = (policies.get(name, ()) for name in dict.fromkeys((unique, kind)))
+        own = [one for some in given for one in ((some,) if isinstance(some, Policy) else some)]
         subject = Subject(tool=kind, toolset=NATIVE, unseen=True)
-        layers = ((own, subject),) if own is not None else ()
-        found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", own=layers))
+        layers = tuple((one, subject) for one in own)
+        which = unique if unique != kind else ""
+        found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, own=layers))
 
 
 def _offered(found: Reach) -> Reach:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability, CombinedCapability
@@ -14,15 +14,21 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import AbstractModel, ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RequestUsage
 
 from signoff.config.entries import WorkerFile
 from signoff.errors import WrongFile, WrongUse
 from signoff.ports import Clock
 from signoff.workers.account import Account, place_of
+from signoff.wrapped import steps_of
 
-DELEGATES = "signoff.delegates"
-"""Metadata of a tool whose time is counted by the worker it calls."""
+
+class Delegating(AbstractToolset[Any]):
+    """A toolset one of whose tools hands over to another worker, which counts the time it takes itself."""
+
+    delegates_by: ClassVar[str]
+    """The name of that tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +104,7 @@ class Meter(AbstractCapability[Any]):
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
         """A tool is not cut off half-way: it runs to its end, and the run ends after it."""
-        if tool_def.metadata is not None and tool_def.metadata.get(DELEGATES):
+        if _delegates(ctx, tool_def):
             return await handler(args)
         account = self._account()
         with account.working():
@@ -108,6 +114,14 @@ class Meter(AbstractCapability[Any]):
         if self.account is None:
             raise WrongUse("a worker's limits hold inside its runs only")
         return self.account
+
+
+def _delegates(ctx: RunContext[Any], tool_def: ToolDefinition) -> bool:
+    """Whether the call is handed to another worker. What a tool says about itself, or others say of it, is no proof."""
+    tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+    tool = tools.get(tool_def.name) if tools else None
+    toolset, name = steps_of(tool)[-1] if tool is not None else (None, "")
+    return isinstance(toolset, Delegating) and name == toolset.delegates_by
 
 
 def account_of(ctx: RunContext[Any]) -> Account:

@@ -15,9 +15,11 @@ from pydantic_handlebars import HandlebarsError, check_template_compatibility, c
 
 from signoff.config.entries import WorkerFile
 from signoff.errors import WrongFile, WrongUse
+from signoff.policy.secret import secret_place
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 from signoff.workers.limits import Given
+from signoff.workers.origin import writer_of
 from signoff.workers.schemas import problems_in
 
 LARGEST_FILE = 10_000_000
@@ -64,15 +66,37 @@ def _checked(text: str, spot: Spot, schema: Mapping[str, Any] | None) -> set[str
             name = min(fields, default="field")
             fix = f"describe it: input: {{type: object, properties: {{{name}: {{type: string}}}}}}"
             raise spot.wrong(f"{{{{{name}}}}} stands for a field of the worker's input, but it takes none", fix)
-        found = check_template_compatibility(text, dict(schema))
+        found = check_template_compatibility(text, _spelt_out(schema))
     except HandlebarsError as error:
         raise spot.wrong(f"this template cannot be read: {error}", "fields are written {{field}}") from error
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        what = "whether the worker's `input` has the fields of this template cannot be told from its schema"
+        raise spot.wrong(what, "describe them in a simpler way: properties: {field: {type: string}}") from error
     for issue in found.issues:
         if issue.severity == "error":
             known = cast("Mapping[str, Any]", schema.get("properties", {}))
             what = f"the template names {shown(issue.field_path)}, which the worker's `input` does not have"
             raise spot.wrong(what, did_you_mean(issue.field_path, known))
     return fields
+
+
+def _spelt_out(schema: Any) -> Any:
+    """The schema with `true` and `false` in it as mappings that mean the same, which is all that the check reads."""
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    if not isinstance(schema, Mapping):
+        return schema
+    found = dict(cast("Mapping[str, Any]", schema))
+    for key in ("properties", "patternProperties", "$defs", "definitions"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = {name: _spelt_out(one) for name, one in found[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(found.get(key), Mapping) or (key == "items" and isinstance(found.get(key), bool)):
+            found[key] = _spelt_out(found[key])
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if isinstance(found.get(key), list):
+            found[key] = [_spelt_out(one) for one in found[key]]
+    return found
 
 
 def _filling(text: str) -> Callable[[RunContext[Any]], str]:
@@ -132,7 +156,26 @@ def prompt_of(
 def _own(file: WorkerFile) -> Iterator[tuple[str, Spot | None]]:
     folder = os.path.dirname(file.file)
     for number, name in enumerate(file.attachments):
-        yield os.path.join(folder, name), _spot(file, "attachments", number)
+        spot = _spot(file, "attachments", number)
+        # What was approved may be a link by now, also for a worker that extends the one it was approved for.
+        if (writer := writer_of(spot)) and (why := why_private(file.file, name)):
+            raise spot.wrong(f"{shown(name)} {why}, and {writer} wrote this file", "take it out")
+        yield os.path.join(folder, name), spot
+
+
+def why_private(file: str, name: str) -> str:
+    """Why a model may not choose this file to be attached, as words that follow its name; empty where it may.
+
+    `file` is the worker's file, from whose folder the name starts.
+    """
+    folder = os.path.realpath(os.path.dirname(file))
+    meant = os.path.normpath(os.path.join(folder, name))
+    if os.path.realpath(os.path.join(folder, name)) != meant:
+        return "leads through a link"
+    inside = os.path.relpath(meant, os.path.dirname(folder))
+    if any(part.startswith(".") and part != os.pardir for part in inside.split(os.sep)):
+        return "is hidden"
+    return secret_place(inside)
 
 
 def attached(path: str, spot: Spot | None = None) -> tuple[UserContent, int]:

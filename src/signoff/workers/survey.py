@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 
 from signoff.config.entries import EVERY_WORKER, WorkerFile
 from signoff.core.verdict import Effect, Verdict
-from signoff.errors import SignoffError
+from signoff.errors import SignoffError, WrongUse
 from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.engine import Policy
 from signoff.policy.reach import Reach
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
-from signoff.workers.create import creator_of
 from signoff.workers.inspect import Found, FoundTool, Look, tools_of
+from signoff.workers.origin import creator_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,9 @@ async def _add(found: Survey, name: str, build: Build, connect: bool) -> None:
         look = build(name)
     except SignoffError as error:
         found.broken[name] = error
+    except Exception as error:  # code of toolsets; its words are not told, because they may hold a secret
+        told = f"{type(error).__name__} was raised while it was made"
+        found.broken[name] = WrongUse(f"{told}\n  signoff run {name} shows where")
     else:
         found.built[name] = await tools_of(look, connect=connect)
 

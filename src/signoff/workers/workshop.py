@@ -30,11 +30,12 @@ from signoff.store.open import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 from signoff.toolsets.context import Context
 from signoff.workers.account import Account
+from signoff.workers.bounds import bounds_of
 from signoff.workers.build import Plan, build_agent, check_tool_names, plan_of
-from signoff.workers.create import creator_of
 from signoff.workers.delegate import DelegationToolset
 from signoff.workers.limits import Given, Meter, check_price
 from signoff.workers.models import NO_MODEL, model_named
+from signoff.workers.origin import creator_of
 from signoff.workers.prompt import Prompt, checked_input, prompt_of
 from signoff.workers.timing import TimedToolset
 
@@ -190,6 +191,7 @@ class Workshop(_Options):
         built = self._toolsets(file, context)
         toolsets = [_timed(one.toolset, plan.spec.tool_timeout) for one in built if one.toolset is not None]
         if others is not None:
+            others.bounds = bounds_of(self.settings, file, caller=self.caller, built=built)
             toolsets.append(others)
         natives = [NativeTool(tool) for one in built for tool in one.native]
         gate = self._gate(file, built)
@@ -209,7 +211,9 @@ class Workshop(_Options):
             store=self.shared_store,
             people={name: person.roles for name, person in self.settings.people.items()},
             by=_role(file),
-            native={tool.kind: one.policy for one in built for tool in one.native if one.policy is not None},
+            native={
+                tool.unique_id: (one.policy,) if one.policy is not None else () for one in built for tool in one.native
+            },
             secrets=(*self.secrets, *(secret for one in built for secret in one.secrets)),
             requester=self.requester,
             owner=self.owner,

@@ -1,0 +1,242 @@
+"""What a new worker is held against besides its creator's file: rules that name workers, and files nobody may read."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, WrapperToolset
+
+from signoff.config import Settings, WorkerFile
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.core.verdict import Effect, OnTimeout
+from signoff.errors import WrongUse
+from signoff.policy.engine import Policy
+from signoff.policy.finding import Truth
+from signoff.policy.glob import Glob, any_glob
+from signoff.policy.match import CHAIN, Match, WorkerCondition
+from signoff.policy.rule import Rule
+from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.catalog import NATIVE, BuiltToolset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A policy that holds for a worker besides its own."""
+
+    policy: Policy
+    toolset: str = ""
+    """The toolset whose rules these are; empty: they are about every call."""
+    prefix: str = ""
+    """What stands before the names of its tools, which its own rules do not know."""
+    lasting: bool = True
+    """Whether it holds beyond the run at hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The policies over a creator, outermost first, and its toolsets as they were made for it."""
+
+    layers: tuple[Layer, ...]
+    built: tuple[BuiltToolset, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """Changes with whatever any of the policies says."""
+        return digest([[one.toolset, one.prefix, one.policy.revision] for one in self.layers])
+
+
+def bounds_of(
+    settings: Settings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
+) -> Bounds:
+    """What holds over a worker: the user's, the project's and the caller's rules, and those of its toolsets."""
+    layers = [Layer(policy=policy) for policy in settings.layers]
+    layers += [Layer(policy=policy, lasting=False) for policy in caller]
+    attached = {one.name: list(_attached(one.toolset)) for one in built}
+    for name in creator.toolsets:
+        entry = settings.toolsets.get(name)
+        own = [entry.policy] if entry is not None and entry.policy is not None else []
+        policies = {id(policy): policy for policy in (*own, *attached.get(name, ()))}.values()
+        prefix = f"{entry.prefix}_" if entry is not None and entry.prefix else ""
+        known_as = NATIVE if entry is not None and entry.use == NATIVE else name
+        layers += [Layer(policy=policy, toolset=known_as, prefix=prefix) for policy in policies]
+    return Bounds(layers=tuple(layers), built=tuple(built))
+
+
+def _attached(toolset: AbstractToolset[Any] | None) -> Iterator[Policy]:
+    """The policies that a toolset carries, and all that it wraps or combines."""
+    carried = (getattr(toolset, "policy", None), *getattr(toolset, "policies", ()))
+    yield from (one for one in carried if isinstance(one, Policy))
+    if isinstance(toolset, WrapperToolset):
+        yield from _attached(toolset.wrapped)
+    elif isinstance(toolset, CombinedToolset):
+        for one in toolset.toolsets:
+            yield from _attached(one)
+
+
+# --- names ---
+
+
+def refuse_trusted(layers: Sequence[Layer], name: str, creator: str) -> None:
+    """Refuse a name that rules grant something to, which they do not grant to the creator: the model chose the name."""
+    for layer in layers:
+        rules = layer.policy.rules
+        for number, rule in enumerate(rules):
+            if _loosens(rule, rules[number + 1 :]) and any(
+                _names(match, name, ahead=True) and not _names(match, creator) for match in rule.matches
+            ):
+                raise WrongUse(
+                    f"the name is taken: {rule.id} {rule.text}, which is not meant for a worker that {creator} writes\n"
+                    "  choose a name that no rule speaks of"
+                )
+
+
+def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
+    """Whether a call may fare better where the rule matches: it runs, or asks fewer people than a rule after it."""
+    if rule.effect is not Effect.ASK:
+        return rule.effect is Effect.ALLOW
+    needed = rule.requirement
+    if needed.on_timeout is OnTimeout.ALLOW:
+        return True
+    return any(one.effect is Effect.ASK and one.requirement.is_strict and one.requirement != needed for one in later)
+
+
+def _names(match: Match, worker: str, *, ahead: bool = False) -> bool:
+    """Whether a rule speaks of this worker; with `ahead`, also of chains that may come to end with it."""
+    conditions = [one for one in match.conditions if isinstance(one, WorkerCondition)]
+    return bool(conditions) and all(
+        (one.single and any_glob(one.single, worker) is not Truth.NO)
+        or any(_ends_with(glob.pattern, worker, ahead) for glob in one.chains)
+        for one in conditions
+    )
+
+
+def _ends_with(pattern: str, worker: str, ahead: bool) -> bool:
+    last = pattern.rpartition(CHAIN)[2]
+    if ahead and "*" in last:
+        if "[" in last:  # what stands in a set is not worth telling apart
+            return True
+        last = f"*{last.rpartition('*')[2]}"  # a star may stand for several workers of a chain
+    return Glob(last, over_names=True).find(worker) is not Truth.NO
+
+
+# --- rules that bind ---
+
+
+def rules_for(settings: Settings, layers: Sequence[Layer], creator: WorkerFile, name: str) -> list[Any]:
+    """The rules that a new worker of this name carries: those of the creator's file, and all that name the creator.
+
+    They are written as for the new worker: what the creator must not do, or has to ask about, holds for it wherever
+    it runs, not only where its creator calls it.
+    """
+    found: list[Any] = []
+    own = creator.policy.rules if creator.policy is not None else ()
+    for rule, spot in zip(own, creator.policy_spots, strict=True):
+        by_default = spot.document.file == settings.file  # it holds for every worker anyway, unless it names one
+        about = _about(rule, spot.value, _binding(rule, creator.name, name), whole=not by_default)
+        if about is not None:
+            found.append(about)
+    for layer in (one for one in layers if one.lasting):
+        for number, rule in enumerate(layer.policy.rules):
+            binding = _binding(rule, creator.name, name)
+            if rule.effect is Effect.ALLOW or not any(binding):
+                continue
+            written = layer.policy.written
+            if not isinstance(written, list):
+                raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be written down for a new worker")
+            raw = cast("list[Any]", written)[number]
+            found.append(_about(rule, raw, binding, whole=False, layer=layer, folder=settings.folder))
+    return found
+
+
+def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
+    """Which alternatives of a rule are about the creator, and not about the new worker by its own name as well."""
+    conditions = [[one for one in match.conditions if isinstance(one, WorkerCondition)] for match in rule.matches]
+    held = [bool(some) and all(any_glob(one.single, name) is Truth.YES for one in some) for some in conditions]
+    return [_names(match, creator) and not is_held for match, is_held in zip(rule.matches, held, strict=True)]
+
+
+def _about(
+    rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: Layer | None = None, folder: str = ""
+) -> dict[str, Any] | None:
+    """A rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
+    effect = str(rule.effect)
+    written = cast("dict[str, Any]", raw)
+    items: list[Any] = written[effect] if isinstance(written[effect], list) else [written[effect]]
+    if not any(named):
+        return dict(written) if whole else None
+    kept = [
+        _anywhere(item, layer, folder) if is_named else item
+        for item, is_named in zip(items, named, strict=True)
+        if is_named or whole
+    ]
+    left_out = {effect, "examples", *(() if whole else ("id",))}
+    rest = {key: value for key, value in written.items() if key not in left_out}
+    if rest.get("on_timeout") == str(OnTimeout.ALLOW):  # silence lets nothing run by a worker's own rules
+        del rest["on_timeout"]
+    return {effect: kept[0] if len(kept) == 1 else kept, **rest}
+
+
+def _anywhere(item: Mapping[str, Any], layer: Layer | None, folder: str) -> dict[str, Any]:
+    found = {key: value for key, value in item.items() if key != "worker"}
+    if layer is None or not layer.toolset:
+        return found
+    if layer.policy.root not in (None, folder):  # its paths start elsewhere: without them the rule holds for more
+        found.pop("path", None)
+    tools: Any = found.get("tool")
+    if layer.prefix and tools is not None:
+        names = cast("list[str]", tools if isinstance(tools, list) else [tools])
+        found["tool"] = [f"{layer.prefix}{name}" for name in names]
+    return {**found, "toolset": layer.toolset}
+
+
+# --- files ---
+
+
+def why_unreadable(bounds: Bounds, creator: WorkerFile, path: str) -> str:
+    """Why a new worker must not be told what is in a file: its creator could not read it. Empty where it could."""
+    path = os.path.realpath(path)
+    beside = os.path.dirname(creator.file)
+    if path in {os.path.realpath(os.path.join(beside, one)) for one in creator.attachments}:
+        return ""
+    own = (creator.policy,) if creator.policy is not None else ()
+    over = [*(one.policy for one in bounds.layers if not one.toolset), *own]
+    call = Call(tool="read_file", args={"path": path}, worker=(creator.name,), labels=frozenset({"fs.read"}))
+    if why := _denied(over, call):
+        return why
+    why = f"{creator.name} has no tool to read it with"
+    for one in bounds.built:
+        tool, args = _reading(one.toolset, path)
+        if not tool:
+            continue
+        layers = [layer for layer in bounds.layers if layer.toolset == one.name]
+        prefix = layers[0].prefix if layers else ""
+        seen = call.changed(tool=tool, args=args, toolset=one.name)
+        denied = _denied([layer.policy for layer in layers], seen) or _denied(over, seen.changed(tool=prefix + tool))
+        if not denied:
+            return ""
+        why = denied
+    return why
+
+
+def _denied(policies: Sequence[Policy], call: Call) -> str:
+    verdicts = (policy.judge_layer(call) for policy in policies)
+    return next((one.reason for one in verdicts if one is not None and one.effect is Effect.DENY), "")
+
+
+def _reading(toolset: AbstractToolset[Any] | None, path: str) -> tuple[str, Mapping[str, Any]]:
+    """How a toolset of signoff's own would read a file; of others nobody knows what they read."""
+    while isinstance(toolset, WrapperToolset):
+        toolset = toolset.wrapped
+    if isinstance(toolset, FilesToolset):
+        root, found = os.path.realpath(toolset.root.path), ("read_file", {"path": path})
+    elif isinstance(toolset, ShellToolset):
+        root, found = toolset.root, ("shell", {"command": f"cat {shlex.quote(path)}"})
+    else:
+        return "", {}
+    return found if os.path.commonpath((root, path)) == root else ("", {})
