@@ -147,7 +147,7 @@ def _capabilities(spot: Spot) -> None:
         if not isinstance(item.value, dict):
             item.text("a capability: a name, or {NAME: what it takes}")
         elif len(item.entries()) != 1:
-            raise item.wrong("a capability is one name, with what it takes", "write it as in {WebSearch: {…}}")
+            raise item.wrong("a capability is one name, with what it takes", "write it as in {Thinking: {…}}")
 
 
 def _json_schema(spot: Spot) -> None:
