@@ -18,7 +18,7 @@ from signoff.config.entries import WorkerFile
 from signoff.policy.document import KeyStep
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, nearest, shown
-from signoff.toolsets.catalog import BuiltToolset, known_tools
+from signoff.toolsets.catalog import BuiltToolset, check_names
 from signoff.toolsets.together import together
 from signoff.workers.limits import Given
 from signoff.workers.prompt import Instructions, read_instructions
@@ -102,14 +102,7 @@ def build_agent(
 
 def check_tool_names(file: WorkerFile, built: Sequence[BuiltToolset]) -> None:
     """Refuse two tools with one name, as far as they are known before a run."""
-    owners: dict[str, str] = {}
-    for number, one in enumerate(built):
-        for tool in known_tools(one):
-            if tool in owners:
-                fix = f"leave one of the two out, or give one a prefix: toolsets: {{{one.name}: {{prefix: …}}}}"
-                what = f"{shown(owners[tool])} and {shown(one.name)} both have a tool {shown(tool)}"
-                raise file.spots.get(f"toolsets[{number}]", file.spot).wrong(what, fix)
-            owners[tool] = one.name
+    check_names(built, {one.name: file.spots.get(f"toolsets[{n}]", file.spot) for n, one in enumerate(built)})
     run_there: dict[str, str] = {}
     for number, one in enumerate(built):
         for tool in one.native:
