@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pexpect
 import pytest
 from tests.cli.desk import Desk
@@ -149,3 +152,41 @@ def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_w
     said = shop.run("resume", run)
     assert said.code == 2
     assert f"signoff cancel {run}" in said.err
+
+
+STEERS = "Hi\x1b[2J\x1b]52;c;cm0=\x07 \u202egnp.exe\u2066\r\n\tred \u2764\ufe0f\u200d\u2764 caf\u00e9"
+
+
+def test_at_a_terminal_nothing_that_the_model_says_steers_it(shop: Desk) -> None:
+    (shop.folder / "talk.yaml").write_text(json.dumps([{"say": STEERS}, {"say": STEERS}]))
+    child = shop.sits_down(*CHAT)
+    child.expect("you > ")
+    child.sendline("hi")
+    child.expect("Hi.*café")
+    shown = str(child.match[0]) if isinstance(child.match, re.Match) else ""
+    assert "Hi⟦ESC⟧[2J⟦ESC⟧]52;c;cm0=⟦BEL⟧ ⟦U+202E⟧gnp.exe⟦U+2066⟧" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\u202e"}
+    assert "\u200d" in shown, "emoji and scripts are left alone"
+    child.expect("you > ")
+    child.sendcontrol("d")
+    child.expect(pexpect.EOF)
+    child.wait()
+    shop.types("hi\n")
+    assert "\x07 \u202egnp.exe\u2066" in shop.run(*CHAT).out, "a program gets it as it is"
+
+
+def test_at_a_terminal_a_turn_that_fails_steers_it_neither(shop: Desk) -> None:
+    (shop.folder / "shop.py").write_text(
+        "from pydantic_ai import Agent\n"
+        "def broken() -> str:\n    raise RuntimeError('out \\x1b[2J of order')\n"
+        "agent = Agent(tools=[broken])\n"
+    )
+    (shop.folder / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
+    child = shop.sits_down("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
+    child.expect("you > ")
+    child.sendline("hi")
+    child.expect_exact("this turn failed: RuntimeError: out ⟦ESC⟧[2J of order")
+    child.expect("you > ")
+    child.sendcontrol("d")
+    child.expect(pexpect.EOF)
+    child.wait()

@@ -106,6 +106,13 @@ def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str
     assert "\x1b" not in err and "hunter2" not in err
 
 
+def test_a_mask_stays_a_mask_and_what_only_looks_like_one_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    for what in (Happened.FAILED, Happened.DENIED):
+        print_event(event(what, by="policy", text=f"cannot reach {SECRET} ⟦masked 1: key⟧"))
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert told.endswith("cannot reach ⟦masked' 1: declared secret⟧ ⟦U+27E6⟧masked 1: key⟦U+27E7⟧")
+
+
 def test_programs_never_see_a_secret() -> None:
     row = json.loads(event_json(event(Happened.FAILED, text=f"cannot reach {SECRET}")))
     assert "hunter2" not in str(row)
@@ -152,3 +159,45 @@ def test_a_known_price_is_told(desk: Desk) -> None:
     assert (usage["requests"], usage["input_tokens"]) == (1, 1_000_000)
     assert 0 < usage["cost_usd"] < 100
     assert f"${usage['cost_usd']:.4f}" in desk.run("run", "priced:agent", "go").err
+
+
+SHOP = """
+from pydantic_ai import Agent
+
+def read() -> str:
+    return "seen"
+
+def write() -> str:
+    return "written"
+
+agent = Agent(tools=[read, write])
+"""
+
+
+@pytest.mark.parametrize(
+    ("called", "code"),
+    [((), 0), (("read",), 0), (("write",), 4), (("write", "write"), 4), (("read", "write"), 0)],
+)
+@pytest.mark.parametrize("rule", ["{deny: write}", "{ask: write}"])
+def test_a_run_whose_every_call_was_denied_says_so_by_its_exit_code(
+    called: tuple[str, ...], code: int, rule: str, desk: Desk
+) -> None:
+    """Denied by the policy, or because nobody is there to answer."""
+    (desk.folder / "signoff.yaml").write_text(f"policy: [{rule}, {{allow: read}}]\n")
+    (desk.folder / "kiosk.py").write_text(SHOP)
+    turns = [{"calls": [{"tool": tool}]} for tool in called]
+    (desk.folder / "script.yaml").write_text(json.dumps([*turns, {"say": "bye"}]))
+    said = desk.run("run", "kiosk:agent", "go", "--model", "script:script.yaml")
+    assert (said.code, said.out) == (code, "bye\n"), said.err
+    assert desk.run("run", "kiosk:agent", "go", "--model", "script:script.yaml", "--json").code == code
+
+
+def test_a_delegation_in_which_everything_was_denied_did_nothing() -> None:
+    progress = Progress(as_json=True)
+    progress.begun("worker:triage", "r1")
+    progress.observe(event(Happened.ALLOWED, "c1"))
+    progress.observe(event(Happened.DENIED, "c1/d1", ("triage", "analyzer"), by="policy", text="no"))
+    progress.observe(event(Happened.RAN, "c1"))
+    assert progress.all_denied
+    progress.observe(event(Happened.RAN, "c1/d2", ("triage", "analyzer")))
+    assert not progress.all_denied

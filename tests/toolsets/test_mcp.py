@@ -23,6 +23,8 @@ from signoff import ApprovalMemory, Signoff
 from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.testing import ScriptedModel, ScriptedUI
 from signoff.toolsets.catalog import BuiltToolset, Catalog
+from signoff.workers.inspect import Look, tools_of
+from signoff.workers.workshop import Workshop
 
 __all__ = ["project"]
 
@@ -201,3 +203,40 @@ def test_without_the_extra_the_error_names_it(desk: Project, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pydantic_ai.mcp", None)
     with pytest.raises(MissingExtra, match=r"signoff\[mcp\]"):
         stdio(desk).build("tickets")
+
+
+async def test_a_server_that_fails_says_so_in_a_line_of_ours(
+    desk: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its whole traceback would stand before the two lines that tell what to do."""
+    monkeypatch.setenv("DESK_TOKEN", "hush-hush")
+    desk.write("broken.py", 'import os\nraise RuntimeError("no desk for " + os.environ["TOKEN"])\n')
+    built = desk.catalog(
+        'toolsets: {tickets: {use: mcp, config: {command: [python, broken.py], env: {TOKEN: "${DESK_TOKEN}"}}}}'
+    ).build("tickets")
+    with pytest.raises(WrongUse, match="did not start: it said: RuntimeError: no desk for ‹hidden›\n  try its command"):
+        await run(built, [("list_tickets", {})])
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_two_servers_with_a_tool_of_one_name_are_told_apart_by_a_prefix(desk: Project) -> None:
+    entry = "{use: mcp, config: {command: [python, server.py]}"
+    settings = desk.catalog(f"toolsets: {{one: {entry}}}, other: {entry}}}, third: {entry}, prefix: far}}}}").settings
+    for names, clash in ((["one", "other"], True), (["one", "third"], False)):
+        desk.write("workers/clerk.yaml", f"instructions: Go.\ntoolsets: {names}\n")
+        shop = Workshop(settings, store="memory:", model=ScriptedModel([{"say": "done"}]))
+        worker = shop.worker("clerk")
+        if not clash:
+            assert (await worker.agent.run("go", **worker.run_options())).output == "done"
+            continue
+        with pytest.raises(WrongUse, match=r"`one` and `other` both have a tool `\w+`\n  .*{other: {prefix: …}}"):
+            await worker.agent.run("go", **worker.run_options())
+
+
+async def test_people_are_told_a_servers_name_and_not_what_is_wrapped_around_it() -> None:
+    from pydantic_ai.capabilities import MCP
+
+    agent = Agent("test", capabilities=[MCP("https://mcp.example/api")])
+    [(name, _)] = (await tools_of(Look(agent=agent))).unknown
+    assert "CapabilityOwned" not in name
+    assert "mcp.example" in name or name.startswith("MCPToolset")

@@ -53,7 +53,7 @@ async def _turn(job: Job, task: Task, going: Going, after: Finished | None, *, f
     except Exception as error:
         if not forgiving:
             raise
-        click.echo(f"signoff: this turn failed: {type(error).__name__}: {error}", err=True)
+        click.echo(f"signoff: this turn failed: {going.told(error)}", err=True)
         return None
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from signoff.cli.main import FAILED, WAITING
+from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import Progress, spent_json
+from signoff.cli.safely import apart, for_terminal, masked_text
 
 if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
@@ -32,6 +34,7 @@ class Going:
 
     def begun(self, job: Job) -> Callable[[str], None]:
         """To be told the id of each run of `job` that begins."""
+        self.progress.secrets.update(job.runner.gate.secrets)
 
         def told(run: str) -> None:
             self.run = run
@@ -46,17 +49,36 @@ class Going:
         finally:
             self.progress.ended()
 
+    @contextmanager
+    def alone_on_stdout(self) -> Generator[None]:
+        """While inside, nothing that an agent, a tool or a plugin prints comes between our JSON."""
+        if not self.as_json:
+            yield
+            return
+        with apart() as out:
+            self.progress.out = out
+            try:
+                yield
+            finally:
+                self.progress.out = None
+
     def say(self, finished: Finished) -> int:
         """Print how a run ended; the exit code that says so."""
+        out = self.progress.out
         if finished.waiting:
-            say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store)
+            say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store, out=out)
             return WAITING
         self.progress.spent(finished.spent)
         if self.as_json:
-            click.echo(_answer(finished))
+            click.echo(_answer(finished), file=out)
         else:
-            click.echo(finished.output if isinstance(finished.output, str) else _text(finished.output))
-        return 0
+            text = finished.output if isinstance(finished.output, str) else _text(finished.output)
+            click.echo(for_terminal(text))
+        return DENIED if self.progress.all_denied else 0
+
+    def told(self, error: Exception) -> str:
+        """An error of an agent's or a tool's, as it may be printed."""
+        return f"{type(error).__name__}: {masked_text(str(error), self.progress.secrets, lines=True)}"
 
 
 def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:
@@ -66,7 +88,8 @@ def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) 
     from signoff.errors import Halted, SignoffError
 
     try:
-        return asyncio.run(work)
+        with going.alone_on_stdout():
+            return asyncio.run(work)
     except KeyboardInterrupt:
         going.progress.ended()
         click.echo(f"\nsignoff: stopped. {_go_on(going.run)}", err=True)
@@ -79,7 +102,7 @@ def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) 
     except Exception as error:
         if traceback:
             raise
-        click.echo(f"signoff: the agent failed: {type(error).__name__}: {error}", err=True)
+        click.echo(f"signoff: the agent failed: {going.told(error)}", err=True)
         click.echo("  --traceback shows where.", err=True)
         sys.exit(FAILED)
 
@@ -108,15 +131,17 @@ def _plain(value: Any) -> Any:
     return dumped(mode="json") if callable(dumped) else str(value)
 
 
-def say_waiting(run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "") -> None:
-    """Print what a run waits for, and how to go on."""
+def say_waiting(
+    run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
+) -> None:
+    """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
     from shlex import quote
 
     from signoff.core.card import safe_summary
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
     if as_json:
-        click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}))
+        click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}), file=out)
         return
     click.echo("Waiting for a person:", err=True)
     for row in rows:

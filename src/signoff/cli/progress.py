@@ -13,10 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from signoff.cli.safely import masked_text
 from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, Happened
@@ -53,6 +54,12 @@ class Progress:
     """Tells whoever looks on what a run does. Calls may come from any thread."""
 
     def __init__(self, *, as_json: bool = False, patience: float = PATIENCE) -> None:
+        self.out: TextIO | None = None
+        """Where JSON goes; None: standard output."""
+        self.secrets: set[str] = set()
+        """Values that no message about the run may show."""
+        self._denied: set[str] = set()
+        self._ran: set[str] = set()
         self._as_json = as_json
         self._is_live = not as_json and is_live_terminal()
         self._patience = patience
@@ -68,8 +75,11 @@ class Progress:
 
     def begun(self, agent: str, run: str) -> None:
         """A run begins, or is taken up. `agent` as in `KeptRun.agent`; `run` is empty where it is not kept."""
+        with self._lock:
+            self._denied.clear()
+            self._ran.clear()
         if self._as_json:
-            click.echo(json.dumps({"event": "started", "agent": agent, **({"run": run} if run else {})}))
+            click.echo(json.dumps({"event": "started", "agent": agent, **({"run": run} if run else {})}), file=self.out)
             return
         with self._lock:
             self._name = agent_name(agent)
@@ -82,8 +92,10 @@ class Progress:
 
     def observe(self, event: CallEvent) -> None:
         """A step of a call."""
+        with self._lock:
+            self._count(event)
         if self._as_json:
-            click.echo(event_json(event))
+            click.echo(event_json(event), file=self.out)
             return
         with self._lock:
             self._erase()
@@ -105,6 +117,20 @@ class Progress:
         """What it took, for people."""
         if not self._as_json and spent.requests:
             click.secho(f"  {spent_line(spent)}", dim=True, err=True)
+
+    @property
+    def all_denied(self) -> bool:
+        """Whether the run called something and nothing of it ran. A call only waits for those that are made inside."""
+        with self._lock:
+            did = any(not any(one.startswith(f"{ran}/") for one in self._denied) for ran in self._ran)
+            return bool(self._denied) and not did
+
+    def _count(self, event: CallEvent) -> None:
+        self.secrets.update(event.secrets)
+        if event.what is Happened.DENIED:
+            self._denied.add(event.call.path)
+        elif event.what in (Happened.RAN, Happened.FAILED):
+            self._ran.add(event.call.path)
 
     def _note(self, event: CallEvent) -> None:
         path = event.call.path
@@ -253,9 +279,9 @@ def spent_json(spent: Spent) -> dict[str, Any]:
 def _because(event: CallEvent) -> str:
     match event.what:
         case Happened.DENIED:
-            return f"by {visible(event.by)}: {visible(redact_text(event.text, secrets=event.secrets))}"
+            return f"by {visible(event.by)}: {masked_text(event.text, event.secrets)}"
         case Happened.FAILED:
-            return visible(redact_text(event.text, secrets=event.secrets))
+            return masked_text(event.text, event.secrets)
         case Happened.ALLOWED if event.verdict is not None and event.verdict.rules:
             return f"by rule {', '.join(event.verdict.rules)}"
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:

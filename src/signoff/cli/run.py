@@ -76,7 +76,7 @@ def run(
       signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend
       signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
 
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 denied.
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call it made was denied.
     """
     from signoff.cli.going import Going, carried_out
 

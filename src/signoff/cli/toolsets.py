@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,8 @@ def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str 
     from signoff.cli.words import as_json as json_line
     from signoff.wiring import settings_for
 
-    rows = _rows(settings_for(policy), worker, connect)
+    with _quiet(as_json):
+        rows = _rows(settings_for(policy), worker, connect)
     if as_json:
         click.echo(json_line({"toolsets": [_as_json(row) for row in rows]}))
     else:
@@ -72,6 +74,13 @@ def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str 
             click.echo("\n".join(_lines(row)))
     if any(row.error and row.used_by for row in rows):
         ctx.exit(1)
+
+
+def _quiet(as_json: bool) -> AbstractContextManager[object]:
+    """For while the project's own code and plugins run: what they print must not come between our JSON."""
+    from signoff.cli.safely import apart
+
+    return apart() if as_json else nullcontext()
 
 
 def _rows(settings: Settings, worker: str | None, connect: bool) -> list[Row]:
@@ -241,16 +250,17 @@ def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
     from signoff.wiring import settings_for
 
     catalog = Catalog(settings_for(policy))
-    schema = _schema(catalog, name)
     built, error = None, ""
-    try:
-        built = catalog.build(name)
-    except SignoffError as wrong:  # what it takes is what one needs to know then
-        error = str(wrong)
     found: Found | None = None
     words: Mapping[str, ToolWords] = {}
-    if built is not None:
-        found, words = asyncio.run(_looked(built, connect))
+    with _quiet(as_json):
+        schema = _schema(catalog, name)
+        try:
+            built = catalog.build(name)
+        except SignoffError as wrong:  # what it takes is what one needs to know then
+            error = str(wrong)
+        if built is not None:
+            found, words = asyncio.run(_looked(built, connect))
     if as_json:
         click.echo(json_line(_whole_as_json(catalog, name, schema, found, words, error, connect)))
     else:

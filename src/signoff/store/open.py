@@ -23,7 +23,7 @@ def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade
     """
     kind, colon, rest = url.partition(":")
     if not colon:
-        raise WrongUse(f"{masked(url)!r} names no store; write one of: {EXAMPLES}")
+        raise _no_store()
     match kind.lower():
         case "sqlite":
             from signoff.store.sqlite import SqliteStore
@@ -38,14 +38,20 @@ def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade
 
             return MemoryStore()
         case _:
-            raise WrongUse(f"{masked(url)!r} names no store; write one of: {EXAMPLES}")
+            raise _no_store()
+
+
+def _no_store() -> WrongUse:
+    # The value itself is not told: it may be that of a variable, meant for something else.
+    where = "--store, SIGNOFF_STORE or `store` in signoff.yaml"
+    return WrongUse(f"what {where} says names no store; write one of: {EXAMPLES}")
 
 
 def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
     """The file an `sqlite:` URL names. Two or more slashes before a path are one, as people write them."""
     path = re.sub(r"^/{2,}", "/", url.partition(":")[2])
     if not path.strip() or path.endswith("/") or path.startswith(":"):
-        raise WrongUse(f"{url!r} names no file; write it as sqlite:.signoff/signoff.db")
+        raise WrongUse("this sqlite: address names no file; write it as sqlite:.signoff/signoff.db")
     return os.path.join(os.fspath(root), os.path.expanduser(path))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
 from signoff.store import schema, sqlite_file
-from signoff.store.open import EXAMPLES, masked, sqlite_path
+from signoff.store.open import EXAMPLES, sqlite_path
 
 if TYPE_CHECKING:
     from signoff.store.postgres_line import Connection
@@ -57,7 +57,7 @@ def check(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
 def _is_postgres(url: str) -> bool:
     kind = url.partition(":")[0].lower()
     if kind not in ("sqlite", "postgresql", "postgres"):
-        raise WrongUse(f"{masked(url)!r} names no store that lasts; write one of: {EXAMPLES}")
+        raise WrongUse(f"this address names no store that lasts; write one of: {EXAMPLES}")
     return kind != "sqlite"
 
 

@@ -7,13 +7,14 @@ approvals. What no rule speaks about is asked about, unless a rule of the projec
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai import ApprovalRequired, RunContext, Tool
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, WrapperToolset
 
@@ -24,7 +25,7 @@ from signoff.links import followed
 from signoff.policy.engine import Policy
 from signoff.policy.layers import strictest
 from signoff.ports import Passed, judging, passed
-from signoff.toolsets.attached import may_run
+from signoff.toolsets.attached import held, is_answered, let_through, may_run
 from signoff.toolsets.hooks import described, labels_by, said
 from signoff.wrapped import way_down
 
@@ -43,7 +44,9 @@ def with_approval(
     `labels` say what its tools do, by name or glob: `{"list_*": "data.read"}`.
     """
     known_as = name if name is not None else toolset.id
-    return ApprovalToolset(toolset, policy_of(policy, known_as or "toolset"), known_as, _labels(labels or {}))
+    # A policy object of its own: who was heard is told by the object, and one that is attached twice is asked twice.
+    own = copy.copy(policy_of(policy, known_as or "toolset"))
+    return ApprovalToolset(toolset, own, known_as, _labels(labels or {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,31 +158,49 @@ class ApprovalToolset(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """As for any toolset; where no gate has judged the call, what is attached here and below does."""
+        """As for any toolset; where no gate has asked it about the call, what is attached here and below holds it."""
         steps = self._steps(name, tool)
-        if any(may_run(ctx, called, tool_args) for _, called in steps):
+        if any(may_run(ctx, called, tool_args, self.policy) for _, called in steps):
             return await super().call_tool(name, tool_args, ctx, tool)
+        # Whoever let it through further out knows it by its innermost name that can be seen from there.
+        known_as = next((called for _, called in steps if let_through(ctx, called, tool_args)), steps[-1][1])
         verdicts = [verdict for one, called in steps for verdict in await said(one, called, tool_args, ctx)]
-        await _hold(strictest(verdicts), steps, tool_args, ctx)
-        token = passed.set(Passed(ctx.run_id, ctx.tool_call_id, steps[-1][1], tool_args, answered=False))
+        await _hold(strictest(verdicts), known_as, steps, tool_args, ctx)
+        before = let_through(ctx, known_as, tool_args)
+        heard = frozenset(map(id, _policies(steps))) | (before.heard if before is not None else frozenset[int]())
+        answered = is_answered(ctx, known_as, tool_args)
+        token = passed.set(Passed(ctx.run_id, ctx.tool_call_id, steps[-1][1], tool_args, answered, heard))
         try:
             return await super().call_tool(name, tool_args, ctx, tool)
         finally:
             passed.reset(token)
 
 
+def _policies(steps: Iterable[tuple[AbstractToolset[Any], str]]) -> Iterator[object]:
+    """What the gate, too, counts as heard once it has asked these toolsets."""
+    for one, _ in steps:
+        yield getattr(one, "policy", None)
+        yield from getattr(one, "policies", ())
+
+
 async def _hold(
-    verdict: Verdict | None, steps: Sequence[tuple[AbstractToolset[Any], str]], args: dict[str, Any], ctx: Any
+    verdict: Verdict | None,
+    name: str,
+    steps: Sequence[tuple[AbstractToolset[Any], str]],
+    args: dict[str, Any],
+    ctx: RunContext[Any],
 ) -> None:
-    """Raise what keeps a call from running, unless it is allowed."""
-    if verdict is not None and verdict.effect is Effect.ALLOW:
-        return
-    if verdict is not None and verdict.effect is Effect.DENY:
-        raise ToolFailed(verdict.reason)
-    words: dict[str, Any] = {"reason": verdict.reason if verdict is not None else ""}
-    for one, called in reversed(steps):
-        words.update(await described(one, called, args, ctx))
-    raise ApprovalRequired(metadata=words)
+    """Raise what keeps a call from running, unless it is allowed or a person has answered."""
+    match held(verdict, ctx, name, args):
+        case Effect.ALLOW:
+            return
+        case Effect.DENY:
+            raise ToolFailed(verdict.reason if verdict is not None else "")
+        case Effect.ASK:
+            words: dict[str, Any] = {"reason": verdict.reason if verdict is not None else ""}
+            for one, called in reversed(steps):
+                words.update(await described(one, called, args, ctx))
+            raise ApprovalRequired(metadata=words)
 
 
 def _verdict(policy: Policy, call: Call) -> Verdict:
@@ -221,6 +242,8 @@ def approval_tool(
     """Add a function to a toolset as a tool with a policy of its own: `@approval_tool(tools, "allow")`.
 
     `options` are those of `FunctionToolset.add_function`. The toolset's other tools have nothing attached: they ask.
+    The policy goes with the tool: in another toolset it still denies and asks, though what it allows is only known to
+    a gate where it was added.
     """
 
     def register(function: F) -> F:
@@ -229,7 +252,7 @@ def approval_tool(
         toolset.add_function(function, **options)
         name = next(iter(set(toolset.tools) - before))
         given = (labels,) if isinstance(labels, str) else tuple(labels)
-        rules.tools[name] = (policy_of(policy, toolset.id or name), given)
+        rules.add(toolset.tools[name], copy.copy(policy_of(policy, toolset.id or name)), given)
         return function
 
     return register
@@ -245,19 +268,49 @@ class _ToolRules:
     tools: dict[str, tuple[Policy, tuple[str, ...]]] = field(
         default_factory=dict[str, "tuple[Policy, tuple[str, ...]]"]
     )
+    silence: Policy = field(default_factory=lambda: policy_of(None, "toolset"))
+    """For tools that have nothing attached."""
+    policies: list[Policy] = field(default_factory=list[Policy])
+    """All of them: what the gate has heard when it has asked."""
+
+    def __post_init__(self) -> None:
+        self.policies.append(self.silence)
+
+    def add(self, tool: Tool[Any], policy: Policy, labels: tuple[str, ...]) -> None:
+        """Attach a policy to a tool. The tool itself keeps to it, so that it does in any other toolset too."""
+        self.tools[tool.name] = policy, labels
+        self.policies.append(policy)
+        if labels:
+            declared = (tool.metadata or {}).get("labels") or ()
+            known = (declared,) if isinstance(declared, str) else tuple(declared)
+            tool.metadata = {**(tool.metadata or {}), "labels": (*known, *labels)}
+        name, schema = tool.name, tool.function_schema
+        run = schema.call
+
+        async def kept_to(args: dict[str, Any], ctx: RunContext[Any]) -> Any:
+            await self.hold(name, args, ctx)
+            return await run(args, ctx)
+
+        setattr(schema, "call", kept_to)  # noqa: B010 - a method of its class
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
         return self.tools[name][1] if name in self.tools else ()
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        policy, labels = self.tools.get(name) or (policy_of(None, name), ())
+        policy, labels = self.tools.get(name) or (self.silence, ())
         return _verdict(policy, _call(policy, name, args, ctx, self.toolset.id, labels))
+
+    async def hold(self, name: str, args: dict[str, Any], ctx: RunContext[Any]) -> None:
+        """Raise what keeps a call from running, unless it was judged with the tool's policy heard."""
+        policy, _ = self.tools.get(name) or (self.silence, ())
+        if not may_run(ctx, name, args, policy):
+            await _hold(self.needs_approval(name, args, ctx), name, [(self.toolset, name)], args, ctx)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        if not may_run(ctx, name, tool_args):
-            await _hold(self.needs_approval(name, tool_args, ctx), [(self.toolset, name)], tool_args, ctx)
+        if name not in self.tools:
+            await self.hold(name, tool_args, ctx)
         return await self.call(name, tool_args, ctx, tool)
 
 
@@ -269,7 +322,7 @@ def _rules_of(toolset: FunctionToolset[Any]) -> _ToolRules:
     if hasattr(toolset, "needs_approval"):
         raise WrongUse(f"{toolset.label} has a policy of its own: attach yours with with_approval")
     rules = _ToolRules(toolset, toolset.call_tool)
-    for name in ("needs_approval", "capability_labels", "call_tool"):
+    for name in ("needs_approval", "capability_labels", "call_tool", "policies"):
         setattr(toolset, name, getattr(rules, name))
     setattr(toolset, "signoff_rules", rules)  # noqa: B010 - no attribute of the class
     return rules

@@ -203,6 +203,8 @@ class Catalog:
             raise given.wrong("this should be a class path", at=(INNER,), fix="write package.module:Class")
 
         def wrong(what: str, fix: str) -> SignoffError:
+            if given.shown(path) != shown(path):  # any part of it would tell
+                what, fix = "the class that the variable names cannot be used", "write package.module:Class here"
             return given.wrong(what, at=(INNER,), fix=fix)
 
         inner = load_path(path, self.settings.plugins, self.settings.folder, wrong)

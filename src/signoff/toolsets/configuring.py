@@ -16,8 +16,7 @@ from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.context import Context, ToolsetContext
-
-HIDDEN = "‹hidden›"
+from signoff.toolsets.hiding import HIDDEN, hide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +53,15 @@ class Given:
             return self.wrong(what, fix=fix)
         value: Any = self.spot.value
         spot = self.spot.child("use") if isinstance(value, dict) and "use" in value else self.spot
-        return WrongFile(self.hidden(what), place=spot.place, fix=fix)
+        return WrongFile(self.hidden(what), place=spot.place, fix=self.hidden(fix))
 
     def hidden(self, text: str) -> str:
         """The text without secrets."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            text = text.replace(secret, HIDDEN)
-        return text
+        return hide(text, self.secrets)
+
+    def shown(self, value: str) -> str:
+        """A value for messages, in backquotes. One that is or holds a secret is not shown at all."""
+        return shown(value) if not any(one and one in value for one in self.secrets) else HIDDEN
 
     def _place(self, at: KeyTrail, *, key: bool) -> Place:
         assert self.spot is not None
@@ -283,7 +284,8 @@ def _value(kind: Any, key: str, value: Any, given: Given) -> Any:
         if type(done).__name__ != "ValidatorIterator":
             return done
         if isinstance(value, str):  # a text is made of texts, but never what was meant
-            raise given.wrong("this should be a list, not a text", at=(key,), fix=f"write [{shown(value)[1:-1]}]")
+            fix = f"write [{given.shown(value).strip('`')}]"
+            raise given.wrong("this should be a list, not a text", at=(key,), fix=fix)
         return list(done)
     except ValidationError as error:
         raise _told(error, given, (), (key,)) from None

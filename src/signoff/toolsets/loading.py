@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 from signoff.config.files import check_owner
+from signoff.config.importing import importable
 from signoff.errors import Place, SignoffError, WrongFile
 from signoff.policy.wording import did_you_mean, listed, shown
 
@@ -40,23 +43,37 @@ def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
 
 
 def load_path(path: str, patterns: Sequence[str], folder: str, wrong: Wrong) -> object:
-    """What stands at `package.module:Class`."""
+    """What stands at `package.module:Class`. It has to be at home in what is allowed: what a module imports is not."""
     module, _, attribute = path.partition(":")
     check_allowed(path, patterns, wrong)
     found: object = _imported(module, folder, wrong)
-    for part in attribute.split("."):
+    for number, part in enumerate(attribute.split(".")):
         names = [name for name in dir(found) if not name.startswith("_")]
         if not hasattr(found, part):
             raise wrong(f"{shown(module)} has no {shown(attribute)}", did_you_mean(part, names))
+        if number and not inspect.isclass(found):
+            raise wrong(f"{shown(path)} goes through something that is no class", "write package.module:Class")
         found = getattr(found, part)
+    if inspect.ismodule(found):
+        raise wrong(f"{shown(path)} is a module", "write package.module:Class")
+    home = _home(found)
+    if home is not None and home != module and not home.startswith(f"{module}."):
+        check_allowed(f"{home}:{getattr(found, '__qualname__', '')}", patterns, wrong)
     return found
 
 
+def _home(found: object) -> str | None:
+    """The module that a class or function was written in; None where that is not told."""
+    if isinstance(found, functools.partial):
+        return _home(cast("object", found.func))
+    told = getattr(found, "__module__", None) if inspect.isclass(found) or inspect.isroutine(found) else None
+    return told if isinstance(told, str) else None
+
+
 def _imported(module: str, folder: str, wrong: Wrong) -> Any:
-    if folder not in sys.path:
-        sys.path.append(folder)  # last, so that nothing in the project stands in for an installed package
     try:
-        return importlib.import_module(module)
+        with importable(folder):
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             fix = "install the package it is in, or put it next to signoff.yaml"
@@ -97,9 +114,8 @@ def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> 
     if not os.path.isfile(file):
         return {}
     check_owner(file)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    toolsets = getattr(_executed(file, place), "TOOLSETS", None)
+    with importable(folder):
+        toolsets = getattr(_executed(file, place), "TOOLSETS", None)
     if not isinstance(toolsets, Mapping):
         what = "it has no TOOLSETS" if toolsets is None else f"TOOLSETS is a {type(toolsets).__name__}"
         raise WrongFile(what, place=place, fix='write TOOLSETS = {"name": toolset}')

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Self, cast
+from tempfile import TemporaryFile
+from typing import IO, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_ai import RunContext
@@ -20,8 +21,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.wording import did_you_mean, shown
-from signoff.toolsets.configuring import HIDDEN
 from signoff.toolsets.context import ToolsetContext
+from signoff.toolsets.hiding import hide
 
 
 class McpConfig(BaseModel):
@@ -75,6 +76,7 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
     except ImportError as error:
         raise MissingExtra("An MCP server", "mcp") from error
     folder = (context.workspace if context is not None else None) or os.getcwd()
+    said = Said()
     # A tool that fails is an answer to the model; as a retry it would soon end the run.
     options: dict[str, Any] = {"id": id, "tool_error_behavior": "failed"}
     options |= {"init_timeout": config.timeout, "read_timeout": config.timeout}
@@ -86,9 +88,37 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
 
         program, *arguments = config.words
         cwd = os.path.join(folder, config.cwd or "")
-        source = StdioTransport(program, arguments, env=dict(config.env), cwd=cwd, keep_alive=False)
+        log: Any = said
+        source = StdioTransport(program, arguments, env=dict(config.env), cwd=cwd, keep_alive=False, log_file=log)
     server: AbstractToolset[Any] = MCPToolset(source, **options)
-    return McpServer(server, name=id, config=config)
+    return McpServer(server, name=id, config=config, said=said)
+
+
+class Said:
+    """What a server's program writes to standard error: it would stand between a person and the card."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+
+    def fileno(self) -> int:
+        """Where a program that is started now writes to. It keeps that open for itself, and nobody else does."""
+        self.close()
+        self._file = TemporaryFile()  # noqa: SIM115 - open until the program runs or has failed to
+        return self._file.fileno()
+
+    def last_line(self) -> str:
+        """The end of what was written: of a traceback, the line that says what went wrong."""
+        if self._file is None:
+            return ""
+        start = max(0, self._file.seek(0, os.SEEK_END) - 65_536)
+        self._file.seek(start)
+        lines = self._file.read().decode(errors="replace").splitlines()[1 if start else 0 :]  # none that was cut
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 @dataclass
@@ -101,6 +131,7 @@ class McpServer(WrapperToolset[Any]):
     """The tools, by name or glob, that the project has labelled itself."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that no error may show."""
+    said: Said = field(default_factory=Said, repr=False, compare=False)
     claims: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"], repr=False, compare=False)
 
     @property
@@ -116,21 +147,22 @@ class McpServer(WrapperToolset[Any]):
             await self.wrapped.__aenter__()
         except Exception as error:
             raise WrongUse(f"the MCP server of toolset {shown(self.name)} {self._unreachable(error)}") from error
+        finally:
+            self.said.close()
         return self
 
     def _unreachable(self, error: Exception) -> str:
         inner: BaseException = error
         while isinstance(inner, BaseExceptionGroup):
             inner = cast("BaseExceptionGroup[BaseException]", inner).exceptions[0]
-        text = f"cannot be reached: {type(inner).__name__}: {inner}"
-        if self.config.url is None:
-            command = shlex.join(self.config.words)
-            text = (
-                f"did not start: {type(inner).__name__}: {inner}\n  try its command yourself, in its folder: {command}"
-            )
-        for secret in (*self.secrets, *self.config.headers.values(), *self.config.env.values()):
-            text = text.replace(secret, HIDDEN) if secret else text
-        return text
+        hidden = (*self.secrets, *self.config.headers.values(), *self.config.env.values())
+        why = hide(f"{type(inner).__name__}: {inner}", hidden)
+        if self.config.url is not None:
+            return f"cannot be reached: {why}"
+        if last := hide(self.said.last_line(), hidden):  # before it is cut: half a secret is not recognised
+            why = f"it said: {last if len(last) <= 300 else f'{last[:300]}…'}"
+        command = hide(shlex.join(self.config.words), hidden)
+        return f"did not start: {why}\n  try its command yourself, in its folder: {command}"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await self.wrapped.get_tools(ctx)

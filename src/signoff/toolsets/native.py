@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 
-from signoff.policy.wording import did_you_mean, listed, shown
+from signoff.policy.wording import did_you_mean, listed
 from signoff.toolsets.configuring import Given, Shape, checked
 
 
@@ -22,7 +22,7 @@ def native_tool(given: Given) -> AbstractNativeTool:
     if kind is None:
         raise given.wrong("`config.kind` is missing", fix=f"which tool: {listed(known)}")
     if not isinstance(kind, str) or kind not in known:
-        what = f"there is no native tool {shown(kind)}" if isinstance(kind, str) else "this should be a text"
+        what = f"there is no native tool {given.shown(kind)}" if isinstance(kind, str) else "this should be a text"
         raise given.wrong(what, at=("kind",), fix=did_you_mean(str(kind), known))
     return checked(Shape(known[kind], {}, {}, model=known[kind]), given)
 

@@ -59,7 +59,7 @@ def database(url: str) -> tuple[str, Callable[[float], Job]]:
                 raise MissingExtra("SQL tools for PostgreSQL", "postgres") from error
             return "postgres", lambda timeout: PostgresJob(url, timeout)
         case _:
-            raise WrongUse("the URL names no database; write sqlite:PATH or postgresql://user@host/database")
+            raise WrongUse(f"{masked(url)!r} names no database; write sqlite:PATH or postgresql://user@host/database")
 
 
 # --- SQLite ---

@@ -1,0 +1,69 @@
+"""Messages without the values of variables, however whoever wrote them quoted, escaped or cut them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from signoff.store.open import masked
+
+HIDDEN = "‹hidden›"
+_LONG = 8
+"""Characters from which a line of a secret, or the beginning or end of one that was cut, is taken for it."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,2}")
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text without secrets."""
+    forms = {form for secret in secrets for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    for form in forms:
+        text = _without_pieces(text, form)
+    return text
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, and as it stands in code, JSON, a command or an address."""
+    for one in {secret, *(line for line in secret.splitlines() if len(line) >= _LONG)}:
+        if not one:
+            continue
+        yield one
+        yield repr(one.encode("utf-8", "surrogatepass"))[2:-1]
+        for spelled in (repr, ascii):
+            yield spelled(one)[1:-1]
+            yield spelled(f"{one}'\"")[1:-4]  # with quotes of both kinds around, its own are escaped
+        yield from (json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1])
+        yield from (shlex.quote(one), one.encode("unicode_escape").decode("ascii"))
+        yield quote(one, safe="", errors="surrogatepass")
+        yield quote(one, errors="surrogatepass")
+        yield masked(one)  # an address without its password
+
+
+def _without_pieces(text: str, form: str) -> str:
+    """Hide what is left of a secret where a message was cut: its beginning before dots, its end behind them."""
+    scheme = _SCHEME.match(form)
+    least = max(_LONG, (scheme.end() if scheme is not None else 0) + 1)  # the kind of an address is no secret
+    if len(form) <= least:
+        return text
+    for dots in ("…", "..."):
+        for at in _ends(text, dots):
+            begun = next((size for size in _sizes(form, least) if text[:at].endswith(form[:size])), 0)
+            if begun:
+                return _without_pieces(f"{text[: at - begun]}{HIDDEN}{text[at:]}", form)
+            after = at + len(dots)
+            ended = next((size for size in _sizes(form, _LONG) if text.startswith(form[-size:], after)), 0)
+            if ended:
+                return _without_pieces(f"{text[:after]}{HIDDEN}{text[after + ended :]}", form)
+    return text
+
+
+def _ends(text: str, dots: str) -> list[int]:
+    return [found.start() for found in re.finditer(re.escape(dots), text)]
+
+
+def _sizes(form: str, least: int) -> range:
+    return range(len(form) - 1, least - 1, -1)

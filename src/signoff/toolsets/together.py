@@ -1,0 +1,54 @@
+"""The toolsets of one worker. Two tools of one name are told as signoff tells other mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+
+from signoff.errors import WrongUse
+from signoff.policy.wording import shown
+
+
+def together(toolsets: Sequence[AbstractToolset[Any]]) -> list[AbstractToolset[Any]]:
+    """The toolsets as an agent takes them, so that names that servers tell only when they run are compared too."""
+    return [Together(list(toolsets))] if toolsets else []
+
+
+@dataclass
+class Together(CombinedToolset[Any]):
+    """Toolsets that must have different tools."""
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        try:
+            return await super().get_tools(ctx)
+        except UserError as error:
+            await self._check(ctx, error)
+            raise
+
+    async def _check(self, ctx: RunContext[Any], error: UserError) -> None:
+        owner: dict[str, str] = {}
+        for toolset in self.toolsets:
+            name = name_of(toolset)
+            for tool in await toolset.get_tools(ctx):
+                if tool in owner:
+                    what = f"{shown(owner[tool])} and {shown(name)} both have a tool {shown(tool)}"
+                    fix = f"leave one of the two out, or give one a prefix: toolsets: {{{name}: {{prefix: …}}}}"
+                    raise WrongUse(f"{what}\n  {fix}") from error
+                owner[tool] = name
+
+
+def name_of(toolset: AbstractToolset[Any]) -> str:
+    """What people know a toolset by: its name in the catalog, its id, or its kind, whatever is wrapped around it."""
+    one = toolset
+    while True:
+        named = getattr(one, "catalog_name", None)
+        if isinstance(named, str):
+            return named
+        if not isinstance(one, WrapperToolset):
+            return one.id or one.label
+        one = one.wrapped
