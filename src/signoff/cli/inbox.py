@@ -21,12 +21,20 @@ if TYPE_CHECKING:
 @click.command()
 @options.as_json
 @click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
+@click.option("--tui", is_flag=True, help="Answer on the full screen, all that waits and whatever comes. q leaves.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @click.option("--mine", is_flag=True, help="Only what you may answer and nobody else works on.")
 @options.who
 @options.where
 def inbox(
-    as_json: bool, watch: bool, limit: int, mine: bool, name: str | None, store: str | None, policy: str | None
+    as_json: bool,
+    watch: bool,
+    tui: bool,
+    limit: int,
+    mine: bool,
+    name: str | None,
+    store: str | None,
+    policy: str | None,
 ) -> None:
     """What waits for a person, oldest first.
 
@@ -35,11 +43,19 @@ def inbox(
       signoff inbox
       signoff inbox --mine --as ana
       signoff inbox --watch
+      signoff inbox --tui
 
     With --watch --json, one JSON object a line: the inbox now, and again after every change.
     """
     import asyncio
 
+    if tui:
+        from signoff.cli.inbox_screen import answer_all
+
+        if watch or as_json:
+            raise click.UsageError("--tui draws on the whole screen; leave --watch and --json out")
+        answer_all(store, policy, name, mine=mine)
+        return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
     view, kept = _opened(store, policy, limit, mine, name, make=watch)  # who waits for news needs a store to watch

@@ -38,3 +38,12 @@ def note(help_text: str) -> Callable[[F], F]:
 def as_json(command: F) -> F:
     """`--json`: the same for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
+
+
+ui = click.option(
+    "--ui",
+    type=click.Choice(["terminal", "tui"]),
+    default="terminal",
+    show_default=True,
+    help="Ask line by line, or on the full screen (needs the extra tui).",
+)

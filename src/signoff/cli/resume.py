@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from signoff.cli import ids
+from signoff.cli import ids, options
 from signoff.cli.main import FAILED, WAITING
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
 )
+@options.ui
 @click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
 @click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
 @click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run began with.")
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 def resume(
     run: str | None,
     everything: bool,
+    ui: Literal["terminal", "tui"],
     suspend: bool,
     wait: str | None,
     policy: str | None,
@@ -71,6 +73,7 @@ def resume(
         policy=policy,
         model=_from_here(model),
         unattended="park",
+        ui=ui,
         store=absolute_store(store, policy),
         wait=read_wait("0s" if suspend else wait),
         caller=Caller.here(ask, deny),

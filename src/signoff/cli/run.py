@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from signoff.cli import options
+
 if TYPE_CHECKING:
     from signoff.cli.going import Going
     from signoff.wiring import RunOptions, Task
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Without a terminal, calls that need an answer are denied, or the run stops with exit code 3.",
 )
+@options.ui
 @click.option("--suspend", is_flag=True, help="Stop with exit code 3 as soon as an answer is needed; resume later.")
 @click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
 @click.option(
@@ -130,6 +133,7 @@ def _options(
     model: str | None,
     mode: str,
     unattended: Literal["deny", "park"],
+    ui: Literal["terminal", "tui"],
     suspend: bool,
     wait: str | None,
     store: str | None,
@@ -144,6 +148,7 @@ def _options(
         model=model,
         mode=ApprovalMode(mode),
         unattended=unattended,
+        ui=ui,
         store=store,
         wait=read_wait("0s" if suspend else wait),
         requester=requester,

@@ -27,6 +27,8 @@ from signoff.wiring.project import (
 
 if TYPE_CHECKING:
     from signoff.core.run import KeptRun
+    from signoff.gate.capability import Signoff
+    from signoff.ports import ApprovalUI
     from signoff.workers.runtime import Finished, Prompt, Runner
 
 WORKER = "worker:"
@@ -41,6 +43,8 @@ class RunOptions:
     model: str | None = None
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     unattended: Literal["deny", "park"] = "deny"
+    ui: Literal["terminal", "tui"] = "terminal"
+    """Whether whoever sits here is asked line by line, or on the full screen."""
     store: str | None = None
     wait: timedelta | None = None
     """How long to wait for answers before the run suspends: None = until they come, zero = not at all."""
@@ -217,7 +221,6 @@ def _kept(options: RunOptions, settings: Settings) -> dict[str, Any]:
 
 
 def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
-    from signoff.channels.terminal import TerminalApprover
     from signoff.config import load_workers, parse_worker, worker_text
     from signoff.config.files import from_here
     from signoff.workers.runtime import Runner
@@ -248,7 +251,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=worker.agent,
         gate=worker.gate,
-        approver=TerminalApprover(headless=options.unattended, keeps_always=worker.gate.keeps_always),
+        approver=_approver(options, worker.gate),
         may_pause=options.may_pause,
     )
     kept = _kept(options, settings)
@@ -275,8 +278,15 @@ def _check_name(settings: Settings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
+def _approver(options: RunOptions, gate: Signoff) -> ApprovalUI:
+    """Whoever sits at this terminal."""
+    from signoff.channels import terminal_approver, tui_approver
+
+    make = tui_approver if options.ui == "tui" else terminal_approver
+    return make(headless=options.unattended, keeps_always=gate.keeps_always)
+
+
 def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
-    from signoff.channels.terminal import TerminalApprover
     from signoff.gate.capability import Signoff
     from signoff.gate.suspended import signoff_of
     from signoff.policy.layers import Layers
@@ -309,7 +319,7 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=agent,
         gate=gate,
-        approver=TerminalApprover(headless=options.unattended, keeps_always=gate.keeps_always),
+        approver=_approver(options, gate),
         model=model_named(model) if model is not None else None,
         may_pause=run is not None or options.may_pause,
     )

@@ -1,0 +1,51 @@
+"""`signoff inbox --tui`: what waits in the store, answered on the full screen of a real terminal."""
+
+from __future__ import annotations
+
+import pexpect
+import pytest
+from tests.cli.desk import Desk, asks
+
+from signoff.core.request import State
+from signoff.core.verdict import Requirement
+
+pytest.importorskip("textual")
+
+
+def presses_until(screen: pexpect.spawn[str], key: str, seen: str) -> None:
+    """Press a key again and again: right after a card appears, keys are not believed."""
+    for _ in range(40):
+        screen.send(key)
+        if screen.expect_exact([seen, pexpect.TIMEOUT, pexpect.EOF], timeout=1) == 0:
+            return
+    raise AssertionError(f"{seen!r} did not come")
+
+
+def test_what_waits_is_answered_on_the_screen(desk: Desk) -> None:
+    [first] = desk.open(asks(args={"to": "zoe", "amount": 5}))
+    screen = desk.sits_down("inbox", "--tui", "--as", "ana")
+    screen.expect_exact("may pay run?")
+    presses_until(screen, "a", "approved once")
+    screen.expect(pexpect.EOF)
+    settled = desk.request(first)
+    assert settled.state is State.APPROVED
+    assert settled.decision is not None
+    assert settled.decision.by is not None
+    assert (settled.decision.by.name, settled.decision.by.via) == ("ana", "tui")
+
+
+def test_only_mine_leaves_out_what_others_have_to_answer(desk: Desk) -> None:
+    desk.open(asks(needs=Requirement(role="ops")))
+    said = desk.run("inbox", "--tui", "--mine", "--as", "cleo")
+    assert (said.code, said.out) == (0, "Nothing waits for you.\n")
+
+
+def test_without_a_terminal_it_says_so(desk: Desk) -> None:
+    desk.open(asks())
+    said = desk.run("inbox", "--tui", "--as", "ana")
+    assert said.code == 2
+    assert "draws on a terminal" in said.err
+
+
+def test_it_goes_with_no_other_way_to_look(desk: Desk) -> None:
+    assert desk.run("inbox", "--tui", "--json").code == 2
