@@ -87,8 +87,9 @@ class Nest:
     def begins(self, *, ends_call: bool | None) -> None:
         """A run begins inside the call; with what was said about it, if anything."""
         self.enters = self.enters or ends_call is not None
+        promised = self.on_record and bool(self._entered[0])
         self.ends = bool(ends_call) and self.ends is not False
-        if self.on_record and not self.ends and self._entered[0]:
+        if promised and not self.ends:
             raise WrongUse(f"{self.passage.call.tool} said ends_call, and goes on: it started another run after that")
 
     @property
