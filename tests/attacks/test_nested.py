@@ -99,10 +99,7 @@ def test_an_approved_call_that_did_more_than_wait_is_unknown_after_a_crash(
     assert told["waits"] and told["state"] == "unknown"
 
 
-AGAIN = pytest.mark.xfail(reason="a granted call that waited in place passes again after a crash, whatever it did")
-
-
-@pytest.mark.parametrize("wait", [pytest.param("inline", marks=AGAIN), "suspend"])
+@pytest.mark.parametrize("wait", [pytest.param("inline"), "suspend"])
 def test_a_grant_for_one_use_is_not_used_again_after_a_crash(
     fork_server: ForkServer, tmp_path: Path, wait: str
 ) -> None:

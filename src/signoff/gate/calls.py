@@ -86,6 +86,8 @@ class CallReader:
 
     labels: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     """Capability labels by tool name or glob, for tools that declare none themselves."""
+    claims: Sequence[Mapping[str, Iterable[str]]] = ()
+    """Labels that callers give to tools by name: inside their calls they can make policy stricter, no more."""
     paths_of: Callable[[Call], Iterable[str]] | None = None
     """Lists the paths in a call, where policy wants to know where they lead."""
     root: str = ""
@@ -106,6 +108,8 @@ class CallReader:
         try:
             labels = NO_LABELS if self._has_no_labels(tool_def, owner) else self._labels(ctx, tool_def, values, owner)
             claimed = _declared(owner.claimed_labels, values, ctx) if owner and owner.claimed_labels else NO_LABELS
+            if self.claims:
+                claimed |= frozenset[str]().union(*(_by_name(given, tool_def.name) for given in self.claims))
         except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
             labels, claimed, unreadable = NO_LABELS, NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
         call = Call.made(
@@ -147,12 +151,14 @@ class CallReader:
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], owner: Owner | None
     ) -> frozenset[str]:
         labels: set[str] = set(owner.labels) if owner is not None else set()
-        for pattern, given in self.labels.items():
-            if fnmatchcase(tool_def.name, pattern):
-                labels.update(given)
+        labels |= _by_name(self.labels, tool_def.name)
         if owner is not None:
             labels |= _declared(owner.capability_labels, args, ctx)
         return frozenset(labels)
+
+
+def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:
+    return {label for pattern, given in labels.items() if fnmatchcase(tool, pattern) for label in given}
 
 
 def _declared(hooks: Sequence[Hook], args: Mapping[str, Any], ctx: RunContext[Any]) -> frozenset[str]:

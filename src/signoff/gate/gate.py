@@ -111,6 +111,7 @@ class Gate:
         reader = replace(
             self.reader,
             key=outer.reader.key,
+            claims=(*outer.reader.claims, *((outer.reader.labels,) if outer.reader.labels else ())),
             paths_of=policy.paths_of if policy.wants_paths else None,
             several_roots=len({one.root for one in policy.policies}) > 1,
         )

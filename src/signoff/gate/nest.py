@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -110,7 +110,9 @@ class Nest:
         around = self.run.nest.progress() if self.run.nest is not None else []
         if (keeper := self.run.keeper) is not None:
             around.append(keeper.at_call(self.passage.ctx, self._entered))
-        return [*around, Progress(run=self._entry()), *self.ended]
+        # One that did not promise to only wait is not let through again after a crash: nobody knows what it did.
+        entry = self._entry(RunState.GOING if self.ends else RunState.DONE)
+        return [*around, Progress(run=entry), *self.ended]
 
     def saved(self) -> None:
         """What `progress` said is in the store."""
@@ -144,7 +146,7 @@ class Nest:
             if isinstance(result, DeferredToolRequests):
                 raise WrongUse(lost_question(passage.call.tool))
         except Pause:
-            self.run.paused.add(passage.call.call_id)
+            self._paused()
             raise
         except (ApprovalRequired, Halted, RunError):
             raise
@@ -152,24 +154,33 @@ class Nest:
             if (pause := pause_in(error)) is None:
                 self._over()
                 raise
-            self.run.paused.add(passage.call.call_id)
+            self._paused()
             raise pause from error
         self._over()
         return result
+
+    def _paused(self) -> None:
+        """The tool let a pause pass: the call ends here, and may be made again."""
+        self.run.paused.add(self.passage.call.call_id)
+        self._mark(RunState.GOING)
+
+    def _mark(self, state: RunState) -> None:
+        if self.on_record:
+            entry = self._entry(state)
+            self.run.gate.broker.runs.save_later(lambda: Progress(run=entry))
 
     def _over(self) -> None:
         """The call is over: nothing goes on with what its runs still asked, and it is not let through once more."""
         for child in self.children:
             child.withdraw("the call that asked is over")
-        if self.on_record:
-            entry = replace(self._entry(), state=RunState.DONE)
-            self.run.gate.broker.runs.save_later(lambda: Progress(run=entry))
+        self._mark(RunState.DONE)
 
-    def _entry(self) -> KeptRun:
+    def _entry(self, state: RunState) -> KeptRun:
         """That runs inside the call are kept, and whether it was let through although policy asks."""
         granted = self.request is None and self.passage.verdict.effect is Effect.ASK
         options = entry_of(self.call, self.run.gate.policy.revision, granted=granted)
-        return KeptRun(id=entry_id(self.call.key), parent=self.run.run_id or self.call.key, options=options)
+        parent = self.run.run_id or self.call.key
+        return KeptRun(id=entry_id(self.call.key), parent=parent, options=options, state=state)
 
     # --- runs side by side ---
 

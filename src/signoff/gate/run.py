@@ -86,7 +86,7 @@ class GatedRun:
         if self.nest is None:
             self.outer = self.keeper
         self.reading = Reading(self.gate)
-        self.teller = Teller(self.gate, self.run_id)
+        self.teller = Teller(self.gate, self.run_id, self.outer.secrets if self.outer is not None else set())
         self.questions = Questions(
             self.gate,
             on_open=lambda passage, request: self.teller.tell(Happened.ASKED, passage, request=request),
@@ -99,6 +99,11 @@ class GatedRun:
     def run_id(self) -> str:
         """Id of the kept run that this one is, or is part of; empty where none is kept."""
         return self.outer.run.id if self.outer is not None else ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that are masked in what is kept of its calls: of this run's gate, and of runs inside the calls."""
+        return (*self.gate.secrets, *(self.outer.secrets if self.outer is not None else ()))
 
     async def run_call(
         self,
@@ -280,7 +285,7 @@ class GatedRun:
             raise
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
-            broker.finish(request.id, error=told, token=token, secrets=self.gate.secrets)
+            broker.finish(request.id, error=told, token=token, secrets=self.secrets)
             raise
         except BaseException:  # cancelled half-way: nobody knows how far the tool came
             broker.stopping.lose(request.id, token)
@@ -292,7 +297,7 @@ class GatedRun:
             preview=kept.preview,
             result=kept.kept,
             token=token,
-            secrets=self.gate.secrets,
+            secrets=self.secrets,
         )
         return self._noticed(passage, request, result)
 

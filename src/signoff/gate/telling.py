@@ -21,6 +21,8 @@ class Teller:
 
     gate: Gate
     run_id: str
+    inside: set[str] = field(default_factory=set[str])
+    """Secrets of runs inside the run's calls, which errors and results of those may quote."""
     _traces: Traces | None = field(default_factory=Traces.of_run)
     _settled: set[str] = field(default_factory=set[str])
 
@@ -30,7 +32,13 @@ class Teller:
         """Tell a step. Nobody who is told can change what happens."""
         if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
             self.gate.broker.notes.add(
-                what, passage.call, passage.verdict, run=self.run_id, by=by, text=text, secrets=self.gate.secrets
+                what,
+                passage.call,
+                passage.verdict,
+                run=self.run_id,
+                by=by,
+                text=text,
+                secrets=(*self.gate.secrets, *self.inside),
             )
         if self._traces is not None:
             self._trace(self._traces, what, passage, request, text)

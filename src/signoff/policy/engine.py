@@ -119,6 +119,8 @@ class Policy:
         if links - {Links.COMMAND}:
             texts = path_texts(call.args, named_only=Links.ANY not in links)
             found += [text for _, text, named in texts if text and (named or _could_be_path(text))]
+        if Links.ANY in links:
+            found += Facts(call.changed(resolved={}), self.root).commanded
         if Links.COMMAND in links:
             commands = (value for value in call.args.values() if isinstance(value, str))
             unfollowed = Facts(call.changed(resolved={}), self.root)

@@ -26,6 +26,8 @@ _LAST_WORDS = frozenset({
 })  # fmt: skip
 _BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+COMMAND = "command"
+"""The argument that holds a shell command."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -138,7 +140,14 @@ class Facts:
         if self._any is None:
             texts = path_texts(self.call.args, named_only=False)
             self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
+            self._any += [self._wide(COMMAND, path, True) for path in self.commanded]
         return self._any
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """The files that a shell command reads, where the call is one; none where nobody can see through it."""
+        command = self.call.args.get(COMMAND)
+        return self.shell(command).paths if isinstance(command, str) else ()
 
     def _strict(self, argument: str, text: str | None) -> PathText:
         if text is None:
