@@ -27,8 +27,10 @@ MOST_IDS = 4
 class Going:
     """The run in hand, and whoever looks on."""
 
-    def __init__(self, *, as_json: bool, run: str = "") -> None:
+    def __init__(self, *, as_json: bool, run: str = "", whole: bool = True) -> None:
+        """`whole` says whether all of the run happens here."""
         self.as_json = as_json
+        self.whole = whole
         self.progress = Progress(as_json=as_json)
         self.run = run
 
@@ -74,7 +76,8 @@ class Going:
         else:
             text = finished.output if isinstance(finished.output, str) else _text(finished.output)
             click.echo(for_terminal(text))
-        return DENIED if self.progress.all_denied else 0
+        # What a run did before it was resumed is not known here, so nobody can say that all of it was denied.
+        return DENIED if self.whole and self.progress.all_denied else 0
 
     def told(self, error: Exception) -> str:
         """An error of an agent's or a tool's, as it may be printed."""

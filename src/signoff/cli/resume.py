@@ -56,7 +56,7 @@ def resume(
       signoff resume 7kq2
       signoff resume --all
 
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call was denied.
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person.
     """
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
@@ -66,7 +66,7 @@ def resume(
         raise click.UsageError("Name one run, or say --all.")
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
-    going = Going(as_json=as_json)
+    going = Going(as_json=as_json, whole=False)
     # The run goes on in the folder it began in; what is named here is meant from here.
     policy = os.path.abspath(policy) if policy is not None else None
     options = RunOptions(
