@@ -25,13 +25,17 @@ ENDED = re.compile(
     r"settled claimed unknown told )"
 )
 """What the record says of a request that is over, in this order."""
-ENDED_AROUND = re.compile(
-    r"asked voted settled claimed (entered |left |paused claimed )*("
-    r"ran |"
-    r"(?<=claimed )unknown told |"  # it died before a run inside it was kept, or taken up again
-    r"(?<=left )unknown told )"  # it died while the tool went on
-)
-"""As `ENDED`, for a call that runs other agents: its outcome is unknown only where the tool itself was at work."""
+AROUND = r"asked voted settled claimed "
+PUT_DOWN = r"(entered paused claimed )*"
+ENDED_AROUND = {
+    # It promised to do nothing but wait: unknown only if it died before a run inside it was kept, or taken up again.
+    "promised": re.compile(f"{AROUND}{PUT_DOWN}((entered )?ran |unknown told )"),
+    # It promised nothing, and put itself down where everything was suspended: wherever it died, it is unknown.
+    "suspended": re.compile(f"{AROUND}{PUT_DOWN}(ran |unknown told )"),
+    # It promised nothing, and waited in place: it is never put down.
+    "in place": re.compile(f"{AROUND}(ran |unknown told )"),
+}
+"""As `ENDED`, for a call that runs other agents, by what its tool said of itself and where it waits."""
 
 
 async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
@@ -95,7 +99,8 @@ def broken_promises(case: Case, run: KeptRun | None, requests: Sequence[Approval
             votes = [[vote.by.name, vote.decision.approved, vote.args_digest] for vote in request.votes]
             if any(vote not in votes for vote in promised["votes"]):
                 problems.append(f"a vote on {request.tool_name} is lost: {promised['votes']}, not {votes}")
-            if _around(case, request) and promised["state"] == "claimed" and request.state is State.APPROVED:
+            put_down = promised["state"] == "claimed" and request.state is State.APPROVED
+            if put_down and _around(case, request) and _kind_of(case) != "in place":
                 continue  # it waits for a run inside it, to be claimed again with that
             if request.state not in _CAN_BECOME.get(promised["state"], (request.state,)):
                 problems.append(f"{request.tool_name} was {promised['state']} and is {request.state}")
@@ -107,11 +112,29 @@ def _around(case: Case, request: ApprovalRequest) -> bool:
     return case.does.inside is not None and request.tool_name in case.does.inside.tools
 
 
+def _kind_of(case: Case) -> str:
+    """Which of `ENDED_AROUND` holds for the calls around others."""
+    assert case.does.inside is not None, "only on nested trips are there calls around others"
+    if not case.does.inside.goes_on:
+        return "promised"
+    return "in place" if case.does.waits else "suspended"
+
+
+def _about_a_call_around(case: Case, request: ApprovalRequest, entries: Sequence[Entry], story: str) -> Iterator[str]:
+    """Where its process died it is unknown, unless its tool had promised to do nothing but wait."""
+    kind = _kind_of(case)
+    if not ENDED_AROUND[kind].fullmatch(story):
+        yield f"the record of {request.tool_name} ({request.state}, {kind}) is: {story}"
+    if kind == "promised" and story.endswith("unknown told ") and _was_inside(case, request):
+        yield f"{request.tool_name} is unknown, although all it did was to wait for a run inside it"
+    entered, paused = ([one.seq for one in entries if one.kind == step] for step in ("entered", "paused"))
+    if kind == "suspended" and paused != [seq + 1 for seq in entered]:  # its own, in one go, or somebody's who swept
+        yield f"{request.tool_name} promised nothing, and was not put down by itself: {entered}, {paused}"
+
+
 def _was_inside(case: Case, request: ApprovalRequest) -> bool:
     """Whether anything was written after the call was claimed last: with that goes that it waits for what is inside."""
-    writes = [
-        fact for fact in case.log.facts() if "killed" in fact or fact.get("promised") in ("ask", "claim", "leave")
-    ]
+    writes = [fact for fact in case.log.facts() if "killed" in fact or fact.get("promised") in ("ask", "claim")]
     claims = [
         number
         for number, fact in enumerate(writes)
@@ -124,11 +147,12 @@ def _about_requests(case: Case, requests: Sequence[ApprovalRequest], entries: Se
     by_call: dict[str, list[ApprovalRequest]] = defaultdict(list)
     for request in requests:
         by_call[key_of(request)].append(request)
-        story = "".join(f"{entry.kind} " for entry in entries if entry.request == request.id)
-        if not (ENDED_AROUND if _around(case, request) else ENDED).fullmatch(story):
+        mine = [entry for entry in entries if entry.request == request.id]
+        story = "".join(f"{entry.kind} " for entry in mine)
+        if _around(case, request):
+            yield from _about_a_call_around(case, request, mine, story)
+        elif not ENDED.fullmatch(story):
             yield f"the record of {request.tool_name} ({request.state}) is: {story}"
-        if _around(case, request) and story.endswith("claimed unknown told ") and _was_inside(case, request):
-            yield f"{request.tool_name} is unknown, although all it did was to wait for a run inside it"
         if len(request.votes) != case.does.quorum and request.state is not State.DENIED:
             yield f"{request.tool_name} went through with {len(request.votes)} votes"
         if request.tool_name == "drop" and request.state is not State.DENIED:

@@ -78,8 +78,11 @@ class Receipt:
     signed: Callable[[], str]
 
 
-def goes_on(url: str, folder: str, how: str) -> dict[str, Any]:
-    """The run inside an approved call ends in an unusual way, the tool does something more, and the process dies."""
+def goes_on(url: str, folder: str, how: str, written: bool) -> dict[str, Any]:
+    """The run inside an approved call ends in an unusual way, the tool does something more, and the process dies.
+
+    `written`: what the run inside did is on record by then, which nobody waits for.
+    """
     case = Case(id=folder, trip="in place", url=url, folder=folder)
 
     def stage_of(faults: Faults) -> Stage:
@@ -91,6 +94,8 @@ def goes_on(url: str, folder: str, how: str) -> dict[str, Any]:
             """Have another agent do it, and write it down."""
             with suppress(ScriptEnded):
                 await call_agent(ctx, inner, job)
+            if written:
+                await stage.store.flush()
             return await stage.done("hand", job=job)
 
         stage.agent = Agent(

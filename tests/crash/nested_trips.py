@@ -10,11 +10,14 @@ from tests.crash.trips import RUN, Act, Inside, Trip
 NEVER = "(?!)"
 WRITES = r": (in the transaction|committed)$"
 STEPS = r": committed$|^shown pay|^(pay|hand|pass_on) (began|started|done)"
+HELD = r"^(take|claim|enter|pause|ask|outcome)\b.*: committed$|^shown pay|^hand "
+"""Steps around a call that is claimed, and has a run inside it."""
 
 
 def _acts(inside: Inside) -> tuple[Act, ...]:
     """A run that ends with each question and is resumed with the answer, from the outermost call to the innermost."""
-    asked = (*(inside.tools if inside.approved else ()), *("pay" for _ in inside.jobs))
+    rounds = 1 if inside.at_once else len(inside.jobs)  # whoever pauses waits for those beside it to ask as well
+    asked = (*(inside.tools if inside.approved else ()), *("pay" for _ in range(rounds)))
     acts = [RUN]
     for number, tool in enumerate(asked, 1):
         again = f" {number}" if number > 1 else ""
@@ -40,6 +43,8 @@ def _trip(name: str, title: str, inside: Inside, *, waits: bool) -> Trip:
 
 EVERY_DAY = {
     "2 levels, asked about, goes on, suspended": WRITES,
+    "2 levels, asked about, goes on, in place": HELD,
+    "2 levels, asked about, ends, suspended": HELD,
     "3 levels, asked about, ends, in place": STEPS,
     "3 levels, allowed, goes on, suspended": STEPS,
 }

@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import KeptRun
 from signoff.gate.frames import idempotency_key, keeping
 from signoff.gate.nested import call_agent
 from signoff.gate.suspended import resume_run
@@ -218,17 +218,9 @@ async def _play(case: Case, act: Act, faults: Faults, shown: Callable[[], None],
         stage = Stage(case, store, faults)
         stage.shown = shown
         doing: Callable[[Stage], Awaitable[Any]] = begin if act.does == "run" else take_up
-        if not (act.does == "resume" and await _is_over(stage)):
-            case.log.add(output=str(await doing(stage)), process=act.name)
+        case.log.add(output=str(await doing(stage)), process=act.name)
     faults.at("over")
     store.close()
-
-
-async def _is_over(stage: Stage) -> bool:
-    """Whether nothing is left to resume: of two agents that run at once, both may have asked the first time."""
-    inside = stage.case.does.inside
-    run = await kept_run_of(stage.case, stage.broker) if inside is not None and inside.at_once else None
-    return run is not None and run.state is not RunState.GOING
 
 
 def warm_up() -> None:

@@ -1,7 +1,9 @@
 """Crash harness, for agents inside calls of other agents: killed while the innermost waits, and while it goes on.
 
 What has to hold is what always has to, and more: each question stays the one it was, every answer counts, approved
-calls run once on every level, and an approved call around others is unknown only where its tool itself was at work.
+calls run once on every level. An approved call around others whose process died is unknown, and not made again before
+a person has said what became of it; unless its tool promised to do nothing but wait (`ends_call`): then it is made
+again on the same approval.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from tests.crash.fork import ForkServer
 from tests.crash.nested_trips import EVERY_DAY, NESTED
 from tests.crash.table import OK, Place, text_of, written
 
-DOUBLE = "2 levels, asked about, goes on, suspended"
+TWICE = ("2 levels, asked about, goes on, suspended", "2 levels, asked about, ends, suspended")
+"""Trips whose restart is killed as well: one around which nothing is promised, and one where it is."""
 
 
 @pytest.mark.parametrize("trip", EVERY_DAY)
@@ -33,15 +36,28 @@ def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, pla
     assert [row for row in rows if row.verdict != OK] == []
 
 
-@pytest.mark.parametrize("first", ["claim (2): committed"])
-def test_crash_inside_a_call_and_of_the_restart_as_well(first: str, place: Place) -> None:
-    _crash_again(place, DOUBLE, "resume 2", first, r"^(claim|leave|outcome|take).*: committed$")
+@pytest.mark.parametrize("trip", TWICE)
+def test_crash_inside_a_call_and_of_the_restart_as_well(trip: str, place: Place) -> None:
+    _crash_again(place, trip, "claim (2): committed", r"^(claim|enter|outcome|take).*: committed$")
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first", ["take: committed", "claim: committed", "claim (2): committed", "leave: committed"])
-def test_crash_inside_a_call_and_of_the_restart_everywhere(first: str, place: Place) -> None:
-    _crash_again(place, DOUBLE, "resume 2", first, "")
+@pytest.mark.parametrize("first", ["take: committed", "claim: committed", "claim (2): committed", "outcome: committed"])
+@pytest.mark.parametrize("trip", TWICE)
+def test_crash_inside_a_call_and_of_the_restart_everywhere(trip: str, first: str, place: Place) -> None:
+    _crash_again(place, trip, first, "")
+
+
+WAITS_IN_PLACE = {"goes on": "hand unknown, and it did not happen", "ends": "hand approved"}
+
+
+@pytest.mark.parametrize("after", WAITS_IN_PLACE)
+def test_crash_while_a_run_inside_waits_leaves_an_approved_call_unknown_unless_it_promised_to_wait(
+    after: str, place: Place
+) -> None:
+    [played] = place.play([{"trip": f"2 levels, asked about, {after}, in place", "act": "run", "point": "shown pay"}])
+    assert played["problems"] == []
+    assert played["found"] == f"run waiting; {WAITS_IN_PLACE[after]}; pay pending"
 
 
 @pytest.mark.nightly
@@ -72,18 +88,20 @@ def test_crash_inside_a_tool_that_runs_an_agent_by_itself(
     assert [on for _, on in ended["lines"]] == ([] if point == "claim: committed" else ["claimed"])
 
 
+@pytest.mark.parametrize("written", [True, False], ids=["its outcomes written", "its outcomes lost"])
 @pytest.mark.parametrize("how", ["fails", "has no JSON form"])
 def test_crash_after_a_run_inside_that_nobody_remembers_repeats_nothing(
-    fork_server: ForkServer, url: str, tmp_path: Path, how: str
+    fork_server: ForkServer, url: str, tmp_path: Path, how: str, written: bool
 ) -> None:
-    ended = fork_server.call("tests.crash.nested_specials:goes_on", url=url, folder=str(tmp_path), how=how)
-    assert ended["found"] == {"hand": "unknown", "pay": "succeeded"}
+    special = "tests.crash.nested_specials:goes_on"
+    ended = fork_server.call(special, url=url, folder=str(tmp_path), how=how, written=written)
+    assert ended["found"] == {"hand": "unknown", "pay": "succeeded" if written else "unknown"}
     assert ended["ran"] == ["pay", "hand"]
     assert "olga confirmed that this call happened" in ended["output"]
 
 
-def _crash_again(place: Place, trip: str, act: str, first: str, points: str) -> None:
-    case = {"trip": trip, "act": act, "point": first}
+def _crash_again(place: Place, trip: str, first: str, points: str) -> None:
+    case = {"trip": trip, "act": "resume 2", "point": first}
     [once] = place.play([case])
     assert once["problems"] == []
     passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")

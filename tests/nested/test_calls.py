@@ -210,25 +210,6 @@ async def test_a_run_that_is_cancelled_while_the_inside_waits_in_place(world: Wo
     assert world.did == ["ask_b", "look b"]
 
 
-@pytest.mark.xfail(reason="a call that only waits for a run inside it becomes unknown when its task is cancelled")
-async def test_a_task_that_is_cancelled_loses_nothing_of_the_run_inside(world: World) -> None:
-    asked = asyncio.Event()
-    world.defaults = {"wait": "inline", "approver": Silent(asked.set)}
-    world.build = lambda world: a_runs_b(world, rules=ASK_ALL)
-    run = asyncio.ensure_future(world.begin())
-    await asyncio.wait_for(asked.wait(), 20)
-    asked.clear()
-    await world.answer("a-1")
-    await asyncio.wait_for(asked.wait(), 20)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    await world.answer("a-1/b-1")
-    assert "b paid 1" in await world.go_on(), "nobody is asked whether the outer call happened: all it did was wait"
-    assert world.did == ["ask_b", "look b", "ask_b", "pay b 1"]
-    await world.ended()
-
-
 @HOW
 async def test_a_halt_keeps_what_waits_inside(world: World, unchanged: bool) -> None:
     world.defaults = {"nested": unchanged}
