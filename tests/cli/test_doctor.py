@@ -606,3 +606,14 @@ def test_a_store_on_a_server(shop: Desk, postgres_url: str) -> None:
     assert said.code == 1
     assert "cannot be used" in said.out or "not well" in said.out
     assert "hunter2" not in said.out
+
+
+def test_json_is_alone_on_standard_output_whatever_the_projects_code_prints(tmp_path: Path) -> None:
+    (tmp_path / "signoff.yaml").write_text("policy: []\n")
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "workers/a.yaml").write_text("toolsets: [mine]\n")
+    code = "from pydantic_ai.toolsets import FunctionToolset\nprint('hello')\nTOOLSETS = {'mine': FunctionToolset()}\n"
+    (tmp_path / "toolsets.py").write_text(code)
+    done = signoff("doctor", "--json", "--store", f"sqlite:{tmp_path / 'signoff.db'}", cwd=tmp_path)
+    assert json.loads(done.stdout)
+    assert "hello" in done.stderr

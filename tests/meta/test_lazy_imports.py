@@ -168,8 +168,8 @@ def test_the_front_door_is_counted() -> None:
         """
         Answerer ApprovalBlocked ApprovalDecision ApprovalDenied ApprovalError ApprovalMemory ApprovalMode
         ApprovalRequest ApprovalUI Call Effect Policy Signoff SignoffError SuspendedRun Verdict
-        build_approval_requests call_agent collect_approvals collect_approvals_sync idempotency_key load_policy open_store
-        resume resume_run run_with_approval run_with_approval_sync
+        build_approval_requests call_agent collect_approvals collect_approvals_sync idempotency_key load_policy
+        open_store resume resume_run run_with_approval run_with_approval_sync
         """.split()
     )
     for name in signoff.__all__:

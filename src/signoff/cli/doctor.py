@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -45,11 +46,14 @@ def doctor(
     """
     from signoff.cli.doctor_page import as_data, lines
     from signoff.cli.main import FAILED
+    from signoff.cli.safely import apart
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import now
     from signoff.wiring import settings_for
 
-    report = _report(settings_for(policy), only, connect, store, now())
+    # The project's own code and plug-ins are imported: what they print must not come between our JSON.
+    with apart() if as_json else nullcontext():
+        report = _report(settings_for(policy), only, connect, store, now())
     if as_json:
         click.echo(json_line(as_data(report, strict=strict)))
     else:
