@@ -24,7 +24,7 @@ class Policies:
 
     def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
         """Keep a policy, unless that was done."""
-        name = _name(policy.revision, policy.root or "")
+        name = _name(policy.revision)
         if not policy.revision or name in self._kept or not self._broker.store.is_durable:
             return
         if tx.setting(name) is None:
@@ -45,7 +45,7 @@ class Policies:
             return beside
         from signoff.policy.written import layers_of, read_written
 
-        name = _name(request.policy_revision, request.root)
+        name = _name(request.policy_revision)
         text = await self._broker.store.read(lambda tx: tx.setting(name))
         try:
             found = read_written(text) if text is not None else None
@@ -57,6 +57,6 @@ class Policies:
         return found if all(one.revision in known for one in layers_of(beside)) else None
 
 
-def _name(revision: str, root: str) -> str:
-    """Relative paths in the same rules mean something else in another folder."""
-    return f"policy {revision} {root}"
+def _name(revision: str) -> str:
+    """Of several layers it covers their folders too; a single one is only looked for beside itself."""
+    return f"policy {revision}"

@@ -36,6 +36,8 @@ class Call:
     """The run's own dependencies, for `deps` conditions."""
     start: str = ""
     """The folder that relative paths in the arguments start from; empty: wherever a policy's own start."""
+    also: str = ""
+    """Another folder that they may start from, where nobody said which: rules look at both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
     unreadable: tuple[str, ...] = ()

@@ -129,10 +129,12 @@ class CallReader:
                 "path": f"{frame.path}/{call_id}" if frame.path else call_id,
             }
         )
+        if owner is not None and owner.start:
+            call = call.changed(start=owner.start)
         if self.paths_of is None:
             return call
-        if start := (owner.start if owner is not None else "") or (self.root if self.several_roots else ""):
-            call = call.changed(start=start)
+        if self.several_roots and not call.start:
+            call = call.changed(also=self.root)
         leads = followed(call.start or self.root, self.paths_of(call))
         return call.changed(resolved=leads) if leads else call
 

@@ -68,13 +68,12 @@ async def _inside(
     if (known := remembered(run, ctx)) is not None:
         return known
     try:
-        with nest.busy():
-            result = await _told(run, handler)
-            if not isinstance(result.output, DeferredToolRequests):
-                ended(run, ctx, result)
-            elif result.output.approvals:
-                raise pause_of(run) if run.pauses_with_call else WrongUse(lost_question(nest.passage.call.tool))
-            return result
+        result = await _told(run, handler)
+        if not isinstance(result.output, DeferredToolRequests):
+            ended(run, ctx, result)
+        elif result.output.approvals:
+            raise pause_of(run) if run.pauses_with_call else WrongUse(lost_question(nest.passage.call.tool))
+        return result
     except Pause:
         await nest.quiet()
         raise

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -56,9 +57,12 @@ class Nest:
     """Whether the store knows that runs inside it are kept."""
     _began: dict[str, list[object]] | None = None
     """The agents of those runs, by what a run is known by."""
+    _is_over: bool = False
+    _collides: bool = False
+    """Whether two agents began that could not be told apart later."""
     _busy: int = 0
-    """How many runs inside it are at work."""
-    _calm: asyncio.Event | None = None
+    """How many calls that people approved are running in runs inside it."""
+    _waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] | None = None
 
     @property
     def call(self) -> Call:
@@ -76,11 +80,7 @@ class Nest:
         known = sha256(asked).hexdigest()[:24]
         self._began = self._began if self._began is not None else {}
         agents = self._began.setdefault(known, [])
-        if any(one is not ctx.agent for one in agents):
-            raise WrongUse(
-                f"two agents called {name!r} are asked the same inside one call, and could not be told apart later.\n"
-                "  Give each a name of its own: Agent(…, name=…)"
-            )
+        self._collides = self._collides or any(one is not ctx.agent for one in agents)
         agents.append(ctx.agent)
         return f"inside-{known}-{len(agents)}"
 
@@ -105,14 +105,21 @@ class Nest:
         Raises `Pause` where the call paused already, because of another run that was inside it: what is around it is
         put down by then, and not to be taken back by one that goes on after that.
         """
-        if self.passage.call.call_id in self.run.paused:
+        if self._is_over or self.passage.call.call_id in self.run.paused:
             raise Pause
+        if self._collides and self.enters:
+            raise WrongUse(_TWINS)
         around = self.run.nest.progress() if self.run.nest is not None else []
         if (keeper := self.run.keeper) is not None:
             around.append(keeper.at_call(self.passage.ctx, self._entered))
         # One that did not promise to only wait is not let through again after a crash: nobody knows what it did.
         entry = self._entry(RunState.GOING if self.ends else RunState.DONE)
-        return [*around, Progress(run=entry), *self.ended]
+        return [*around, Progress(run=entry, fence=self._fence), *self.ended]
+
+    @property
+    def _fence(self) -> tuple[str, int]:
+        outer = self.run.outer
+        return (outer.run.id, outer.run.epoch) if outer is not None and outer.saved else ("", 0)
 
     def saved(self) -> None:
         """What `progress` said is in the store."""
@@ -167,12 +174,14 @@ class Nest:
     def _mark(self, state: RunState) -> None:
         if self.on_record:
             entry = self._entry(state)
-            self.run.gate.broker.runs.save_later(lambda: Progress(run=entry))
+            self.run.gate.broker.runs.save_later(lambda: Progress(run=entry, fence=self._fence))
 
     def _over(self) -> None:
         """The call is over: nothing goes on with what its runs still asked, and it is not let through once more."""
+        self._is_over = True
         for child in self.children:
             child.withdraw("the call that asked is over")
+            self.run.inside.remove(child)
         self._mark(RunState.DONE)
 
     def _entry(self, state: RunState) -> KeptRun:
@@ -186,25 +195,46 @@ class Nest:
 
     @contextmanager
     def busy(self) -> Generator[None]:
-        """Within, a run inside the call is at work."""
+        """Within, a call that a person approved is running in a run inside this one."""
         self._busy += 1
         try:
             yield
         finally:
             self._busy -= 1
-            if self._calm is not None and not self._busy:
-                self._calm.set()
+            if not self._busy and self._waiting:
+                waiting, self._waiting = self._waiting, None
+                for loop, calm in waiting:  # a tool may run agents in threads of their own
+                    loop.call_soon_threadsafe(_set, calm)
 
     async def quiet(self) -> None:
-        """Return once no run inside the call is at work.
+        """Return once no approved call is running in the runs inside this one, or after a while.
 
-        A run that pauses takes the call down with it, so it waits for those beside it first: they come to their
-        questions too, and nothing that was approved is cut off half-way.
+        A run that pauses takes the call down with it, so it waits for what was approved beside it, which is not to be
+        cut off half-way. Not for ever: the other one may be waiting for this very run.
         """
-        while self._busy:
-            self._calm = self._calm or asyncio.Event()
-            self._calm.clear()
-            await self._calm.wait()
+        if not self._busy:
+            return
+        loop, clock = asyncio.get_running_loop(), self.run.gate.broker.clock
+        calm: asyncio.Future[None] = loop.create_future()
+        self._waiting = [*(self._waiting or ()), (loop, calm)]
+        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + PATIENCE))
+        try:
+            await asyncio.wait([calm, limit], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            limit.cancel()
+
+
+def _set(calm: asyncio.Future[None]) -> None:
+    if not calm.done():
+        calm.set_result(None)
+
+
+PATIENCE = timedelta(minutes=1)
+"""How long a run that pauses waits for approved calls beside it."""
+_TWINS = (
+    "two agents of one name are asked the same inside one call, and could not be told apart when it is made again.\n"
+    "  Give each a name of its own: Agent(…, name=…)"
+)
 
 
 def entry_id(call_key: str) -> str:

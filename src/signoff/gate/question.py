@@ -27,7 +27,7 @@ async def question(
         requester=(outer.run.requester if outer is not None else "") or gate.desk.requester,
         owner="\n".join(gate.owners),
         run=outer.run.id if outer is not None else "",
-        root=gate.reader.root,
+        root=passage.call.start or gate.reader.root,
         secrets=_secrets_in(request, gate.secrets),
         title=safe_summary(request, secrets=gate.secrets),
     )

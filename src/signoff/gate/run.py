@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,11 +171,12 @@ class GatedRun:
 
     async def _run_unrecorded(self, passage: Passage) -> Any:
         gate, call = self.gate, passage.call
-        if passage.ctx.tool_call_approved and await self._was_entered(passage):
+        in_doubt = bool(passage.verdict.errors or call.unreadable)
+        sure = not (passage.verdict.requirement.is_strict or in_doubt or gate.mode is ApprovalMode.AUTO_DENY)
+        if sure and passage.ctx.tool_call_approved and await self._was_entered(passage):
             if (never := await gate.desk.memory.forbids(call, self.run_id)) is not None:
                 raise self._refused(passage, never.by or SIGNOFF, never.note or NEVER)
             return await self._run(passage, Happened.REMEMBERED)
-        in_doubt = bool(passage.verdict.errors or call.unreadable)
         if not passage.verdict.requirement.is_strict and not in_doubt:
             grant = await gate.desk.memory.recall(call, self.run_id)
             if grant is not None and not grant.approved:
@@ -229,7 +231,7 @@ class GatedRun:
             schema_hash=call.schema_hash,
             policy_revision=self.gate.policy.revision,
             toolset=call.toolset,
-            root=self.gate.reader.root,
+            root=call.start or self.gate.reader.root,
             leads=digest(call.resolved),
         )
         changed = now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
@@ -270,7 +272,8 @@ class GatedRun:
         broker = self.gate.broker
         token = request.claim.token if request.claim is not None else ""
         try:
-            result = await self._run(passage, Happened.APPROVED, request)
+            with self.nest.busy() if self.nest is not None else nullcontext():
+                result = await self._run(passage, Happened.APPROVED, request)
         except CallDeferred:
             broker.finish(request.id, token=token)
             raise

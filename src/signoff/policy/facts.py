@@ -161,13 +161,13 @@ class Facts:
             doubt = "holds a backslash, which may or may not separate folders"
         elif _SCHEME.match(text):
             doubt = "starts with a scheme or a drive"
-        forms = (self.lexical(text),)
+        forms = self._forms(text)
         if (resolved := self.call.resolved.get(text)) is not None and resolved != forms[0]:
             forms += (normal(resolved),)
         return PathText(argument, forms, doubt, self._floats(text))
 
     def _wide(self, argument: str, text: str, named: bool) -> PathText:
-        forms = (self.lexical(text),)
+        forms = self._forms(text)
         if "\\" in text:
             forms += (self.lexical(text.replace("\\", "/")),)
         if text[4:5] == ":" and text[:4].lower() == "file":
@@ -177,6 +177,13 @@ class Facts:
         if not named:
             return PathText(argument, forms, _expansion(text) if text.startswith("~/") else "", False)
         return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
+
+    def _forms(self, text: str) -> tuple[str, ...]:
+        """Where the text leads, from every folder that it may start from."""
+        also = self.call.also
+        if not also or self.call.start or text.startswith("/"):
+            return (self.lexical(text),)
+        return tuple(dict.fromkeys((self.lexical(text), normal(f"{also}/{text}"))))
 
     def _floats(self, text: str) -> bool:
         return self.root is None and not self.call.start and not text.startswith("/")

@@ -45,7 +45,7 @@ class Layers:
     @cached_property
     def revision(self) -> str:
         """Digest of all layers: changes when any of them does."""
-        return digest([policy.revision for policy in self.policies])
+        return digest([[policy.revision, policy.root, policy.name] for policy in self.policies])
 
     @cached_property
     def wants_paths(self) -> bool:
