@@ -203,11 +203,16 @@ async def test_an_approved_call_beside_one_that_waits_is_not_cut_off(world: Worl
 
     world.defaults, world.build = {"nested": unchanged}, build
     assert waits(await world.begin())
-    assert set(await world.pending()) == {"a-1/b-1", "a-1/c-2"}, "both come to their questions"
+    assert "a-1/b-1" in await world.pending()  # the other one asks now, or when the call is made again
     await world.answer("a-1/b-1")
-    assert waits(await world.go_on())
-    assert world.did[-2:] == ["b begins to pay", "b has paid"]
-    await world.answer("a-1/c-2")
-    assert "c paid 2" in await world.go_on()
+    output = await world.go_on()
+    for _ in range(3):
+        assert world.did.count("b begins to pay") == world.did.count("b has paid"), "cut off half-way"
+        if not waits(output):
+            break
+        for path in await world.pending():
+            await world.answer(path)
+        output = await world.go_on()
+    assert "c paid 2" in output
     assert world.did.count("b begins to pay") == 1
     await world.ended()

@@ -7,7 +7,7 @@ a rule that can let a call run is always named, and sometimes one that in truth 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Literal, TypeAlias
 
@@ -76,7 +76,6 @@ class Subject:
                 toolset=self.toolset if self.toolset is not UNSURE else None,
                 worker=self.worker if self.worker is not UNSURE else (),
                 labels=labels,
-                claimed=self.claimed,
             )
 
 
@@ -124,7 +123,7 @@ def reach(
 
 def reach_of(layers: Iterable[tuple[Policy, Subject]]) -> Reach:
     """As `reach`, for layers that do not all see the same: a toolset knows nothing of the worker that calls it."""
-    found = [_layer(policy, subject) for policy, subject in layers]
+    found = [_with_claims(policy, subject) for policy, subject in layers]
     runs = any(one.allows for one in found) and all(one.lets_through for one in found)
     never = next((one.never for one in found if one.never), None)
     lets = tuple(rule for one in found for rule in one.allows) if runs and never is None else ()
@@ -192,6 +191,27 @@ class _Alternative:
     def follows(self, other: _Alternative) -> bool:
         """Whether the other holds wherever this one does."""
         return not other.doubt and all(one in self.open for one in other.open)
+
+
+def _with_claims(policy: Policy, subject: Subject) -> _Layer:
+    """As `_layer`; labels that are only claimed are looked at both ways, and a call is allowed only where both do."""
+    if not subject.claimed:
+        return _layer(policy, subject)
+    labels = subject.labels
+    marked = labels if isinstance(labels, Unsure) else tuple(one | subject.claimed for one in labels)
+    one = _layer(policy, replace(subject, claimed=frozenset()))
+    other = _layer(policy, replace(subject, claimed=frozenset(), labels=marked))
+    return _Layer(
+        allows=list({rule.id: rule for rule in (*one.allows, *other.allows)}.values())
+        if one.allows and other.allows
+        else [],
+        stops=list({rule.id: rule for rule in (*one.stops, *other.stops)}.values()),
+        never=one.never or other.never,
+        always=one.always and other.always,
+        silent=one.silent or other.silent,
+        blocked=one.blocked or other.blocked,
+        doubtful=one.doubtful or other.doubtful,
+    )
 
 
 def _layer(policy: Policy, subject: Subject) -> _Layer:
