@@ -202,11 +202,8 @@ async def test_an_approved_call_beside_one_that_waits_is_not_cut_off(world: Worl
         return world.agent("a", calls(("ask_both", {"question": "?"}, "a-1")), runner(world, "both", body))
 
     world.defaults, world.build = {"nested": unchanged}, build
-    assert waits(await world.begin())
-    assert "a-1/b-1" in await world.pending()  # the other one asks now, or when the call is made again
-    await world.answer("a-1/b-1")
-    output = await world.go_on()
-    for _ in range(3):
+    output = await world.begin()
+    for _ in range(5):  # either may ask first, and the other then or when the call is made again
         assert world.did.count("b begins to pay") == world.did.count("b has paid"), "cut off half-way"
         if not waits(output):
             break

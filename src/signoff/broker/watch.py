@@ -122,6 +122,9 @@ class Watch:
 
     def _start_look(self, ear: _Ear) -> None:
         ear.is_called = ear.is_called_idly = False
+        with self._lock:
+            if ear not in self._ears.values():  # everybody left meanwhile, and the loop may be about to close
+                return
         task = ear.loop.create_task(self._look(ear))
         ear.tasks.add(task)
         task.add_done_callback(lambda done: self._looked(ear, done))
