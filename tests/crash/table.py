@@ -57,6 +57,16 @@ class Place:
         self._ready = folder / "ready.db"
         server.call("tests.crash.stage:prepare", url=postgres or f"sqlite:{self._ready}")
 
+    def crash_again(self, case: dict[str, Any], points: str) -> None:
+        """Kill the restart as well, at each of its points whose name fits; nothing may break."""
+        [once] = self.play([case])
+        assert once["problems"] == []
+        passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")
+        cases = [{**case, "again": point} for point in passed if re.search(points, point)]
+        played = self.play(cases, alone=True)
+        assert [problem for one in played for problem in one["problems"]] == []
+        assert len(cases) > 3
+
     def case(self, **case: Any) -> dict[str, Any]:
         self._count += 1
         folder = self._folder / str(self._count)

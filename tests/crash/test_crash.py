@@ -7,8 +7,6 @@ run, the run has to end with an output, and the record has to verify. `tests/cra
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from tests.crash.table import OK, Place, Row, text_of, written
 from tests.crash.trips import TRIPS
@@ -45,22 +43,11 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
 
 @pytest.mark.parametrize("first", ["claim: committed", "pay done"])
 def test_crash_of_the_restart_as_well(first: str, place: Place) -> None:
-    _crash_again(place, first, "(in the transaction|committed)$")
+    place.crash_again({"trip": "at the terminal", "act": "run", "point": first}, "(in the transaction|committed)$")
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", ["ask: committed", "claim: committed", "pay done", "outcome: committed"])
 @pytest.mark.parametrize("trip", ["in place", "at the terminal", "grant"])
 def test_crash_of_the_restart_as_well_everywhere(first: str, trip: str, place: Place) -> None:
-    _crash_again(place, first, "", trip)
-
-
-def _crash_again(place: Place, first: str, points: str, trip: str = "at the terminal") -> None:
-    case = {"trip": trip, "act": "run", "point": first}
-    [once] = place.play([case])
-    assert once["problems"] == []
-    passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")
-    cases = [{**case, "again": point} for point in passed if re.search(points, point)]
-    played = place.play(cases, alone=True)
-    assert [problem for one in played for problem in one["problems"]] == []
-    assert len(cases) > 3
+    place.crash_again({"trip": trip, "act": "run", "point": first}, "")

@@ -8,7 +8,6 @@ again on the same approval.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -38,14 +37,15 @@ def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, pla
 
 @pytest.mark.parametrize("trip", TWICE)
 def test_crash_inside_a_call_and_of_the_restart_as_well(trip: str, place: Place) -> None:
-    _crash_again(place, trip, "claim (2): committed", r"^(claim|enter|outcome|take).*: committed$")
+    first = {"trip": trip, "act": "resume 2", "point": "claim (2): committed"}
+    place.crash_again(first, r"^(claim|enter|outcome|take).*: committed$")
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", ["take: committed", "claim: committed", "claim (2): committed", "outcome: committed"])
 @pytest.mark.parametrize("trip", TWICE)
 def test_crash_inside_a_call_and_of_the_restart_everywhere(trip: str, first: str, place: Place) -> None:
-    _crash_again(place, trip, first, "")
+    place.crash_again({"trip": trip, "act": "resume 2", "point": first}, "")
 
 
 WAITS_IN_PLACE = {"goes on": "hand unknown, and it did not happen", "ends": "hand approved"}
@@ -98,14 +98,3 @@ def test_crash_after_a_run_inside_that_nobody_remembers_repeats_nothing(
     assert ended["found"] == {"hand": "unknown", "pay": "succeeded" if written else "unknown"}
     assert ended["ran"] == ["pay", "hand"]
     assert "olga confirmed that this call happened" in ended["output"]
-
-
-def _crash_again(place: Place, trip: str, first: str, points: str) -> None:
-    case = {"trip": trip, "act": "resume 2", "point": first}
-    [once] = place.play([case])
-    assert once["problems"] == []
-    passed = dict.fromkeys(point for process, point in once["points"] if process == "restart")
-    cases = [{**case, "again": point} for point in passed if re.search(points, point)]
-    played = place.play(cases, alone=True)
-    assert [problem for one in played for problem in one["problems"]] == []
-    assert len(cases) > 3

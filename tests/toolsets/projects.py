@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
+from pydantic_ai import Agent
+from tests.gate.agents import calls, returns
 
+from signoff import ApprovalMemory, Signoff
 from signoff.config import load_settings
-from signoff.toolsets.catalog import Catalog
+from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.toolsets.catalog import BuiltToolset, Catalog
 
 
 @dataclass
@@ -51,3 +56,15 @@ def project(tmp_path: Path) -> Iterator[Project]:
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+async def run(
+    built: BuiltToolset, made: Any, *answers: str, rules: Any = (), **options: Any
+) -> tuple[ScriptedUI, list[Any]]:
+    """Let a scripted agent make calls of a toolset behind a gate: who was asked, and what came back."""
+    ui = ScriptedUI(list(answers))
+    gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
+    turns = [*(calls(one) for one in made), {"say": "done"}]
+    assert built.toolset is not None
+    result = await Agent(ScriptedModel(turns), name="clerk", toolsets=[built.toolset], capabilities=[gate]).run("go")
+    return ui, returns(result.all_messages())

@@ -16,7 +16,7 @@ from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from tests.gate.agents import calls, returns
-from tests.toolsets.projects import Project, project
+from tests.toolsets.projects import Project, project, run
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
@@ -55,17 +55,6 @@ def inner(built: BuiltToolset) -> Any:
     while hasattr(found, "wrapped"):
         found = found.wrapped
     return found
-
-
-async def run(
-    built: BuiltToolset, made: Any, *answers: str, rules: Any = (), **options: Any
-) -> tuple[ScriptedUI, list[Any]]:
-    ui = ScriptedUI(list(answers))
-    gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
-    turns = [*(calls(one) for one in made), {"say": "done"}]
-    assert built.toolset is not None
-    result = await Agent(ScriptedModel(turns), name="clerk", toolsets=[built.toolset], capabilities=[gate]).run("go")
-    return ui, returns(result.all_messages())
 
 
 # --- names ---

@@ -16,13 +16,12 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from tests.gate.agents import calls, returns
-from tests.toolsets.projects import Project, project
+from tests.gate.agents import calls
+from tests.toolsets.projects import Project, project, run
 
-from signoff import ApprovalMemory, Signoff
 from signoff.errors import MissingExtra, SignoffError, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
-from signoff.toolsets.catalog import BuiltToolset, Catalog
+from signoff.testing import ScriptedModel
+from signoff.toolsets.catalog import Catalog
 from signoff.workers.inspect import Look, tools_of
 from signoff.workers.workshop import Workshop
 
@@ -42,17 +41,6 @@ def desk(project: Project) -> Project:
 
 def tickets(desk: Project) -> dict[str, Any]:
     return json.loads((desk.folder / "tickets.json").read_text())
-
-
-async def run(
-    built: BuiltToolset, made: Any, *answers: str, rules: Any = (), **options: Any
-) -> tuple[ScriptedUI, list[Any]]:
-    ui = ScriptedUI(list(answers))
-    gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
-    turns = [*(calls(one) for one in made), {"say": "done"}]
-    assert built.toolset is not None
-    result = await Agent(ScriptedModel(turns), name="desk", toolsets=[built.toolset], capabilities=[gate]).run("go")
-    return ui, returns(result.all_messages())
 
 
 def stdio(desk: Project, more: str = "", rest: str = "") -> Catalog:

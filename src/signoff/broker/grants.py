@@ -34,16 +34,12 @@ class Grants:
     async def recall(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first."""
         now = self._broker.clock.now()
-        try:
-            key = call.memory_key
-        except CannotCanonicalise:
-            return None
-        found = await self._broker.store.read(lambda tx: self._speaks(tx, call, key, places, now))
+        found = await self._found(call, places, now)
         if found is None or not found.is_counted:
             return found
 
         def work(tx: Transaction) -> Grant | None:
-            grant = self._speaks(tx, call, key, places, now)
+            grant = self._speaks(tx, call, places, now)
             if grant is None or not grant.is_counted:
                 return grant
             used = grant.used_for(call, now)
@@ -55,20 +51,20 @@ class Grants:
 
     async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """A no that is remembered for a call. Nothing is counted."""
-        now = self._broker.clock.now()
-        try:
-            key = call.memory_key
-        except CannotCanonicalise:
-            return None
-        found = await self._broker.store.read(lambda tx: self._speaks(tx, call, key, places, now))
+        found = await self._found(call, places, self._broker.clock.now())
         return found if found is not None and not found.approved else None
 
-    def _speaks(
-        self, tx: Transaction, call: Call, key: str, places: Mapping[Scope, str], now: datetime
-    ) -> Grant | None:
+    async def _found(self, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
+        try:
+            call.memory_key  # noqa: B018 - it is worked out once, and kept
+        except CannotCanonicalise:
+            return None
+        return await self._broker.store.read(lambda tx: self._speaks(tx, call, places, now))
+
+    def _speaks(self, tx: Transaction, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
         speaking = [
             grant
-            for grant in tx.grants_about(call.tool, key)
+            for grant in tx.grants_about(call.tool, call.memory_key)
             if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
         ]
         # A no first; of several that say yes, one that need not be counted.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from signoff.config import Settings, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.reach import Reach
+    from signoff.policy.rule import Rule
     from signoff.toolsets.catalog import BuiltToolset, Catalog
     from signoff.toolsets.listing import ToolWords
     from signoff.workers.inspect import Found, FoundTool
@@ -250,23 +251,43 @@ def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
     from signoff.wiring import settings_for
 
     catalog = Catalog(settings_for(policy))
-    built, error = None, ""
-    found: Found | None = None
-    words: Mapping[str, ToolWords] = {}
     with _quiet(as_json):
-        schema = _schema(catalog, name)
+        whole = Whole(catalog, name, _schema(catalog, name), connect)
         try:
             built = catalog.build(name)
         except SignoffError as wrong:  # what it takes is what one needs to know then
-            error = str(wrong)
-        if built is not None:
-            found, words = asyncio.run(_looked(built, connect))
-    if as_json:
-        click.echo(json_line(_whole_as_json(catalog, name, schema, found, words, error, connect)))
-    else:
-        click.echo("\n".join(_whole(catalog, name, schema, found, words, error, connect)))
-    if error:
+            whole.error = str(wrong)
+        else:
+            whole.found, whole.words = asyncio.run(_looked(built, connect))
+    click.echo(json_line(_whole_as_json(whole)) if as_json else "\n".join(_whole_lines(whole)))
+    if whole.error:
         raise click.exceptions.Exit(1)
+
+
+@dataclass(slots=True)
+class Whole:
+    """One toolset, and all that is known of it."""
+
+    catalog: Catalog
+    name: str
+    schema: Mapping[str, Any]
+    """Of its config."""
+    connect: bool
+    """Whether servers were asked for their tools."""
+    found: Found | None = None
+    words: Mapping[str, ToolWords] = field(default_factory=dict[str, "ToolWords"])
+    error: str = ""
+    """Why it could not be made."""
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Those of its entry, and those that the toolset brings along."""
+        policies: list[Policy] = []
+        if (own := self.catalog.entry(self.name).policy) is not None:
+            policies.append(own)
+        for tool in self.found.tools if self.found is not None else ():
+            policies += [policy for policy, _ in tool.own if policy not in policies]
+        return [rule for policy in policies for rule in policy.rules]
 
 
 def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
@@ -286,67 +307,39 @@ async def _looked(built: BuiltToolset, connect: bool) -> tuple[Found, Mapping[st
         return found, await words_of(built) if not found.unknown else dict[str, "ToolWords"]()
 
 
-def _whole_as_json(
-    catalog: Catalog,
-    name: str,
-    schema: Mapping[str, Any],
-    found: Found | None,
-    words: Mapping[str, ToolWords],
-    error: str,
-    connect: bool,
-) -> dict[str, Any]:
-    layers = catalog.settings.layers
+def _whole_as_json(whole: Whole) -> dict[str, Any]:
+    layers, found, words = whole.catalog.settings.layers, whole.found, whole.words
     tools = [
         _tool_as_json(tool, tool.reach(layers, ()))
         | {"description": words[tool.name].description, "arguments": list(words[tool.name].arguments)}
         for tool in (found.tools if found is not None else ())
     ]
     return {
-        "name": name,
-        "origin": catalog.origin(name),
+        "name": whole.name,
+        "origin": whole.catalog.origin(whole.name),
         "tools": tools,
-        "unknown": (_unknown(found, connect) if found is not None else "") or None,
-        "rules": [
-            {"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in _rules(catalog, name, found)
-        ],
-        "config_schema": schema,
-        "error": error or None,
+        "unknown": (_unknown(found, whole.connect) if found is not None else "") or None,
+        "rules": [{"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in whole.rules],
+        "config_schema": whole.schema,
+        "error": whole.error or None,
     }
 
 
-def _rules(catalog: Catalog, name: str, found: Found | None) -> list[Any]:
-    """The rules of its entry, and those that the toolset brings along."""
-    policies: list[Policy] = []
-    if (own := catalog.entry(name).policy) is not None:
-        policies.append(own)
-    for tool in found.tools if found is not None else ():
-        policies += [policy for policy, _ in tool.own if policy not in policies]
-    return [rule for policy in policies for rule in policy.rules]
-
-
-def _whole(
-    catalog: Catalog,
-    name: str,
-    schema: Mapping[str, Any],
-    found: Found | None,
-    words: Mapping[str, ToolWords],
-    error: str,
-    connect: bool,
-) -> Iterator[str]:
+def _whole_lines(whole: Whole) -> Iterator[str]:
     from signoff.core.visible import visible
 
-    yield f"{click.style(visible(name), bold=True)}  {click.style(visible(catalog.origin(name)), dim=True)}"
-    for line in error.splitlines():
+    origin = visible(whole.catalog.origin(whole.name))
+    yield f"{click.style(visible(whole.name), bold=True)}  {click.style(origin, dim=True)}"
+    for line in whole.error.splitlines():
         yield click.style(f"  {visible(line.strip())}", fg="red")
-    if found is not None:
-        yield from _tool_lines(found, words, catalog.settings.layers, connect)
-    rules = _rules(catalog, name, found)
-    if rules:
+    if whole.found is not None:
+        yield from _tool_lines(whole.found, whole.words, whole.catalog.settings.layers, whole.connect)
+    if whole.rules:
         yield "\nits rules, below those of the project:"
-        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in rules)
-    elif not error:
+        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in whole.rules)
+    elif not whole.error:
         yield "\nno rules of its own: every call is asked about, unless a rule of the project's answers"
-    yield from _config_lines(schema)
+    yield from _config_lines(whole.schema)
 
 
 def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[Policy], connect: bool) -> Iterator[str]:

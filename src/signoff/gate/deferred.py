@@ -31,7 +31,7 @@ from signoff.errors import WrongUse
 from signoff.gate.calls import schema_hash
 from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.desk import called
-from signoff.gate.frames import Frame, asking, current_frame, enter, leave
+from signoff.gate.frames import asking, current_frame, enter, leave
 from signoff.gate.suspended import signoff_of
 from signoff.ports import ApprovalUI, GrantStore
 
@@ -254,7 +254,7 @@ async def _until_done(
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*frame.workers, agent.name) if agent.name else frame.workers
-    token = enter(Frame(workers=here, path=frame.path, approver=how.ui))
+    token = enter(frame._replace(workers=here, approver=how.ui, key=None))
     try:
         result = await agent.run(prompt, **run_options)
     except UserError as error:

@@ -75,7 +75,7 @@ async def _inside(
             raise pause_of(run) if run.pauses_with_call else WrongUse(lost_question(nest.passage.call.tool))
         return result
     except Pause:
-        await nest.quiet()
+        await nest.beside.quiet()
         raise
 
 

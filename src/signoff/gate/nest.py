@@ -6,11 +6,9 @@ same: when the call is made again after a pause or a crash, each run in it finds
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +23,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, WrongUse
+from signoff.gate.beside import Beside
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -60,13 +59,17 @@ class Nest:
     _is_over: bool = False
     _collides: bool = False
     """Whether two agents began that could not be told apart later."""
-    _busy: int = 0
-    """How many calls that people approved are running in runs inside it."""
-    _waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] | None = None
+    _beside: Beside | None = None
 
     @property
     def call(self) -> Call:
         return self.run.reading.sealed(self.passage).call
+
+    @property
+    def beside(self) -> Beside:
+        """Approved calls that are running in the runs inside it."""
+        self._beside = self._beside or Beside(self.run.gate.broker.clock)
+        return self._beside
 
     @property
     def is_new(self) -> bool:
@@ -191,46 +194,7 @@ class Nest:
         parent = self.run.run_id or self.call.key
         return KeptRun(id=entry_id(self.call.key), parent=parent, options=options, state=state)
 
-    # --- runs side by side ---
 
-    @contextmanager
-    def busy(self) -> Generator[None]:
-        """Within, a call that a person approved is running in a run inside this one."""
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
-            if not self._busy and self._waiting:
-                waiting, self._waiting = self._waiting, None
-                for loop, calm in waiting:  # a tool may run agents in threads of their own
-                    loop.call_soon_threadsafe(_set, calm)
-
-    async def quiet(self) -> None:
-        """Return once no approved call is running in the runs inside this one, or after a while.
-
-        A run that pauses takes the call down with it, so it waits for what was approved beside it, which is not to be
-        cut off half-way. Not for ever: the other one may be waiting for this very run.
-        """
-        if not self._busy:
-            return
-        loop, clock = asyncio.get_running_loop(), self.run.gate.broker.clock
-        calm: asyncio.Future[None] = loop.create_future()
-        self._waiting = [*(self._waiting or ()), (loop, calm)]
-        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + PATIENCE))
-        try:
-            await asyncio.wait([calm, limit], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            limit.cancel()
-
-
-def _set(calm: asyncio.Future[None]) -> None:
-    if not calm.done():
-        calm.set_result(None)
-
-
-PATIENCE = timedelta(minutes=1)
-"""How long a run that pauses waits for approved calls beside it."""
 _TWINS = (
     "two agents of one name are asked the same inside one call, and could not be told apart when it is made again.\n"
     "  Give each a name of its own: Agent(…, name=…)"

@@ -7,19 +7,14 @@ again, and the runs inside it go on where they were.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast, get_origin, get_type_hints
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
-from pydantic_ai import Agent, NativeOutput, PromptedOutput, RunContext, TextOutput, ToolOutput
+from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import UserPromptNode
 from pydantic_ai.messages import UserContent
 from pydantic_ai.run import AgentRunResult
-from pydantic_ai.tools import DeferredToolRequests
-from pydantic_core import PydanticSerializationError, to_json
 
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
@@ -27,6 +22,7 @@ from signoff.errors import WrongUse
 from signoff.gate.frames import current_frame, entered, entering
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper, conversation_of
+from signoff.gate.memo import memo_of, output_of
 from signoff.gate.nest import Nest, Pause
 from signoff.gate.questions import REQUEST
 from signoff.gate.run import GatedRun
@@ -107,17 +103,13 @@ def remembered(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | Non
     keeper = run.keeper
     if run.nest is None or keeper is None or keeper.run.state is not RunState.DONE:
         return None
-    memo = json.loads(keeper.run.rest)
-    output: Any = memo["output"]
-    if memo["kind"] is not None:
-        output = _validated(_kinds(ctx.agent)[memo["kind"]], output)
-    return AgentRunResult(output)
+    return AgentRunResult(output_of(ctx.agent, keeper.run.rest))
 
 
 def ended(run: GatedRun, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
     """A run inside a call is over: remember its answer, for when the call is made again."""
     keeper, nest = run.keeper, run.nest
-    if keeper is None or nest is None or (memo := _memo(ctx, result.output)) is None:
+    if keeper is None or nest is None or (memo := memo_of(ctx.agent, result.output)) is None:
         return
     saved, progress = keeper.saved, keeper.answered(memo)
     if saved:
@@ -162,47 +154,3 @@ async def call_agent(
     given["deps"] = ctx.deps if deps is NOT_GIVEN else deps
     with entering(current_frame(), ends_call=ends_call):
         return (await agent.run(prompt, **given)).output
-
-
-def _memo(ctx: RunContext[Any], output: object) -> str | None:
-    """An output as it is kept; None where it has no JSON form that leads back to it."""
-    try:
-        value = json.loads(to_json(output))
-    except (PydanticSerializationError, ValueError):
-        return None
-    if type(output) in (str, int, float, bool, type(None)):
-        return json.dumps({"kind": None, "output": value})
-    for number, kind in enumerate(_kinds(ctx.agent)):
-        try:
-            back = _validated(kind, value)
-        except (ValidationError, PydanticUserError):
-            continue
-        if type(back) is type(output) and back == output:
-            return json.dumps({"kind": number, "output": value})
-    if type(output) in (dict, list) and value == output:
-        return json.dumps({"kind": None, "output": value})
-    return None
-
-
-def _validated(kind: Any, value: object) -> Any:
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    return adapter.validate_python(value)
-
-
-def _kinds(agent: Any) -> list[Any]:
-    """What an agent may answer with, in the order in which its output type says so."""
-    return _flat(getattr(agent, "output_type", None))
-
-
-def _flat(kind: Any) -> list[Any]:
-    if isinstance(kind, list | tuple):
-        return [one for part in cast("list[Any]", kind) for one in _flat(part)]
-    if isinstance(kind, ToolOutput | NativeOutput | PromptedOutput | TextOutput):
-        marked = cast("Any", kind)
-        return _flat(getattr(marked, "outputs", None) or getattr(marked, "output", None) or marked.output_function)
-    if isinstance(kind, type) or get_origin(kind) is not None:
-        return [] if kind in (str, DeferredToolRequests) else [kind]
-    try:
-        return _flat(get_type_hints(kind).get("return")) if callable(kind) else []
-    except (NameError, TypeError):  # a function whose annotations lead nowhere
-        return []

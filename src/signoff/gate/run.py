@@ -272,7 +272,7 @@ class GatedRun:
         broker = self.gate.broker
         token = request.claim.token if request.claim is not None else ""
         try:
-            with self.nest.busy() if self.nest is not None else nullcontext():
+            with self.nest.beside.running() if self.nest is not None else nullcontext():
                 result = await self._run(passage, Happened.APPROVED, request)
         except CallDeferred:
             broker.finish(request.id, token=token)

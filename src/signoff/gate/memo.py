@@ -1,0 +1,73 @@
+"""What a run inside a call answered, as text: for when its call is made again after a pause or a crash."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_ai import NativeOutput, PromptedOutput, TextOutput, ToolOutput
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_core import PydanticSerializationError, to_json
+
+from signoff.errors import WrongUse
+
+
+def memo_of(agent: Any, output: object) -> str | None:
+    """An output as it is kept; None where it has no JSON form that leads back to it."""
+    try:
+        value = json.loads(to_json(output))
+    except (PydanticSerializationError, ValueError):
+        return None
+    if type(output) in (str, int, float, bool, type(None)):
+        return json.dumps({"kind": None, "output": value})
+    for number, kind in enumerate(_kinds(agent)):
+        try:
+            back = _validated(kind, value)
+        except (ValidationError, PydanticUserError):
+            continue
+        if type(back) is type(output) and back == output:
+            return json.dumps({"kind": number, "output": value})
+    if type(output) in (dict, list) and value == output:
+        return json.dumps({"kind": None, "output": value})
+    return None
+
+
+def output_of(agent: Any, memo: str) -> Any:
+    """The output that a memo leads back to; raises `WrongUse` where the agent answers with something else by now."""
+    kept = json.loads(memo)
+    if kept["kind"] is None:
+        return kept["output"]
+    try:
+        return _validated(_kinds(agent)[kept["kind"]], kept["output"])
+    except (IndexError, ValidationError, PydanticUserError) as error:
+        name = getattr(agent, "name", None) or "an agent"
+        raise WrongUse(
+            f"{name} answered before this run was resumed, and its answer does not fit its output type any longer.\n"
+            "  Resume it with the output type it had, or end it: signoff cancel RUN"
+        ) from error
+
+
+def _validated(kind: Any, value: object) -> Any:
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    return adapter.validate_python(value)
+
+
+def _kinds(agent: Any) -> list[Any]:
+    """What an agent may answer with, in the order in which its output type says so."""
+    return _flat(getattr(agent, "output_type", None))
+
+
+def _flat(kind: Any) -> list[Any]:
+    if isinstance(kind, list | tuple):
+        return [one for part in cast("list[Any]", kind) for one in _flat(part)]
+    if isinstance(kind, ToolOutput | NativeOutput | PromptedOutput | TextOutput):
+        marked = cast("Any", kind)
+        return _flat(getattr(marked, "outputs", None) or getattr(marked, "output", None) or marked.output_function)
+    if isinstance(kind, type) or get_origin(kind) is not None:
+        return [] if kind in (str, DeferredToolRequests) else [kind]
+    try:
+        return _flat(get_type_hints(kind).get("return")) if callable(kind) else []
+    except (NameError, TypeError):  # a function whose annotations lead nowhere
+        return []
