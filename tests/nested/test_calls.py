@@ -12,11 +12,12 @@ from tests.nested.kit import NO, World, calls, waits
 from tests.nested.test_several import asks, runner
 from tests.nested.ways import Silent
 
-from signoff import ApprovalDecision, call_agent
+from signoff import ApprovalDecision, call_agent, run_with_approval
 from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Scope, Terms
 from signoff.errors import ApprovalDenied, Halted, RunOver, WrongUse
+from signoff.testing import ScriptedUI
 
 HOW = pytest.mark.parametrize("unchanged", [False, True], ids=["call_agent", "unchanged"])
 ASK_ALL: list[dict[str, Any]] = [{"allow": "look*"}, {"ask": ["ask*", "pay*"]}]
@@ -287,6 +288,30 @@ async def test_an_agent_without_a_gate_of_its_own_runs_behind_the_callers(world:
     assert "c paid 1" in await world.go_on()
     assert world.did == ["ask_b", "ask_c", "look c", "ask_b", "ask_c", "pay c 1"]
     await world.ended()
+
+
+@HOW
+async def test_a_gated_run_behind_run_with_approval_belongs_to_the_outermost_run(world: World, unchanged: bool) -> None:
+    ui = ScriptedUI(["approve"])
+
+    def build(world: World) -> Agent[Any, Any]:
+        asks_b = asks(world, world.payer("b", 1), unchanged=unchanged)
+        turns = calls(("ask_b", {"question": "?"}, "m-1"))
+        m = world.agent("m", turns, asks_b, capabilities=[], output_type=str)
+
+        async def body(ctx: RunContext[Any], question: str) -> str:
+            return (await run_with_approval(m, question, ui=ui)).output
+
+        return world.agent("a", calls(("ask_m", {"question": "?"}, "a-1")), runner(world, "m", body))
+
+    world.defaults, world.build = {"wait": "inline", "nested": unchanged}, build
+    assert "b paid 1" in await world.begin()
+    [asked], [request], run = ui.asked, await world.ended(), await world.run()
+    assert run.prompt == "go" and not run.parent, "the run that is kept is the outermost"
+    assert asked.id == request.id and request.run == run.id
+    assert request.call is not None and request.call.path == "a-1/b-1"
+    assert request.call.chain == "a > m > b > pay_b"
+    assert world.did == ["ask_m", "ask_b", "look b", "pay b 1"]
 
 
 async def test_without_leave_a_lost_question_is_an_error_that_says_what_to_do(world: World) -> None:

@@ -15,6 +15,7 @@ from tests.nested.kit import NO, RULES, YES, World, calls, waits
 from tests.nested.test_several import asks, runner
 
 from signoff import Signoff, call_agent, resume
+from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
 
 HOW = pytest.mark.parametrize("unchanged", [False, True], ids=["call_agent", "unchanged"])
@@ -119,6 +120,59 @@ async def test_an_answer_of_any_kind_is_remembered(world: World, kind: str, unch
     assert got == [wanted] * 2
     assert [one.asked for one in models] == [2, 0], "its model is not asked again"
     assert world.did.count("look b") == 1
+    await world.ended()
+
+
+class Invoice(BaseModel):
+    number: int
+
+
+OTHERS: dict[str, tuple[Any, dict[str, Any] | str, Any]] = {
+    "a model, now another": (Report, KINDS["model"][1], Invoice),
+    "a model, now text": (Report, KINDS["model"][1], str),
+    "text, now a model": (str, "all is well", Report),
+    "a number, now a model": (int, {"response": 3}, Report),
+    "a dict, now a model": (dict[str, int], {"response": {"a": 1}}, Report),
+}
+
+
+@HOW
+@pytest.mark.parametrize("case", OTHERS)
+@pytest.mark.parametrize("outer", ["allowed", "approved"])
+async def test_an_answer_that_fits_no_longer_is_said_so_and_nothing_is_lost(
+    world: World, case: str, outer: str, unchanged: bool
+) -> None:
+    before, says, after = OTHERS[case]
+    now, got = [before], list[Any]()
+    rules = RULES if outer == "allowed" else [{"allow": "look*"}, {"ask": ["ask*", "pay*"]}]
+
+    def build(world: World) -> Agent[Any, Any]:
+        b: Agent[Any, Any] = Agent(
+            Answering(says), name="b", output_type=now[0], tools=world.tools("b"), capabilities=[world.gate()]
+        )
+        c = world.payer("c", 2)
+
+        async def body(ctx: RunContext[Any], question: str) -> str:
+            got.append(await run(ctx, b, question, unchanged=unchanged))
+            return await run(ctx, c, question, unchanged=unchanged)
+
+        turns, gate = calls(("ask_b", {"question": "?"}, "a-1")), world.gate(rules)
+        return world.agent("a", turns, runner(world, "b", body), gate=gate)
+
+    world.defaults, world.build = {"nested": unchanged}, build
+    output = await world.begin()
+    if outer == "approved":
+        await world.answer("a-1")
+        output = await world.go_on()
+    assert waits(output)
+    await world.answer("a-1/c-2")
+    now[0] = after
+    with pytest.raises(WrongUse, match=r"^b answered before .* does not fit its output type any longer"):
+        await world.go_on()
+    assert len(got) == 1 and world.did == ["ask_b", "look b", "look c", "ask_b"], "nobody was given what does not fit"
+    now[0] = before
+    assert "c paid 2" in await world.go_on(), "with the output type it had, it goes on, as the error says"
+    assert got[1] == got[0] and world.did.count("pay c 2") == world.did.count("look b") == 1
     await world.ended()
 
 

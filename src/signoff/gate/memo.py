@@ -11,7 +11,11 @@ from pydantic_ai import NativeOutput, PromptedOutput, TextOutput, ToolOutput
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_core import PydanticSerializationError, to_json
 
-from signoff.errors import WrongUse
+from signoff.errors import RunError, WrongUse
+
+
+class DoesNotFit(WrongUse, RunError):
+    """An agent's output type is another one by now. No run is over because of that: each can be resumed as it was."""
 
 
 def memo_of(agent: Any, output: object) -> str | None:
@@ -21,13 +25,9 @@ def memo_of(agent: Any, output: object) -> str | None:
     except (PydanticSerializationError, ValueError):
         return None
     if type(output) in (str, int, float, bool, type(None)):
-        return json.dumps({"kind": None, "output": value})
+        return json.dumps({"kind": None, "output": value, "declared": _is_declared(agent, output)})
     for number, kind in enumerate(_kinds(agent)):
-        try:
-            back = _validated(kind, value)
-        except (ValidationError, PydanticUserError):
-            continue
-        if type(back) is type(output) and back == output:
+        if _leads_back(kind, value, output):
             return json.dumps({"kind": number, "output": value})
     if type(output) in (dict, list) and value == output:
         return json.dumps({"kind": None, "output": value})
@@ -35,18 +35,37 @@ def memo_of(agent: Any, output: object) -> str | None:
 
 
 def output_of(agent: Any, memo: str) -> Any:
-    """The output that a memo leads back to; raises `WrongUse` where the agent answers with something else by now."""
+    """The output that a memo leads back to; raises `DoesNotFit` where the agent answers with something else by now."""
     kept = json.loads(memo)
     if kept["kind"] is None:
+        if kept.get("declared") and not _is_declared(agent, kept["output"]):
+            raise _does_not_fit(agent)
         return kept["output"]
     try:
         return _validated(_kinds(agent)[kept["kind"]], kept["output"])
     except (IndexError, ValidationError, PydanticUserError) as error:
-        name = getattr(agent, "name", None) or "an agent"
-        raise WrongUse(
-            f"{name} answered before this run was resumed, and its answer does not fit its output type any longer.\n"
-            "  Resume it with the output type it had, or end it: signoff cancel RUN"
-        ) from error
+        raise _does_not_fit(agent) from error
+
+
+def _does_not_fit(agent: Any) -> DoesNotFit:
+    name = getattr(agent, "name", None) or "an agent"
+    return DoesNotFit(
+        f"{name} answered before this run was resumed, and its answer does not fit its output type any longer.\n"
+        "  Resume it with the output type it had, or end it: signoff cancel RUN"
+    )
+
+
+def _is_declared(agent: Any, plain: object) -> bool:
+    """Whether an agent's output type has room for a text, a number or nothing. A single run may have one of its own."""
+    return any(_leads_back(kind, plain, plain) for kind in _flat(getattr(agent, "output_type", None)))
+
+
+def _leads_back(kind: Any, value: object, output: object) -> bool:
+    try:
+        back = _validated(kind, value)
+    except (ValidationError, PydanticUserError):
+        return False
+    return type(back) is type(output) and back == output
 
 
 def _validated(kind: Any, value: object) -> Any:
@@ -55,8 +74,8 @@ def _validated(kind: Any, value: object) -> Any:
 
 
 def _kinds(agent: Any) -> list[Any]:
-    """What an agent may answer with, in the order in which its output type says so."""
-    return _flat(getattr(agent, "output_type", None))
+    """What an agent may answer with besides text, in the order in which its output type says so."""
+    return [kind for kind in _flat(getattr(agent, "output_type", None)) if kind is not str]
 
 
 def _flat(kind: Any) -> list[Any]:
@@ -66,7 +85,7 @@ def _flat(kind: Any) -> list[Any]:
         marked = cast("Any", kind)
         return _flat(getattr(marked, "outputs", None) or getattr(marked, "output", None) or marked.output_function)
     if isinstance(kind, type) or get_origin(kind) is not None:
-        return [] if kind in (str, DeferredToolRequests) else [kind]
+        return [] if kind is DeferredToolRequests else [kind]
     try:
         return _flat(get_type_hints(kind).get("return")) if callable(kind) else []
     except (NameError, TypeError):  # a function whose annotations lead nowhere

@@ -24,6 +24,7 @@ from signoff.core.run import KeptRun, RunState
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, WrongUse
 from signoff.gate.beside import Beside
+from signoff.gate.memo import DoesNotFit
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Nest:
             result = await passage.execute(passage.args)
             if isinstance(result, DeferredToolRequests):
                 raise WrongUse(lost_question(passage.call.tool))
-        except Pause:
+        except (Pause, DoesNotFit):
             self._paused()
             raise
         except (ApprovalRequired, Halted, RunError):

@@ -37,6 +37,7 @@ from signoff.gate.edits import with_notice
 from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.keeper import Keeper
+from signoff.gate.memo import DoesNotFit
 from signoff.gate.nest import Nest, Pause, entry_id, entry_of
 from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
 from signoff.gate.passage import Passage
@@ -277,7 +278,7 @@ class GatedRun:
         except CallDeferred:
             broker.finish(request.id, token=token)
             raise
-        except Pause:
+        except (Pause, DoesNotFit):
             broker.inside.pause_later(request.id, token)
             raise
         except ApprovalRequired:
@@ -333,7 +334,7 @@ class GatedRun:
         frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED, request=request))
         try:
             result = await nest.carried_out()
-        except Pause:
+        except (Pause, DoesNotFit):
             raise
         except ApprovalRequired as own:
             # The tool's own body asks: from here on it is a question like any other.
