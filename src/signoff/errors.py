@@ -10,6 +10,7 @@ Exception
     ├── WrongUse                 the program was called in a way that cannot work
     │   └── MissingExtra         an optional dependency is not installed; names the extra
     ├── LimitReached             a worker's run went as far as its limits let it; names the limit and its place
+    ├── ChannelFailed            a channel could not show something; says whether to try again, and when
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
@@ -105,6 +106,23 @@ class LimitReached(SignoffError):
         self.limit = limit
         self.place = place
         super().__init__(f"{place}: {what}\n  {fix}" if fix else f"{place}: {what}")
+
+
+class ChannelFailed(SignoffError):
+    """A channel could not show a notice. No approval depends on it: it is tried again, or another channel takes over."""
+
+    def __init__(
+        self, problem: str, *, again: bool = True, whole: bool = False, after: float | None = None, at: str = ""
+    ) -> None:
+        self.again = again
+        """Whether another try may help without anybody doing something first."""
+        self.whole = whole
+        """Whether nothing can be shown there now: it is not about this notice."""
+        self.after = after
+        """Seconds to wait before the next try, where the other side said so."""
+        self.at = at
+        """Where part of it stands already."""
+        super().__init__(problem)
 
 
 class NobodyHere(SignoffError):

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
+from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Delegation
+from signoff.core.notice import Notice
+from signoff.core.people import Answerer, Delegation
 from signoff.core.record import Checkpoint, Draft, Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
@@ -58,6 +60,10 @@ class Transaction(Protocol):
 
     def requests_of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         """Every request of a conversation or of a kept run, oldest first."""
+        ...
+
+    def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        """Requests that wait for nobody any longer, those that were asked last first."""
         ...
 
     def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
@@ -125,6 +131,19 @@ class Transaction(Protocol):
 
     def delegations(self, now: datetime) -> Sequence[Delegation]:
         """Those that hold now."""
+        ...
+
+    # deliveries
+    def delivery(self, channel: str, subject: str) -> Delivery | None: ...
+
+    def put_delivery(self, delivery: Delivery) -> None:
+        """Keep how a delivery stands, by its channel and subject. A new one comes after all others."""
+        ...
+
+    def deliveries(
+        self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
+    ) -> Sequence[Delivery]:
+        """Deliveries in the order they were first put; each filter that is given has to fit."""
         ...
 
     # the record
@@ -226,6 +245,76 @@ class ApprovalUI(Protocol):
 
 Answer = Callable[[str, ApprovalDecision], Awaitable[ApprovalRequest]]
 """What a channel is handed to settle a request by its id. It never sees the store."""
+
+
+class Desk(Protocol):
+    """What a channel is handed: it looks up requests and answers them here, and never sees the store."""
+
+    async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
+        """Take an answer; `decision.by` says whose. Raises a `RequestError` where it cannot be taken.
+
+        `AlreadySettled` and `NotEntitled` say so in words for whoever answered, `EditRefused` why the arguments cannot
+        be used. Edited arguments come with their masks: what was not touched is put back.
+        """
+        ...
+
+    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+        """Say what became of a call whose process died. Raises as `answer` does."""
+        ...
+
+    async def request(self, prefix: str) -> ApprovalRequest:
+        """The request whose id begins so; raises `UnknownRequest`."""
+        ...
+
+    async def pending(self) -> Sequence[ApprovalRequest]:
+        """What waits for an answer, oldest first."""
+        ...
+
+    async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        """What no longer waits, newest first."""
+        ...
+
+    async def where(self, request_id: str) -> str:
+        """Where this channel shows the request; empty where it does not."""
+        ...
+
+    async def gone(self, request_id: str) -> None:
+        """Say that what was shown is there no longer: it is shown anew, if it still waits."""
+        ...
+
+    async def opened(self, request_id: str, by: Answerer) -> None:
+        """Note that somebody was given the whole of a call that is too long to be shown at once."""
+        ...
+
+    async def has_opened(self, request_id: str, by: Answerer) -> bool: ...
+
+
+@runtime_checkable
+class Channel(Protocol):
+    """Where people are reached: it shows notices, and gives answers to the desk it was handed.
+
+    What goes wrong outside is raised as `ChannelFailed`, which says whether it is worth another try. To keep track of
+    what was shown, to try again and to fall back is not the channel's business.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def start(self, desk: Desk) -> None:
+        """Connect and listen; returns once notices can be shown. Raises `ChannelFailed`, or `WrongUse` for good."""
+        ...
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        """Put a notice before people, or bring up to date what stands at `at`; returns where it stands now.
+
+        `beside` is where the last notice of the same trail stands, or where its run began, if that was here. Showing
+        the same again changes nothing, and a notice that was shown though nobody was told so is found again.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Let go of everything. What stands there stays."""
+        ...
 
 
 class Passed(NamedTuple):

@@ -1,0 +1,105 @@
+"""What a channel puts before people: one call, several that were asked at once, or what a run came to.
+
+A notice is always the whole of it as it stands now. A channel that is handed the same one again brings up to date what
+it showed before, so it need not know what happened in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One call, from the question to its outcome."""
+
+    request: ApprovalRequest
+    number: int = 1
+    of: int = 1
+    """How many were asked at once, and which of them this is."""
+
+    @property
+    def subject(self) -> str:
+        """Stands for it in every channel, always the same."""
+        return self.request.id
+
+    @property
+    def trail(self) -> str:
+        """What belongs together, such as everything about one run."""
+        return trail_of(self.request)
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self.request.version
+
+    @property
+    def is_live(self) -> bool:
+        """Whether anything more will be told about it."""
+        return self.request.state in _LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Several calls that were asked at once, for whoever wants to decide them together. Each also comes as `Asked`."""
+
+    requests: tuple[ApprovalRequest, ...]
+
+    @property
+    def subject(self) -> str:
+        return f"all:{self.requests[0].id}"
+
+    @property
+    def trail(self) -> str:
+        return trail_of(self.requests[0])
+
+    @property
+    def version(self) -> int:
+        return sum(request.version for request in self.requests)
+
+    @property
+    def is_live(self) -> bool:
+        return any(request.state is State.PENDING for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a run came to: the agent's answer, or why there is none."""
+
+    run: str
+    state: RunState
+    """`going` where it is not over and nobody here can go on with it: the text says who can."""
+    worker: str
+    """What people call whatever ran."""
+    text: str
+    """Secrets are masked in it; nothing else is made safe."""
+
+    @property
+    def subject(self) -> str:
+        return f"said:{self.run}"
+
+    @property
+    def trail(self) -> str:
+        return self.run
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    @property
+    def is_live(self) -> bool:
+        return False
+
+
+Notice: TypeAlias = Asked | Together | Said
+
+_LIVE = frozenset({State.PENDING, State.APPROVED, State.CLAIMED, State.UNKNOWN})
+
+
+def trail_of(request: ApprovalRequest) -> str:
+    """What a request belongs to: its run, or where that is not kept its conversation, or nothing but itself."""
+    return request.run or (request.call.conversation_id if request.call is not None else "") or request.id
