@@ -109,7 +109,7 @@ class LimitReached(SignoffError):
 
 
 class ChannelFailed(SignoffError):
-    """A channel could not show a notice. No approval depends on it: it is tried again, or another channel takes over."""
+    """A channel could not show a notice. No approval depends on it: it is tried again, or another one is used."""
 
     def __init__(
         self, problem: str, *, again: bool = True, whole: bool = False, after: float | None = None, at: str = ""

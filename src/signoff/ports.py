@@ -288,6 +288,26 @@ class Desk(Protocol):
 
     async def has_opened(self, request_id: str, by: Answerer) -> bool: ...
 
+    async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
+        """Exactly what would be remembered with this answer, as `signoff grants` would tell it."""
+        ...
+
+
+class Heard(NamedTuple):
+    """Something that a person said to us where people are reached."""
+
+    channel: str
+    at: str
+    """Where, as the channel says: what comes of it is told there."""
+    id: str
+    """Of the message: a later one has a higher number."""
+    by: Answerer
+    text: str
+
+
+Begin = Callable[[Heard], Awaitable[str]]
+"""What a channel is handed to have work begun. Gives what is to be replied at once; what comes of it is told later."""
+
 
 @runtime_checkable
 class Channel(Protocol):
