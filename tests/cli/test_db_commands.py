@@ -56,6 +56,20 @@ def test_upgrade(desk: Desk) -> None:
     assert (said.code, said.out) == (0, f"sqlite:{desk.file} was up to date already.\n")
 
 
+def test_a_store_of_an_older_signoff_is_upgraded_and_keeps_what_waits(desk: Desk) -> None:
+    [one] = desk.open(asks())
+    with sqlite3.connect(desk.file) as connection:
+        connection.execute("drop table deliveries")
+        connection.execute("delete from schema_version where number > 1")
+    connection.close()
+    assert "schema version 1" in desk.run("db", "check").err
+    said = desk.run("db", "upgrade")
+    assert said.code == 0
+    assert "0002_deliveries" in said.out and f"backup: {desk.file}.bak-0001-" in said.out
+    assert desk.run("db", "check").code == 0
+    assert one in desk.run("inbox").out
+
+
 def test_a_store_of_a_newer_signoff_is_refused(desk: Desk) -> None:
     desk.open(asks())
     with sqlite3.connect(desk.file) as connection:

@@ -10,6 +10,7 @@ from typing import Any
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advance
 from signoff.core.people import Answerer, AnswererKind, Delegation
@@ -242,6 +243,30 @@ def delegation(absent: str, deputy: str, since: float, until: float) -> Delegati
     return Delegation(absent=absent, deputy=deputy, since=at(since), until=at(until), by="böss")
 
 
+RICH_DELIVERY = Delivery(
+    channel="dïscord",
+    subject=f"all:{HALF}",
+    trail=HALF,
+    request=TEXT,
+    state=DeliveryState.FAILED,
+    at="112233445566778899/998877665544332211",
+    shown=2**40,
+    live=False,
+    attempts=7,
+    since=at(0.000_001),
+    next_at=at(61).astimezone(timezone(timedelta(hours=-11))),
+    problem=HALF,
+    instead="nïght",
+    text='{"text": "🦔"}',
+)
+
+
+def delivery(number: int, **fields: Any) -> Delivery:
+    """The request of that number, due in one channel."""
+    given: dict[str, Any] = {"channel": "discord", "subject": f"r{number:04}", "trail": "run0001"}
+    return Delivery(**{**given, "request": f"r{number:04}", **fields})
+
+
 def everything(tx: Transaction) -> dict[str, Any]:
     """All that can be read, in one go."""
     requests = [tx.request(one) for one in tx.ids_like("r", limit=1_000)]
@@ -254,6 +279,7 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "about": {key: tx.about(key) for key in sorted({one.call.key for one in requests if one and one.call})},
         "open_requests": list(tx.open_requests()),
         "inbox": list(tx.inbox(limit=1_000)),
+        "recent": [ids_in_order(tx.recent(limit=1_000)), list(tx.recent(limit=2))],
         "of_run": {run.id: list(tx.requests_of(run=run.id)) for run in runs},
         "of_conversation": list(tx.requests_of(conversation_id="conversation")),
         "due": {seconds: list(tx.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},
@@ -265,12 +291,34 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "segments": [list(tx.segments(one.id)) for one in SEGMENTS],
         "processes": [tx.process(f"process-{n}") for n in range(5)],
         "delegations": {seconds: list(tx.delegations(at(seconds))) for seconds in (0, 5, 10, 20)},
+        "deliveries": deliveries(tx),
         "head": tx.head(),
         "entries": list(tx.entries()),
         "touched": list(tx.touched(0)),
         "checkpoints": list(tx.checkpoints()),
         "settings": {name: tx.setting(name) for name in ("name", "new", "dropped")},
     }
+
+
+def deliveries(tx: Transaction) -> dict[str, Any]:
+    """All of them, and by each that they are found by."""
+    stored = list(tx.deliveries())
+    channels, trails, requests = (
+        sorted({getattr(one, name) for one in stored} - {""}) for name in ("channel", "trail", "request")
+    )
+    return {
+        "all": stored,
+        "one by one": [tx.delivery(one.channel, one.subject) for one in stored],
+        "live": list(tx.deliveries(live=True)),
+        "of channel": [tx.deliveries(channel=one, live=live) for one in channels for live in (False, True)],
+        "of trail": [tx.deliveries(trail=one, live=live) for one in trails for live in (False, True)],
+        "of request": [tx.deliveries(request=one, live=live) for one in requests for live in (False, True)],
+        "of two": [tx.deliveries(channel=one, trail=other) for one in channels for other in trails],
+    }
+
+
+def ids_in_order(found: Iterable[Any]) -> list[str]:
+    return [one.id for one in found]
 
 
 def ids(found: Iterable[Any]) -> list[str]:

@@ -297,6 +297,7 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "open_requests")) == []
     assert list(await got(store, "requests_of", conversation_id="x")) == []
     assert list(await got(store, "requests_of")) == []
+    assert list(await got(store, "recent", limit=5)) == []
     assert list(await got(store, "ids_like", "x")) == []
     assert list(await got(store, "due", NOON)) == []
     assert list(await got(store, "claimed")) == []
@@ -305,6 +306,9 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "runs")) == []
     assert list(await got(store, "segments", "")) == []
     assert list(await got(store, "delegations", NOON)) == []
+    assert list(await got(store, "deliveries")) == []
+    assert list(await got(store, "deliveries", channel="x", trail="x", request="x", live=True)) == []
+    assert await got(store, "delivery", "x", "x") is None
     assert list(await got(store, "entries")) == []
     assert list(await got(store, "touched", 0)) == []
     assert list(await got(store, "checkpoints")) == []
@@ -330,6 +334,20 @@ async def test_requests_are_found_by_conversation_and_by_run(store: Store) -> No
     assert await ids(store, "requests_of", run="a") == ["r0002", "r0003", "r0005"]
     assert await ids(store, "requests_of", run="a", conversation_id="conversation") == ["r0003"]
     assert list(await got(store, "requests_of")) == []
+
+
+async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Store) -> None:
+    unknown = samples.lost(samples.claimed(samples.approved(request(6))))
+    denied = samples.steps(request(1), Cancelled("moot"))
+    await add(store, request(5), denied, samples.claimed(samples.approved(request(3))), request(2), unknown)
+    assert await ids(store, "recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
+    await put(store, "put_request", samples.approved(request(5)))
+    assert await ids(store, "recent", limit=9) == ["r0003", "r0001", "r0005"]
+    assert await ids(store, "recent", limit=2) == ["r0003", "r0001"]
+    assert await ids(store, "recent", limit=0) == []
+    assert (await got(store, "recent", limit=9))[1] == denied
+    await put(store, "put_request", samples.steps(unknown, Told(samples.ANA, happened=True)))
+    assert await ids(store, "recent", limit=1) == ["r0006"]
 
 
 async def test_ids_are_found_by_how_they_begin(store: Store) -> None:
@@ -680,6 +698,9 @@ async def test_a_transaction_sees_what_it_changed(store: Store) -> None:
         assert tx.process("process-1") == samples.PROCESS
         tx.add_delegation(samples.delegation("a", "b", 0, 9))
         assert len(tx.delegations(at(1))) == 1
+        tx.put_delivery(samples.delivery(1))
+        tx.put_delivery(samples.delivery(1, shown=4))
+        assert [one.shown for one in tx.deliveries(live=True)] == [4]
         tx.append([draft(1, request="r0001")])
         assert (tx.head()[0], list(tx.touched(0)), len(tx.entries())) == (1, ["r0001"], 1)
         tx.set_setting("a", "b")

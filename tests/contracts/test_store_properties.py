@@ -119,6 +119,21 @@ def ran(draw: st.DrawFn) -> Change:
 
 
 @st.composite
+def delivered(draw: st.DrawFn) -> Change:
+    one = samples.delivery(
+        draw(NUMBERS),
+        channel=draw(st.sampled_from(["discord", "night", samples.HALF])),
+        trail=draw(st.sampled_from(["run0001", "run0002", samples.TEXT])),
+        request=draw(st.sampled_from(["", "r1", "r2", samples.HALF])),
+        live=draw(st.booleans()),
+        shown=draw(NUMBERS),
+        next_at=draw(MOMENTS),
+        problem=draw(TEXTS),
+    )
+    return lambda tx: tx.put_delivery(one)
+
+
+@st.composite
 def noted(draw: st.DrawFn) -> Change:
     drafts = [
         samples.draft(number, request=draw(st.sampled_from(["", "r1", "r2"])), body={"text": draw(TEXTS)})
@@ -142,7 +157,9 @@ def others(draw: st.DrawFn) -> Change:
     return draw(st.sampled_from(choices))
 
 
-CHANGES = st.one_of(added(), added(), advanced(), advanced(), advanced(), remembered(), ran(), noted(), others())
+CHANGES = st.one_of(
+    added(), added(), advanced(), advanced(), advanced(), remembered(), ran(), delivered(), noted(), others()
+)
 
 
 @st.composite

@@ -13,7 +13,7 @@ from time import monotonic
 import pytest
 from tests.contracts import samples
 from tests.contracts.databases import WATCHED, Database
-from tests.contracts.samples import chained, draft, grant, request, run, segment
+from tests.contracts.samples import chained, delivery, draft, grant, request, run, segment
 
 from signoff.core.lifecycle import Assigned
 from signoff.errors import Stale, StoreError, WrongUse
@@ -58,6 +58,9 @@ def change_everything(tx: Transaction) -> None:
     tx.add_segment(segment("", b"1"))
     tx.put_process(samples.PROCESS)
     tx.add_delegation(samples.delegation("a", "b", 0, 9))
+    tx.put_delivery(delivery(1))
+    tx.put_delivery(delivery(2, trail="moved", request="other", live=False, shown=3))
+    tx.put_delivery(delivery(3, live=True))
     tx.append([draft(1, request="r0001", run="run0001"), draft(2)])
     tx.add_checkpoint(samples.CHECKPOINT)
     tx.set_setting("new", "x")
@@ -65,7 +68,7 @@ def change_everything(tx: Transaction) -> None:
     tx.set_setting("dropped", None)
 
 
-CHANGES = 16
+CHANGES = 19
 """How many there are."""
 
 
@@ -74,6 +77,8 @@ def prepare(tx: Transaction) -> None:
     tx.add_grant(grant(2))
     tx.add_grant(grant(3))
     tx.add_run(run(2))
+    tx.put_delivery(delivery(2))
+    tx.put_delivery(delivery(3, live=False))
     tx.append([draft(0, request="r0002")])
     tx.set_setting("name", "value")
     tx.set_setting("dropped", "value")

@@ -498,6 +498,10 @@ def plan(store: SqliteStore, name: str) -> str:
         ("drop_results", "SEARCH requests USING INDEX requests_run (run=?)"),
         ("grants_about", "SEARCH grants USING INDEX grants_about (tool=? AND memory_key=?)"),
         ("runs_going", "SCAN runs USING INDEX runs_going"),
+        ("delivery", "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (channel=? AND subject=?)"),
+        ("live_deliveries", "SCAN deliveries USING INDEX deliveries_live"),
+        ("deliveries_of_trail", "SEARCH deliveries USING INDEX deliveries_trail (trail=?)"),
+        ("deliveries_of_request", "SEARCH deliveries USING INDEX deliveries_request (request=?)"),
         ("segments", "SEARCH segments USING INDEX sqlite_autoindex_segments_1 (id=?)"),
         ("entries", "SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"),
         ("entries_of_request", "SEARCH events USING INDEX events_request (request=? AND seq>?)"),
@@ -509,9 +513,21 @@ def test_nothing_is_looked_for_one_by_one(store: SqliteStore, query: str, index:
     """However many are settled: what is asked for often is found by an index."""
     found = plan(store, query)
     assert index in found
-    assert not re.search(r"SCAN (requests|events|grants|runs|segments)(?! USING INDEX)", found)
+    assert not re.search(r"SCAN (requests|events|grants|runs|segments|deliveries)(?! USING INDEX)", found)
 
 
 def test_the_first_page_needs_no_sorting(store: SqliteStore) -> None:
     assert "B-TREE" not in plan(store, "inbox")
     assert "B-TREE" not in plan(store, "inbox_after")
+
+
+def test_what_was_asked_last_needs_no_sorting(store: SqliteStore) -> None:
+    """From the end on, by number: what waits is passed over, and it is few among many."""
+    found = plan(store, "recent")
+    assert found.startswith("SCAN r;")
+    assert "B-TREE" not in found
+
+
+@pytest.mark.parametrize("query", ["live_deliveries", "deliveries_of_trail", "deliveries_of_request"])
+def test_deliveries_need_no_sorting(store: SqliteStore, query: str) -> None:
+    assert "B-TREE" not in plan(store, query)

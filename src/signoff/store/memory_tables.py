@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.people import Delegation
@@ -16,6 +17,7 @@ from signoff.core.record import Checkpoint, Draft, Entry
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, Process, RunState, Segment
 from signoff.errors import Stale, StoreError
+from signoff.store.memory_deliveries import Deliveries
 from signoff.store.memory_record import Chain, Steps
 
 K = TypeVar("K")
@@ -50,6 +52,7 @@ class Tables:
         self._segments: dict[str, Segment] = {}
         self._processes: dict[str, Process] = {}
         self._delegations: dict[int, Delegation] = {}
+        self._deliveries = Deliveries()
         self._checkpoints: dict[int, Checkpoint] = {}
         self._settings: dict[str, str] = {}
 
@@ -162,6 +165,10 @@ class Tables:
             ids &= self._of_run.get(run, {}).keys()
         return [self._requests[request_id] for _, _, request_id in sorted(self._places[one] for one in ids)]
 
+    def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        newest = reversed(self._requests.values())
+        return list(islice((request for request in newest if request.state not in _WAITING), limit))
+
     def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         ids = {one for table in (self._requests, self._runs) for one in table if one.startswith(prefix)}
         return sorted(ids)[:limit]
@@ -260,6 +267,21 @@ class Tables:
 
     def delegations(self, now: datetime) -> Sequence[Delegation]:
         return [one for one in self._delegations.values() if one.holds(now)]
+
+    # deliveries
+
+    def delivery(self, channel: str, subject: str) -> Delivery | None:
+        return self._deliveries.get((channel, subject))
+
+    def put_delivery(self, delivery: Delivery) -> None:
+        name = (delivery.channel, delivery.subject)
+        self._changing(partial(self._deliveries.exchange, name, self._deliveries.get(name)))
+        self._deliveries.exchange(name, delivery)
+
+    def deliveries(
+        self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
+    ) -> Sequence[Delivery]:
+        return self._deliveries.found(channel=channel, trail=trail, request=request, live=live)
 
     # the record
 

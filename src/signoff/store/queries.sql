@@ -19,6 +19,9 @@
 -- name: requests_of_both
 {request} where r.conversation <> '' and r.conversation = ? and r.run = ? order by r.opened_at, r.nr
 
+-- name: recent
+{request} where r.state not in ('pending', 'unknown') order by r.nr desc limit ?
+
 -- name: add_request
 insert into {s}requests (id, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, role,
                          title, tool, worker, quorum, run, conversation, call_key, question)
@@ -172,6 +175,28 @@ insert into {s}delegations (since, until, body) values (?, ?, ?)
 
 -- name: delegations
 select body from {s}delegations where until > ? and since <= ? order by nr
+
+-- name: put_delivery
+insert into {s}deliveries (channel, subject, trail, request, live, body) values (?, ?, ?, ?, ?, ?)
+on conflict (channel, subject) do update
+set trail = excluded.trail, request = excluded.request, live = excluded.live, body = excluded.body
+
+-- name: delivery
+select body from {s}deliveries where channel = ? and subject = ?
+
+-- name: deliveries
+select body from {s}deliveries where ? in ('', channel) order by nr
+
+-- name: live_deliveries
+select body from {s}deliveries where live = 1 and ? in ('', channel) order by nr
+
+-- name: deliveries_of_trail
+select body from {s}deliveries where trail = ? and ? in ('', channel) and live >= ? order by nr
+
+-- name: deliveries_of_request
+select body from {s}deliveries
+where request <> '' and request = ? and ? in ('', trail) and ? in ('', channel) and live >= ?
+order by nr
 
 -- name: append
 insert into {s}events (seq, at, kind, request, run, body, prev, hash) values (?, ?, ?, ?, ?, ?, ?, ?)

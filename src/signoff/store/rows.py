@@ -10,10 +10,21 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from signoff.core.codec import CHANGING, dump_question, load_claim, load_decision, load_question, load_votes
+from signoff.core.codec import (
+    CHANGING,
+    dump_delivery,
+    dump_grant,
+    dump_question,
+    load_claim,
+    load_decision,
+    load_question,
+    load_votes,
+)
+from signoff.core.delivery import Delivery
+from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import Segment
+from signoff.core.run import KeptRun, Segment
 
 Row = Sequence[Any]
 
@@ -138,6 +149,23 @@ def item_of(row: Row) -> Item:
 def item_place(item: Item) -> tuple[int, str]:
     """Where in the inbox a line stands."""
     return (item.opened_at - EPOCH) // _TICK, item.id
+
+
+def grant_columns(grant: Grant) -> tuple[Any, ...]:
+    revoked = int(grant.revoked_at is not None)
+    exact = kept(grant.memory_key) if grant.pattern is None else ""
+    return grant.id, kept(grant.tool), exact, revoked, dump_grant(grant)
+
+
+def run_state(run: KeptRun) -> str:
+    """How a run is listed: those inside others are not."""
+    return "inside" if run.parent else run.state.value
+
+
+def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
+    """What a delivery is found by, and all of it."""
+    found_by = (delivery.channel, delivery.subject, delivery.trail, delivery.request)
+    return *map(kept, found_by), int(delivery.live), dump_delivery(delivery)
 
 
 def segment_key(segment_id: str) -> bytes:

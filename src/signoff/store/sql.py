@@ -12,15 +12,16 @@ from signoff.core.codec import (
     dump_claim,
     dump_decision,
     dump_delegation,
-    dump_grant,
     dump_process,
     dump_run,
     dump_vote,
     load_delegation,
+    load_delivery,
     load_grant,
     load_process,
     load_run,
 )
+from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.people import Delegation
@@ -33,12 +34,15 @@ from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
     changing_columns,
+    delivery_columns,
+    grant_columns,
     item_of,
     item_place,
     kept,
     micros,
     question_columns,
     request_of,
+    run_state,
     segment_key,
     segment_of,
     told,
@@ -204,6 +208,9 @@ class SqlTransaction:
             rows = self._rows("requests_of_conversation", kept(conversation_id))
         return [self._read(row) for row in rows]
 
+    def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        return [self._read(row) for row in self._rows("recent", limit)]
+
     def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         span = (kept(prefix), kept(prefix) + "~")  # which no id holds, and which comes after all that it may hold
         return [row[0] for row in self._rows("ids_like", *span, *span, limit)]
@@ -227,13 +234,13 @@ class SqlTransaction:
     # grants
 
     def add_grant(self, grant: Grant) -> None:
-        self._run("add_grant", *_grant_row(grant))
+        self._run("add_grant", *grant_columns(grant))
         self._known.add(grant.id)
 
     def put_grant(self, grant: Grant) -> None:
         if grant.id not in self._known and self.grant(grant.id) is None:
             raise Stale(f"there is no grant {grant.id}")
-        self._run("put_grant", *_grant_row(grant))
+        self._run("put_grant", *grant_columns(grant))
 
     def grant(self, grant_id: str) -> Grant | None:
         body = self._value("grant", kept(grant_id))
@@ -253,13 +260,13 @@ class SqlTransaction:
     # runs
 
     def add_run(self, run: KeptRun) -> None:
-        self._run("add_run", run.id, _run_state(run), dump_run(run))
+        self._run("add_run", run.id, run_state(run), dump_run(run))
         self._known.add(run.id)
 
     def put_run(self, run: KeptRun) -> None:
         if run.id not in self._known and self.run(run.id) is None:
             raise Stale(f"there is no run {run.id}")
-        self._run("put_run", run.id, _run_state(run), dump_run(run))
+        self._run("put_run", run.id, run_state(run), dump_run(run))
 
     def run(self, run_id: str) -> KeptRun | None:
         body = self._value("run", kept(run_id))
@@ -297,6 +304,26 @@ class SqlTransaction:
 
     def delegations(self, now: datetime) -> Sequence[Delegation]:
         return [load_delegation(body) for (body,) in self._rows("delegations", micros(now), micros(now))]
+
+    # deliveries
+
+    def delivery(self, channel: str, subject: str) -> Delivery | None:
+        body = self._value("delivery", kept(channel), kept(subject))
+        return None if body is None else load_delivery(body)
+
+    def put_delivery(self, delivery: Delivery) -> None:
+        self._run("put_delivery", *delivery_columns(delivery))
+
+    def deliveries(
+        self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
+    ) -> Sequence[Delivery]:
+        if request:
+            rows = self._rows("deliveries_of_request", kept(request), kept(trail), kept(channel), int(live))
+        elif trail:
+            rows = self._rows("deliveries_of_trail", kept(trail), kept(channel), int(live))
+        else:
+            rows = self._rows("live_deliveries" if live else "deliveries", kept(channel))
+        return [load_delivery(body) for (body,) in rows]
 
     # the record
 
@@ -355,14 +382,3 @@ def _differ(one: object, other: object) -> bool:
 
 def _limit(limit: int | None) -> int:
     return ALL if limit is None else limit
-
-
-def _grant_row(grant: Grant) -> tuple[Any, ...]:
-    revoked = int(grant.revoked_at is not None)
-    exact = kept(grant.memory_key) if grant.pattern is None else ""
-    return grant.id, kept(grant.tool), exact, revoked, dump_grant(grant)
-
-
-def _run_state(run: KeptRun) -> str:
-    """How a run is listed: those inside others are not."""
-    return "inside" if run.parent else run.state.value

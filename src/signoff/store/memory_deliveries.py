@@ -1,0 +1,63 @@
+"""The deliveries of a store in memory, and what they are found by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from signoff.core.delivery import Delivery
+
+Name = tuple[str, str]
+"""Channel and subject."""
+
+
+class Deliveries:
+    """Every delivery, in the order they were first put. Whoever changes one keeps the way back."""
+
+    def __init__(self) -> None:
+        self._all: dict[Name, Delivery] = {}
+        self._places: dict[Name, int] = {}
+        self._of_trail: dict[str, set[Name]] = {}
+        self._of_request: dict[str, set[Name]] = {}
+        self._live: dict[str, set[Name]] = {}
+
+    def get(self, name: Name) -> Delivery | None:
+        return self._all.get(name)
+
+    def exchange(self, name: Name, new: Delivery | None) -> None:
+        """Put another delivery, or none, in the place of the stored one. Only the last that came may go."""
+        old = self._all.get(name)
+        if old is not None:
+            for names in self._indexes(old):
+                names.discard(name)
+        if new is None:
+            del self._all[name], self._places[name]
+            return
+        self._places.setdefault(name, len(self._places))
+        self._all[name] = new
+        for names in self._indexes(new):
+            names.add(name)
+
+    def _indexes(self, delivery: Delivery) -> Iterable[set[Name]]:
+        yield self._of_trail.setdefault(delivery.trail, set())
+        if delivery.request:
+            yield self._of_request.setdefault(delivery.request, set())
+        if delivery.live:
+            yield self._live.setdefault(delivery.channel, set())
+
+    def found(self, *, channel: str, trail: str, request: str, live: bool) -> Sequence[Delivery]:
+        """See `signoff.ports.Transaction.deliveries`."""
+        names: Iterable[Name]
+        if request:
+            names = self._of_request.get(request, ())
+        elif trail:
+            names = self._of_trail.get(trail, ())
+        elif live:
+            channels = [channel] if channel else list(self._live)
+            names = (name for one in channels for name in self._live.get(one, ()))
+        else:
+            names = self._all
+        return [
+            delivery
+            for delivery in (self._all[name] for name in sorted(names, key=self._places.__getitem__))
+            if channel in ("", delivery.channel) and trail in ("", delivery.trail) and (delivery.live or not live)
+        ]

@@ -1,0 +1,162 @@
+"""What every store promises about deliveries: one for each channel and subject, in the order they were first put."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from tests.contracts import samples
+from tests.contracts.databases import Database
+from tests.contracts.samples import RICH_DELIVERY, at, delivery
+
+from signoff.core.delivery import Delivery, DeliveryState
+from signoff.errors import WrongUse
+from signoff.ports import Store, Transaction
+
+
+async def put(store: Store, *deliveries: Delivery) -> None:
+    """Each in a transaction of its own."""
+    for one in deliveries:
+
+        def work(tx: Transaction, one: Delivery = one) -> None:
+            tx.put_delivery(one)
+
+        await store.write("put", work)
+
+
+async def got(store: Store, channel: str, subject: str) -> Delivery | None:
+    return await store.read(lambda tx: tx.delivery(channel, subject))
+
+
+async def found(store: Store, **options: Any) -> list[Delivery]:
+    return list(await store.read(lambda tx: tx.deliveries(**options)))
+
+
+async def test_a_delivery_comes_back_as_it_was(store: Store) -> None:
+    bare = Delivery(channel="discord", subject="r1", trail="r1")
+    await put(store, RICH_DELIVERY, bare)
+    stored = await got(store, RICH_DELIVERY.channel, RICH_DELIVERY.subject)
+    assert stored == RICH_DELIVERY
+    assert type(stored.state) is DeliveryState
+    assert await got(store, "discord", "r1") == bare
+    assert await found(store) == [RICH_DELIVERY, bare]
+
+
+@pytest.mark.parametrize("state", DeliveryState)
+async def test_a_delivery_keeps_its_state(store: Store, state: DeliveryState) -> None:
+    await put(store, delivery(1, state=state))
+    stored = await got(store, "discord", "r0001")
+    assert stored is not None and stored.state is state
+
+
+async def test_each_channel_and_subject_has_one(store: Store) -> None:
+    await put(store, delivery(1), delivery(1, channel="night"), delivery(2))
+    assert await got(store, "night", "r0001") == delivery(1, channel="night")
+    for channel, subject in (("discord", "r0003"), ("night", "r0002"), ("Discord", "r0001"), ("", ""), ("r0001", "")):
+        assert await got(store, channel, subject) is None
+    assert len(await found(store)) == 3
+
+
+async def test_what_is_put_replaces_all_of_it(store: Store) -> None:
+    failing = delivery(1, attempts=3, since=at(1), next_at=at(9), problem="Discord is away", at="1/")
+    await put(store, failing)
+    shown = delivery(1, state=DeliveryState.SHOWN, at="1/2", shown=0)
+    await put(store, shown)
+    assert await got(store, "discord", "r0001") == shown
+    assert await found(store) == [shown]
+
+
+async def test_a_delivery_keeps_its_place_however_often_it_changes(store: Store) -> None:
+    await put(store, *(delivery(number) for number in (3, 1, 2)))
+    await put(store, delivery(3, shown=1), delivery(1, live=False), delivery(1, live=True, shown=2), delivery(4))
+    subjects = ["r0003", "r0001", "r0002", "r0004"]
+    for options in ({}, {"live": True}, {"trail": "run0001"}, {"channel": "discord"}):
+        assert [one.subject for one in await found(store, **options)] == subjects
+
+
+async def test_what_is_put_at_once_stays_in_order(store: Store) -> None:
+    numbers = [5, 2, 9, 1]
+
+    def work(tx: Transaction) -> None:
+        for number in numbers:
+            tx.put_delivery(delivery(number))
+
+    await store.write("put", work)
+    assert [one.subject for one in await found(store, trail="run0001")] == [f"r{number:04}" for number in numbers]
+
+
+async def test_each_filter_that_is_given_has_to_fit(store: Store) -> None:
+    choices = product(("discord", "night"), ("run0001", "run0002"), ("", "r0001", "r0002"), (True, False))
+    stored = [
+        Delivery(channel=channel, subject=f"s{number}", trail=trail, request=request, live=live)
+        for number, (channel, trail, request, live) in enumerate(choices)
+    ]
+    await put(store, *stored)
+    for channel, trail, request, live in product(
+        ("", "discord", "nobody"), ("", "run0002", "nothing"), ("", "r0001", "nothing"), (False, True)
+    ):
+        fitting = [
+            one
+            for one in stored
+            if channel in ("", one.channel) and trail in ("", one.trail) and request in ("", one.request)
+            if one.live or not live
+        ]
+        assert await found(store, channel=channel, trail=trail, request=request, live=live) == fitting
+
+
+async def test_a_delivery_is_found_by_what_it_is_now(store: Store) -> None:
+    await put(store, delivery(1), delivery(2))
+    await put(store, delivery(1, trail="other", request="r0009", live=False))
+    assert await found(store, trail="run0001") == [delivery(2)]
+    assert await found(store, request="r0001") == []
+    assert await found(store, live=True) == [delivery(2)]
+    moved = delivery(1, trail="other", request="r0009", live=False)
+    assert await found(store, trail="other") == await found(store, request="r0009") == [moved]
+    await put(store, delivery(1))
+    assert await found(store, live=True) == [delivery(1), delivery(2)]
+    assert await found(store, trail="other") == []
+
+
+@pytest.mark.parametrize("text", [samples.TEXT, samples.HALF, "\x00", "\x01json:", "\ud83e", "' or ''='"])
+async def test_every_text_names_a_delivery(store: Store, text: str) -> None:
+    odd = Delivery(channel=text, subject=text, trail=text, request=text, problem=text, at=text)
+    await put(store, odd, delivery(1))
+    assert await got(store, text, text) == odd
+    for name in ("channel", "trail", "request"):
+        assert await found(store, **{name: text}) == [odd]
+    assert await found(store, channel=text, trail=text, request=text, live=True) == [odd]
+    shown = replace(odd, state=DeliveryState.SHOWN, live=False)
+    await put(store, shown)
+    assert await found(store) == [shown, delivery(1)]
+
+
+async def test_what_is_undone_leaves_order_and_filters_as_they_were(store: Store) -> None:
+    await put(store, delivery(1), delivery(2, live=False))
+    before = await store.read(samples.deliveries)
+
+    def fails(tx: Transaction) -> None:
+        tx.put_delivery(delivery(3, trail="new"))
+        tx.put_delivery(delivery(1, trail="new", request="new", live=False))
+        tx.put_delivery(delivery(2, live=True))
+        tx.put_delivery(delivery(1))
+        tx.put_delivery(delivery(3, live=False))
+        raise WrongUse("enough")
+
+    with pytest.raises(WrongUse):
+        await store.write("fails", fails)
+    assert await store.read(samples.deliveries) == before
+    assert await found(store, trail="new") == []
+    await put(store, delivery(4), delivery(3))
+    assert [one.subject for one in await found(store)] == ["r0001", "r0002", "r0004", "r0003"]
+
+
+async def test_others_see_deliveries_in_the_same_order(database: Database) -> None:
+    one, other = database.open(), database.open()
+    await put(one, delivery(2))
+    await put(other, delivery(1))
+    await put(one, delivery(2, shown=1), delivery(3))
+    await put(other, delivery(1, shown=5))
+    assert [(each.subject, each.shown) for each in await found(one)] == [("r0002", 1), ("r0001", 5), ("r0003", -1)]
+    assert await found(other) == await found(one)
