@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from signoff.ports import ApprovalUI as ApprovalUI
     from signoff.store.grants import ApprovalMemory as ApprovalMemory
     from signoff.store.open import open_store as open_store
+    from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ _HOME = {
     "ApprovalRequest": "core.request",
     "ApprovalUI": "ports",
     "Call": "core.call",
+    "DiscordApprovals": "wiring.discord",
     "Effect": "core.verdict",
     "Policy": "policy.engine",
     "Signoff": "gate.capability",

@@ -22,7 +22,8 @@ Exception
     ├── RunError                 about one kept run
     │   ├── UnknownRun           no run has that id
     │   ├── RunOver              the run has ended; there is nothing to resume or cancel
-    │   └── RunTaken             another process has the run in hand
+    │   ├── RunTaken             another process has the run in hand, or the talk's last turn is not over
+    │   └── AlreadyHeard         what was said was heard before; nothing begins with it
     ├── RequestError             about one approval request
     │   ├── UnknownRequest       no request has that id
     │   ├── AlreadySettled       the request is no longer open; says who, when and what
@@ -174,7 +175,11 @@ class RunOver(RunError):
 
 
 class RunTaken(RunError):
-    """Another process has the run in hand."""
+    """Another process has the run in hand, or a run that has to end first is going."""
+
+
+class AlreadyHeard(RunError):
+    """A message that a run would begin with was heard before."""
 
 
 class RequestError(SignoffError):

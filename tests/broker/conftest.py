@@ -44,7 +44,7 @@ class Opens(Protocol):
 @pytest.fixture(params=["memory", "sqlite"])
 def another(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Opens]:
     stores: list[Store] = []
-    make = _maker(request.param, tmp_path)
+    make = maker(request.param, tmp_path)
 
     def open_one(*, far: bool = False, **options: Any) -> Broker:
         stores.append(make())
@@ -60,7 +60,8 @@ def another(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) ->
         store.close()
 
 
-def _maker(kind: str, folder: Path) -> Callable[[], Store]:
+def maker(kind: str, folder: Path) -> Callable[[], Store]:
+    """Opens the same store once more."""
     if kind == "memory":
         store = MemoryStore(record=True)
         return lambda: store

@@ -47,7 +47,7 @@ class Shown:
         self.cards[request_id][1].set_result(decision)
 
     async def shows(self, *request_ids: str) -> None:
-        while {one for one, (_, future) in self.cards.items() if not future.done()} != set(request_ids):
+        while {one for one, (_, future) in list(self.cards.items()) if not future.done()} != set(request_ids):
             await asyncio.sleep(0)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 
 import pexpect
 import pytest
 from tests.cli.desk import Desk
+
+from signoff.core.mode import ApprovalMode
+from signoff.core.run import KeptRun
+from signoff.errors import WrongUse
+from signoff.wiring import RunOptions, Task, job_for
 
 PROJECT = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
 WORKER = "instructions: Talk.\ntoolsets: [files]\n"
@@ -152,6 +158,58 @@ def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_w
     said = shop.run("resume", run)
     assert said.code == 2
     assert f"signoff cancel {run}" in said.err
+
+
+def kept(shop: Desk) -> list[KeptRun]:
+    return [one.run for one in reversed(shop.do(lambda broker: broker.runs.list()))]
+
+
+def test_a_turn_that_died_before_its_model_was_asked_begins_after_the_one_before(shop: Desk) -> None:
+    shop.types("hi\n")
+    assert shop.run(*CHAT).code == 0
+    [first] = kept(shop)
+    options = {**first.options, "after": first.id}
+    run = shop.begin(
+        "runabc2345", agent=first.agent, prompt="it", options=options, conversation_id=first.conversation_id
+    )
+    said = shop.run("resume", run, "--suspend", "--json")
+    assert said.code == 3, said.err
+    assert shop.run("approve", said.rows[-1]["waiting"][0]["request"]).code == 0
+    said = shop.run("resume", run, "--json")
+    assert said.rows[-1]["output"] == "wrote 4 bytes to a.txt", "the model was told what was said before"
+    assert [one.conversation_id for one in kept(shop)] == [first.conversation_id] * 2
+
+
+def follows(shop: Desk, turn: str, text: str) -> str:
+    """What the next turn says, begun by another process that knows no more than the id of the last one."""
+
+    async def work() -> str:
+        job = job_for("talker", RunOptions(model="script:talk.yaml", mode=ApprovalMode.AUTO_APPROVE, chat=True))
+        try:
+            return (await job.run(Task(text=text), after=turn)).output
+        finally:
+            job.close()
+
+    return asyncio.run(work())
+
+
+def test_a_turn_can_follow_one_that_only_the_store_knows(shop: Desk) -> None:
+    shop.types("hi\n")
+    assert shop.run(*CHAT).code == 0
+    assert follows(shop, kept(shop)[-1].id, "note the eggs") == "wrote 4 bytes to a.txt"
+    assert follows(shop, kept(shop)[-1].id, "and now?") == "That was the third."
+    assert [one.prompt for one in kept(shop)] == ["hi", "note the eggs", "and now?"]
+    one, two, three = kept(shop)
+    assert [turn.options.get("after") for turn in (one, two, three)] == [None, one.id, two.id]
+    chain = shop.do(lambda broker: broker.runs.messages(three))
+    assert [segment.id for segment in chain if segment.id in (one.tip, two.tip)] == [one.tip, two.tip], "stored once"
+
+
+def test_nothing_follows_a_run_that_was_no_turn(shop: Desk) -> None:
+    assert shop.run("run", "talker", "hi", "--model", "script:talk.yaml").code == 0
+    [run] = kept(shop)
+    with pytest.raises(WrongUse, match=f"run {run.id} is no turn of a chat that is done"):
+        follows(shop, run.id, "and?")
 
 
 STEERS = "Hi\x1b[2J\x1b]52;c;cm0=\x07 \u202egnp.exe\u2066\r\n\tred \u2764\ufe0f\u200d\u2764 caf\u00e9"

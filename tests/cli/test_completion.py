@@ -50,6 +50,18 @@ def test_ids_of_requests(desk: Desk) -> None:
     assert completed(desk, "signoff approve nothing") == {}
 
 
+def test_names_of_channels(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").write_text(
+        'policy: []\nchannels: {terminal: {}, discord: {channel: "112233445566778899"}}\n'
+    )
+    assert set(completed(desk, "signoff channels ")) == {"list", "run", "test"}
+    assert completed(desk, "signoff channels run ") == {"terminal": "terminal", "discord": "discord"}
+    assert set(completed(desk, "signoff channels run discord ")) == {"terminal"}, "what was typed is not offered again"
+    assert set(completed(desk, "signoff channels test d")) == {"discord"}
+    (desk.folder / "signoff.yaml").write_text("channels: [")
+    assert completed(desk, "signoff channels test d") == {}
+
+
 def test_ids_of_runs_and_grants(desk: Desk) -> None:
     run = desk.begin("runabc2345", prompt="Pay the bills")
     assert completed(desk, "signoff cancel r") == {run: "shop:agent Pay the bills"}

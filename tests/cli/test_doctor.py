@@ -386,7 +386,7 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
 
 
 def test_people_who_cannot_be_reached(shop: Desk) -> None:
-    (shop.folder / "signoff.yaml").write_text("people: {ana: {}, ben: {discord: '1'}}\npolicy: []\n")
+    (shop.folder / "signoff.yaml").write_text("people: {ana: {}, ben: {discord: '102938475610293847'}}\npolicy: []\n")
     found = finding(shop, "no-channel")
     assert (found["severity"], found["place"]) == ("note", "signoff.yaml:1:1: people")
     assert "`ana` can only be asked" in found["what"]

@@ -83,6 +83,7 @@ def test_for_programs(desk: Desk) -> None:
             "opened_at": "2031-05-24T12:00:00.000Z",
             "deadline": "2031-05-24T12:15:00.000Z",
             "escalated": False,
+            "deliveries": [],
         }
     ]
     assert told["more"] is False

@@ -37,7 +37,22 @@ IN_THE_PROJECT = (
     project("a tab", "policy:\n\t- {allow: read_file}\n", structural=False),
     project("a key twice", "policy: []\nmodel: a\nmodel: b\n", structural=False),
     project("`yes` for `true`", "policy: []\nlocked: yes\n", structural=False),
-    project("a part that is not there yet", "policy: []\nchannels: {}\n"),
+    project("a part that is not there yet", "policy: []\nchannels: {slack: {}}\n"),
+    project(
+        "a token in the file", "policy: []\nchannels: {discord: {channel: '112233445566778899', token: MTA.x.y}}\n"
+    ),
+    project("an id that is none", "policy: []\nchannels: {discord: {channel: '#approvals'}}\n"),
+    project("a channel of no kind", "policy: []\nchannels: {night: {channel: '112233445566778899'}}\n"),
+    project(
+        "a backup for nothing",
+        "policy: []\nchannels: {discord: {channel: '112233445566778899'}, terminal: {backup_for: dicsord}}\n",
+        structural=False,
+    ),
+    project(
+        "one account for two people",
+        "policy: []\npeople: {ana: {discord: '112233445566778899'}, ben: {discord: '112233445566778899'}}\n",
+        structural=False,
+    ),
     project("a person's key misspelt", "policy: []\npeople: {ana: {role: ops}}\n"),
     project("a toolset that is only a name", "toolsets: {files: filesystem_rw}\n"),
     project("a toolset made of nothing", "toolsets: {files: {config: {root: .}}}\n"),

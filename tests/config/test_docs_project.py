@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.config import load_settings, load_workers
+from signoff.config.channels import CHANNEL_KEYS, KIND_KEYS
 from signoff.config.settings import DEFAULTS_KEYS, PERSON_KEYS, PLUGIN_KEYS, PROJECT_KEYS
 from signoff.config.toolset_entries import ENTRY_KEYS
 from signoff.config.worker_keys import DEFAULT_KEYS, LIMIT_KEYS, RETRY_KEYS, WORKER_KEYS
@@ -35,7 +36,18 @@ def test_the_files_on_the_page_load_without_a_warning(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(
     "key",
-    [*PROJECT_KEYS, *PERSON_KEYS, *PLUGIN_KEYS, *DEFAULTS_KEYS, *ENTRY_KEYS, *WORKER_KEYS, *LIMIT_KEYS, *RULES],
+    [
+        *PROJECT_KEYS,
+        *PERSON_KEYS,
+        *PLUGIN_KEYS,
+        *DEFAULTS_KEYS,
+        *ENTRY_KEYS,
+        *CHANNEL_KEYS,
+        *KIND_KEYS,
+        *WORKER_KEYS,
+        *LIMIT_KEYS,
+        *RULES,
+    ],
 )
 def test_every_key_is_on_the_page(key: str) -> None:
     assert f"`{key}`" in PAGE

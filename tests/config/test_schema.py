@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.config import test_project, test_workers
 from tests.policy import test_config
 
-from signoff.config import load_settings, settings, toolset_entries, worker_keys
+from signoff.config import channels, load_settings, settings, toolset_entries, worker_keys
 from signoff.config.schema import SCHEMA_FILES, SCHEMAS, schema_of
 from signoff.config.settings import Settings
 from signoff.config.workers import parse_worker
@@ -120,6 +120,8 @@ def test_the_schemas_know_exactly_the_keys_the_readers_know() -> None:
     assert set(top["defaults"]["properties"]["worker"]["properties"]) == set(worker_keys.DEFAULT_KEYS)
     assert set(top["defaults"]["properties"]["toolset"]["properties"]) == set(toolset_entries.DEFAULT_KEYS)
     assert set(top["toolsets"]["additionalProperties"]["properties"]) == set(toolset_entries.ENTRY_KEYS)
+    assert set(defs["channel"]["properties"]) == set(channels.CHANNEL_KEYS)
+    assert set(defs["channel"]["properties"]["use"]["enum"]) == set(channels.KIND_KEYS)
     assert set(worker["properties"]) == set(worker_keys.WORKER_KEYS)
     assert set(defs["limits"]["properties"]) == set(worker_keys.LIMIT_KEYS)
     assert alternatives(worker["properties"]["retries"]) == set(worker_keys.RETRY_KEYS)
@@ -146,7 +148,10 @@ VALUES: list[Any] = [
     {"operation": "select"}, {"tables": "a"}, {"arg": "x"}, {"private": True}, {"scheme": "https"}, {"method": "get"},
     {">": 1}, {">": "1"}, {"currency": "EUR"}, {">": 1, "currency": "EUR"}, {"equals": 1}, {"x": {">": 1}},
     {"hidden": True, "code": False}, {"dialect": "mysql"}, {"is": "read-only", "dialect": "mysql"},
-    {"matches": "git status", "arg": "line"}, "git status", "a.example.com",
+    {"matches": "git status", "arg": "line"}, "git status", "a.example.com", "${TOKEN}", "none", "discord", "terminal",
+    "112233445566778899", {"discord": {"channel": "112233445566778899"}}, {"terminal": {}},
+    {"night": {"use": "terminal"}},
+    {"discord": {"use": "terminal"}}, {"terminal": {"use": "discord"}}, {"x": {"discord": "112233445566778899"}},
 ]  # fmt: skip
 
 
@@ -178,6 +183,11 @@ def project_files() -> Iterator[dict[str, Any]]:
             yield {"policy": [], "people": {"ana": {key: value}}}
         for key in toolset_entries.ENTRY_KEYS:
             yield {"toolsets": {"x": {"use": "sql", key: value}}}
+        for key in channels.CHANNEL_KEYS:
+            good = {"use": "discord", "channel": "112233445566778899"}
+            yield {"policy": [], "channels": {"discord": good, "y": {**good, key: value}}}
+            yield {"policy": [], "channels": {"discord": {"channel": "112233445566778899", key: value}}}
+            yield {"policy": [], "channels": {"discord": good, "terminal": {key: value}}}
         for key in worker_keys.DEFAULT_KEYS:
             yield {"policy": [], "defaults": {"worker": {key: value}}}
         for key in toolset_entries.DEFAULT_KEYS:

@@ -32,7 +32,8 @@ inbox | inbox --json | inbox --mine --as ana | show abc | show abc --json | take
 assign abc ana --as ben | people | people --json | delegate ana ben --until 2d --as ana | runs | runs --all --json
 halt --as ana | inbox --limit 5 | unhalt --as ana | approve abc --as ana --remember exact --yes
 deny abd --as ana --json | grants list | grants list --json | grants explain GRANT | grants revoke GRANT --as ana
-cancel run --as ana | outcome died happened --as ana | db check | db upgrade | db backup copy.db | completion zsh
+channels list | channels list --json | cancel run --as ana | outcome died happened --as ana | db check | db upgrade
+db backup copy.db | completion zsh
 """
 SERIES = """
 import json, sys
@@ -167,7 +168,7 @@ def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
         Answerer ApprovalBlocked ApprovalDecision ApprovalDenied ApprovalError ApprovalMemory ApprovalMode
-        ApprovalRequest ApprovalUI Call Effect Policy Signoff SignoffError SuspendedRun Verdict
+        ApprovalRequest ApprovalUI Call DiscordApprovals Effect Policy Signoff SignoffError SuspendedRun Verdict
         build_approval_requests call_agent collect_approvals collect_approvals_sync idempotency_key load_policy
         open_store resume resume_run run_with_approval run_with_approval_sync
         """.split()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from signoff.broker.checkpoints import Signer
 from signoff.broker.clock import SystemClock
+from signoff.broker.deliveries import Deliveries
 from signoff.broker.grants import Grants, check_terms
 from signoff.broker.holder import BEAT, seen, this_process
 from signoff.broker.ids import new_id
@@ -91,6 +92,7 @@ class Broker:
         self.stopping = Stopping(self)
         self.inside = Inside(self)
         self.policies = Policies(self)
+        self.deliveries = Deliveries(self)
         self.people = People(self, people or {})
         self.signer = signer
         self.remembers = remembers and store.is_durable

@@ -17,6 +17,7 @@ from signoff.core.offer import may_be_remembered, offers
 from signoff.core.people import AnswererKind
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import grant_line
 from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
@@ -123,6 +124,14 @@ class Grants:
 def places_of(call: Call, run: str) -> dict[Scope, str]:
     """Where a call is made, for grants that hold in one run, session or worker only."""
     return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
+
+
+def spelled_out(request: ApprovalRequest, decision: ApprovalDecision) -> str:
+    """Exactly what will be remembered with an answer, as `signoff grants` will tell it."""
+    call = request.call
+    assert call is not None, "offers are made for calls only"
+    grant = Grant.of(call, decision, summary=request.title, where=places_of(call, request.run))
+    return grant_line(grant, secrets=request.secrets)
 
 
 def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:

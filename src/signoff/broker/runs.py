@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
-from signoff.core.lifecycle import OPEN, Cancelled, advance
+from signoff.broker.standing import RunStatus, standing
+from signoff.broker.talks import following, is_news, note_heard, note_turn, talk_called
+from signoff.core.lifecycle import Cancelled, advance
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import FORMAT, KeptRun, Process, RunState, Segment
-from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
+from signoff.core.run import FORMAT, KeptRun, RunState, Segment
+from signoff.errors import AlreadyHeard, RunError, RunOver, RunTaken, Stale, UnknownRun
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -36,31 +38,6 @@ class Progress:
     """For a run inside another: the outermost run and its epoch, which has to be in this process's hands."""
     entered: tuple[str, str] = ("", "")
     """The request on whose approval a call runs that only waits for runs inside it, and the claim's token."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStatus:
-    """A run as it stands now, with what it waits for."""
-
-    run: KeptRun
-    waiting: tuple[ApprovalRequest, ...]
-    """Requests about which a person has to say something."""
-    answered: tuple[ApprovalRequest, ...]
-    """Requests that were answered and not yet acted upon."""
-    process: Process | None
-    alive: bool
-    """Whether a process has it in hand."""
-
-    @property
-    def word(self) -> str:
-        """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`."""
-        if self.run.state is not RunState.GOING:
-            return str(self.run.state)
-        if self.alive:
-            return "waiting" if self.waiting else "running"
-        if self.answered or not self.waiting:
-            return "ready" if not self.run.holder else "died"
-        return "waiting"
 
 
 class Runs:
@@ -93,15 +70,40 @@ class Runs:
         if run_id and (run := tx.run(run_id)) is not None:
             _still_going(run)
 
-    async def begin(self, run: KeptRun) -> KeptRun:
-        """Keep a new run, in this process's hand."""
-        now = self._broker.clock.now()
+    async def begin(self, run: KeptRun, *, talk: str = "", heard: str = "", put_down: bool = False) -> KeptRun:
+        """Keep a new run, in this process's hand, or `put_down` for any process to take up.
 
-        def work(tx: Transaction) -> KeptRun:
-            self._broker.switch.check(tx)
-            return self._begin(tx, run, now, self._broker.process.id)
+        `talk` names a place where turns follow each other: the run follows the last one of its agent there, and
+        `RunTaken` is raised while any other is going. `heard` is the number of the message that it begins with;
+        raises `AlreadyHeard` where that or a later one was heard there.
+        """
+        broker, now = self._broker, self._broker.clock.now()
+        holder = "" if put_down else broker.process.id
 
-        return await self._broker.store.write("begin", work)
+        def work(tx: Transaction) -> KeptRun | RunError:
+            broker.switch.check(tx)
+            if not talk:
+                return self._begin(tx, run, now, holder)
+            known = talk_called(tx, talk)
+            if not is_news(known, heard):
+                return AlreadyHeard(f"message {heard} was heard before")
+            last = tx.run(known.run)
+            if last is not None and last.state is RunState.GOING:
+                note_heard(tx, talk, known, heard)  # whoever said it is told so, and it does not begin by itself later
+                waits = bool(standing(broker, tx, last).waiting)
+                return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
+            begun = self._begin(tx, following(tx, known, run), now, holder)
+            note_turn(tx, talk, known, heard, begun)
+            return begun
+
+        done = await broker.store.write("begin", work)
+        if isinstance(done, RunError):
+            raise done
+        return done
+
+    async def talk(self, name: str) -> KeptRun | None:
+        """The last turn of a talk; None where nothing was said there yet."""
+        return await self._broker.store.read(lambda tx: tx.run(talk_called(tx, name).run))
 
     def _begin(self, tx: Transaction, run: KeptRun, now: datetime, holder: str) -> KeptRun:
         if run.parent:  # part of a run that is on record: whoever has that in hand has it too
@@ -129,10 +131,7 @@ class Runs:
         else:
             _still_ours(stored, run.epoch)
             tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
-        for segment in progress.segments:
-            if segment.parent and not tx.has_segment(segment.parent):
-                raise Stale(f"messages of run {run.id} are missing")
-            tx.add_segment(segment)
+        _add_segments(tx, progress)
 
     def save_later(self, made: Callable[[], Progress | None]) -> None:
         """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written."""
@@ -230,11 +229,21 @@ class Runs:
         await self._broker.store.read(lambda tx: self.check(tx, run_id, epoch), own=False)
 
     async def end(
-        self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
+        self,
+        run_id: str,
+        epoch: int,
+        state: RunState,
+        detail: str = "",
+        *,
+        secrets: Sequence[str] = (),
+        last: Progress | None = None,
     ) -> None:
-        """Record how a run ended. What it still asked is withdrawn."""
+        """Record how a run ended, and keep `last`, its messages. What it still asked is withdrawn.
+
+        Raises `Stale` where the messages that those build upon are not there.
+        """
         now, told = self._broker.clock.now(), self._detail(detail, secrets)
-        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, told, now))
+        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, told, now, last))
 
     def end_later(
         self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
@@ -248,8 +257,21 @@ class Runs:
 
         self._broker.store.later("end", work)
 
-    def _end(self, tx: Transaction, run_id: str, epoch: int, state: RunState, detail: str, now: datetime) -> None:
-        self._close(tx, self.check(tx, run_id, epoch), state, detail, now, why="the run ended")
+    def _end(
+        self,
+        tx: Transaction,
+        run_id: str,
+        epoch: int,
+        state: RunState,
+        detail: str,
+        now: datetime,
+        last: Progress | None = None,
+    ) -> None:
+        run = self.check(tx, run_id, epoch)
+        if last is not None:
+            _add_segments(tx, last)
+            run = replace(run, tip=last.run.tip, rest=last.run.rest)
+        self._close(tx, run, state, detail, now, why="the run ended")
 
     def _detail(self, detail: str, secrets: Sequence[str]) -> str:
         return self._broker.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets)
@@ -290,13 +312,13 @@ class Runs:
         """Runs, newest first, each with what it waits for."""
 
         def work(tx: Transaction) -> Sequence[RunStatus]:
-            return [self._status(tx, run) for run in tx.runs(going=going, limit=limit)]
+            return [standing(self._broker, tx, run) for run in tx.runs(going=going, limit=limit)]
 
         return await self._broker.store.read(work)
 
     async def status(self, run_id: str) -> RunStatus:
         """One run, with what it waits for."""
-        return await self._broker.store.read(lambda tx: self._status(tx, _known(tx, run_id)))
+        return await self._broker.store.read(lambda tx: standing(self._broker, tx, _known(tx, run_id)))
 
     async def inside(self, run_id: str) -> KeptRun | None:
         """A run inside another one, as it was kept last."""
@@ -320,23 +342,6 @@ class Runs:
         """What was saved of a run's messages, oldest first."""
         return await self._broker.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
 
-    def _status(self, tx: Transaction, run: KeptRun) -> RunStatus:
-        requests = tx.requests_of(run=run.id) if run.state is RunState.GOING else ()
-        process = tx.process(run.holder) if run.holder else None
-        acted = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
-        return RunStatus(
-            run=run,
-            waiting=tuple(one for one in requests if one.state in OPEN),
-            # An approved call that was claimed before paused with runs inside it, and waits for what they wait for.
-            answered=tuple(one for one in requests if one.state not in acted and not _paused(one)),
-            process=process,
-            alive=run.holder == self._broker.process.id or is_alive(process, self._broker.clock.now()),
-        )
-
-
-def _paused(request: ApprovalRequest) -> bool:
-    return request.state is State.APPROVED and request.claim is not None
-
 
 def _known(tx: Transaction, run_id: str) -> KeptRun:
     run = tx.run(run_id)
@@ -355,6 +360,13 @@ def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
     if found:
         raise UnknownRun(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
     raise UnknownRun(f"no run has the id {prefix!r}")
+
+
+def _add_segments(tx: Transaction, progress: Progress) -> None:
+    for segment in progress.segments:
+        if segment.parent and not tx.has_segment(segment.parent):
+            raise Stale(f"messages of run {progress.run.id} are missing")
+        tx.add_segment(segment)
 
 
 def _going(tx: Transaction, run_id: str) -> KeptRun:

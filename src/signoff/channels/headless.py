@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,3 +37,13 @@ class HeadlessApprover:
     def choose_all(self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode) -> list[ApprovalDecision]:
         """As `choose`, for each."""
         return [self.choose(request, mode=mode) for request in requests]
+
+    def ask(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]:
+        """Always `NobodyHere`: what a place without people is asked beside other places stays open for those."""
+        raise NobodyHere(NO_TERMINAL)
+
+    def withdraw(self, request_id: str, why: str = "") -> None:
+        """Nothing is ever asked, so there is nothing to take back."""
+
+    def close(self) -> None:
+        """Nothing is open."""

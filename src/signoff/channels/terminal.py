@@ -16,10 +16,11 @@ from typing import IO, Literal
 from rich.console import Console
 
 from signoff.channels.dialog import Dialog
-from signoff.channels.headless import HeadlessApprover
+from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, Stopped, Withdrawn
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
+from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.mode import ApprovalMode
@@ -28,7 +29,9 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 from signoff.errors import NobodyHere, SignoffError
 
-__all__ = ["NobodyHere", "TerminalApprover"]
+__all__ = ["LEFT", "NobodyHere", "TerminalApprover"]
+
+LEFT = "left undecided at the terminal"
 
 
 class TerminalApprover:
@@ -66,6 +69,7 @@ class TerminalApprover:
         self._keeps_always = keeps_always
         self._lock = threading.Lock()
         self._asked: dict[str, str] = {}
+        self._turns = Turns(self._decide_or_leave)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
         """The answer to one request. The mode is settled before a person is asked; it changes nothing here."""
@@ -79,8 +83,7 @@ class TerminalApprover:
         self._asked.update(dict.fromkeys(keys, ""))
         try:
             with self._lock:
-                console = self._console if self._console is not None else terminal_console()
-                if console is None or not console.is_terminal or not self._keyboard.is_here:
+                if (console := self._console_here()) is None:
                     return self._headless.choose_all(requests, mode=mode)
                 # From the first line on: Ctrl-C between two prompts must not end the run either.
                 with self._keyboard.without_signals():
@@ -94,9 +97,67 @@ class TerminalApprover:
 
         Nothing happens if it is not being asked about.
         """
+        self._turns.withdraw(request_id, why)
         if request_id in self._asked:
             self._asked[request_id] = why
             self._keyboard.wake()
+
+    def ask(self, request: ApprovalRequest) -> Outcome:
+        """Ask after all that was asked so before, and return at once: what becomes of it, None where they left.
+
+        Here Ctrl-C and the end of input decide nothing: whoever does that leaves all that was asked so. Raises
+        `NobodyHere` where there is no terminal to ask at, whatever `headless` says.
+        """
+        if self._console_here() is None:
+            raise NobodyHere(NO_TERMINAL)
+        key = key_of(request)
+        self._asked[key] = ""
+        outcome = self._turns.ask(request)
+        outcome.add_done_callback(lambda _: self._asked.pop(key, None))
+        return outcome
+
+    def say(self, text: str) -> None:
+        """Print something between two questions; it has to be safe. Nothing happens without a terminal."""
+
+        def work() -> None:
+            with self._lock:
+                if (console := self._console_here()) is not None:
+                    Screen(console, self._keyboard).say(text)
+
+        self._turns.do(work)
+
+    def close(self) -> None:
+        """Leave all that was asked with `ask` undecided."""
+        self._turns.leave()
+        for key in list(self._asked):
+            self.withdraw(key, LEFT)
+
+    def _console_here(self) -> Console | None:
+        """The terminal, if somebody may be sitting at it."""
+        console = self._console if self._console is not None else terminal_console()
+        return console if console is not None and console.is_terminal and self._keyboard.is_here else None
+
+    def _decide_or_leave(self, request: ApprovalRequest) -> ApprovalDecision | None:
+        with self._lock:
+            if (console := self._console_here()) is None:
+                raise NobodyHere(NO_TERMINAL)
+            with self._keyboard.without_signals():
+                return self._decide_one(request, Screen(console, self._keyboard))
+
+    def _decide_one(self, request: ApprovalRequest, screen: Screen) -> ApprovalDecision | None:
+        dialog = self._dialog(request, screen, in_list=False)
+        if isinstance(dialog, ApprovalDecision):
+            return dialog
+        try:
+            decision = dialog.run()
+        except Withdrawn as gone:
+            decision = self._stopped(gone)
+        except (Stopped, KeyboardInterrupt):
+            screen.note(f"{LEFT}: {dialog.card.title}", "yellow")
+            return None
+        assert decision is not None, "there is no list to go back to"
+        screen.note(f"{said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+        return decision
 
     def _ask(self, requests: Sequence[ApprovalRequest], screen: Screen) -> list[ApprovalDecision]:
         dialogs = [self._dialog(request, screen, in_list=len(requests) > 1) for request in requests]

@@ -112,6 +112,15 @@ class TuiApprover:
             raise NobodyHere(NO_TERMINAL)
         return entry.outcome
 
+    def say(self, text: str) -> None:
+        """Print something, which has to be safe: at once, or when the screen is closed. Nothing without a terminal."""
+        if (opening := self._opening) is not None:
+            if opening.waiting.tell(text):
+                return
+            opening.wait_if_closing()
+        if (console := terminal_console()) is not None:
+            Screen(console, Keyboard()).say(text)
+
     def close(self) -> None:
         """Leave everything undecided, as `q` does, and wait until the terminal is free again."""
         if (opening := self._opening) is not None:

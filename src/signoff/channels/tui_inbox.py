@@ -7,24 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
 
-from signoff.core.decision import ApprovalDecision, Ending
+from signoff.channels.asking import Asks, until_taken
+from signoff.channels.turns import Outcome
+from signoff.core.decision import ApprovalDecision
 from signoff.core.request import ApprovalRequest
-from signoff.errors import AlreadySettled, EditRefused, NotEntitled
 from signoff.ports import Answer
-
-
-class Asks(Protocol):
-    """What is needed of the approver; `TuiApprover` is one."""
-
-    def ask(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]: ...
-
-    def withdraw(self, request_id: str, why: str) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,28 +76,19 @@ class TuiInbox:
             del self._asked[request_id]
         return False not in [task.result() for task in done.values()]
 
-    async def _show(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]:
+    async def _show(self, request: ApprovalRequest) -> Outcome:
         return await asyncio.to_thread(self.approver.ask, request)  # it may have to wait until the screen was closed
 
-    async def _ask(self, request: ApprovalRequest, shown: Future[ApprovalDecision | None]) -> bool:
-        """Ask until an answer is taken, saying why the one before was not; False where the person leaves."""
-        while True:
-            decision = await asyncio.wrap_future(shown)
-            if decision is None:
-                return False
-            if decision.ending is Ending.CANCELLED:
-                return True
-            try:
-                await self.answer(request.id, decision)
-                self._answered.add(request.id)
-            except AlreadySettled as late:
-                self.late.append(str(late))
-            except (EditRefused, NotEntitled) as problem:
-                if self._is_leaving:
-                    self.late.append(str(problem))
-                    return False
-                draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
-                request = replace(request, problem=str(problem), metadata={**request.metadata, **draft})
-                shown = await self._show(request)
-                continue
-            return True
+    async def _ask(self, request: ApprovalRequest, shown: Outcome) -> bool:
+        """Ask until an answer is taken; False where the person leaves."""
+
+        async def again(changed: ApprovalRequest) -> Outcome | None:
+            return None if self._is_leaving else await self._show(changed)
+
+        async def answer(request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
+            settled = await self.answer(request_id, decision)
+            self._answered.add(request_id)
+            return settled
+
+        decision = await until_taken(request, shown, again=again, answer=answer, tell=self.late.append)
+        return decision is not None

@@ -8,13 +8,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from signoff.channels.terminal import key_of, said
+from signoff.channels.terminal import LEFT, key_of, said
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.request import ApprovalRequest
 from signoff.errors import NobodyHere
-
-LEFT = "left undecided at the terminal"
 
 
 @dataclass(eq=False, slots=True)
@@ -84,6 +82,13 @@ class Waiting:
                     entry.gone = why
                     self._settle(entry, decision)
         self.changed()
+
+    def tell(self, text: str) -> bool:
+        """Have a line left behind when the screen is closed; False where it is closed already."""
+        with self._lock:
+            if not self._closed:
+                self.told.append((text, ""))
+            return not self._closed
 
     def leave(self) -> None:
         """Leave everything that is open undecided, and close."""

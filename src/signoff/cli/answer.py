@@ -152,36 +152,22 @@ class Answer:
         from signoff.core.decision import ApprovalDecision
 
         if self.approved:
-            _refuse_what_cannot_be_shown(request)
+            from signoff.wiring.edits import refuse_unseen
+
+            refuse_unseen(request)
         decision = ApprovalDecision(approved=self.approved, note=self.note)
         if self.arguments is not None:
-            from signoff.cli.edit import checked, given_args
+            from signoff.cli.edit import given_args
+            from signoff.wiring.edits import checked_answer
 
-            run = await broker.store.read(lambda tx: tx.run(request.run)) if request.run else None
-            asked_under = await broker.policies.of(request, beside=settings.policy)
-            args = checked(request, given_args(self.arguments), settings, run, asked_under)
-            decision = replace(decision, edited_args=args)
+            decision = replace(decision, edited_args=given_args(self.arguments))
+            decision = await checked_answer(broker, settings, request, decision)
         if self.wish is not None:
             from signoff.broker.grants import check_terms
 
             decision = replace(decision, terms=self.wish.terms(request, now()))
             check_terms(request, decision)
         return decision
-
-
-def _refuse_what_cannot_be_shown(request: ApprovalRequest) -> None:
-    from signoff.core.card import card_for
-    from signoff.core.visible import visible
-    from signoff.errors import CannotCanonicalise, EditRefused
-
-    if request.call is not None and request.call.unreadable:
-        raise EditRefused(
-            tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
-        )
-    try:
-        card_for(request)
-    except CannotCanonicalise as error:
-        raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +240,7 @@ async def _prepared(broker: Broker, settings: Settings, answer: Answer, given: s
 
 def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
     """Say exactly what will be stored; on a terminal, ask."""
-    from signoff.cli.remember import spelled_out
+    from signoff.broker.grants import spelled_out
     from signoff.errors import WrongUse
 
     able = [one for one in ready if one.request is not None and one.decision is not None]
@@ -332,7 +318,7 @@ def _lines(request: ApprovalRequest, approved: bool, decision: ApprovalDecision 
 
 
 def _data(done: Done) -> Mapping[str, Any]:
-    from signoff.cli.remember import spelled_out
+    from signoff.broker.grants import spelled_out
     from signoff.cli.telling import agreed
 
     request, decision = done.request, done.decision

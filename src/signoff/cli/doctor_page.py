@@ -227,7 +227,7 @@ def _from_here(path: str) -> str:
 
 
 def _grant_lines(grants: Iterable[Grant], width: int) -> Iterator[str]:
-    from signoff.cli.telling import grant_line
+    from signoff.core.safe import grant_line
 
     for grant in grants:
         who = f" ({safe(grant.by)})" if grant.by else ""
@@ -312,6 +312,6 @@ def _rule_data(rule: Rule) -> dict[str, Any]:
 
 
 def _grant_data(grant: Grant) -> dict[str, Any]:
-    from signoff.cli.telling import grant_line
+    from signoff.core.safe import grant_line
 
     return {"id": grant.id, "tool": grant.tool, "toolset": grant.toolset, "by": grant.by, "text": grant_line(grant)}

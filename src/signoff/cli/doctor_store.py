@@ -132,7 +132,7 @@ def grant_findings(
     grants: Sequence[Grant], tools: Collection[KnownTool], at: datetime, *, all_known: bool
 ) -> Iterator[Finding]:
     """Remembered answers that no longer speak, or no longer can."""
-    from signoff.cli.telling import grant_line
+    from signoff.core.safe import grant_line
 
     for grant in grants:
         if why := why_asleep(grant, tools, at, all_known=all_known):

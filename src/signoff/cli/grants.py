@@ -76,8 +76,8 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
 
 
 async def _revoke(broker: Broker, given: str, by: str) -> bool:
-    from signoff.cli.telling import grant_line
     from signoff.cli.words import local, safe
+    from signoff.core.safe import grant_line
     from signoff.core.visible import visible
     from signoff.errors import RequestError
 
@@ -123,8 +123,8 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
 
 
 def _lines(grant: Grant) -> Iterator[str]:
-    from signoff.cli.telling import grant_line
     from signoff.cli.words import local, now, safe
+    from signoff.core.safe import grant_line
     from signoff.core.visible import visible
 
     asleep = grant.why_asleep(None, now())
@@ -137,8 +137,9 @@ def _lines(grant: Grant) -> Iterator[str]:
 
 
 def _facts(grant: Grant) -> Iterator[tuple[str, str]]:
-    from signoff.cli.telling import grant_line, masked
+    from signoff.cli.telling import masked
     from signoff.cli.words import local, now, safe
+    from signoff.core.safe import grant_line
     from signoff.core.visible import visible
 
     yield "grant", safe(grant.id)
@@ -172,8 +173,9 @@ def _usage(grant: Grant) -> list[str]:
 
 
 def _data(grant: Grant) -> dict[str, Any]:
-    from signoff.cli.telling import grant_line, masked
+    from signoff.cli.telling import masked
     from signoff.cli.words import iso, now
+    from signoff.core.safe import grant_line
 
     budget = grant.budget
     return {

@@ -38,6 +38,20 @@ def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Co
     return _complete(ctx, param, incomplete, _runs)
 
 
+def channels(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Channels of the project file."""
+    from click.shell_completion import CompletionItem
+
+    with suppress(Exception):
+        from signoff.wiring import settings_for
+
+        typed = ctx.params.get(param.name or "") or ()
+        found = settings_for(ctx.params.get("policy")).channels.values()
+        wanted = [one for one in found if one.name.startswith(incomplete) and one.name not in typed]
+        return [CompletionItem(one.name, help=one.use) for one in wanted[:MOST]]
+    return []
+
+
 def grants(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Remembered answers that were not revoked."""
     return _complete(ctx, param, incomplete, _grants)
@@ -54,7 +68,7 @@ def _runs(tx: Transaction) -> Found:
 
 
 def _grants(tx: Transaction) -> Found:
-    from signoff.cli.telling import grant_line
+    from signoff.core.safe import grant_line
 
     return [(grant.id, grant_line(grant)) for grant in tx.grants()]
 

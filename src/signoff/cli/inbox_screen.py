@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -78,13 +78,10 @@ class ScreenDesk:
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Give an answer; edited arguments are checked as `signoff approve --args` does."""
         if decision.edited_args is not None:
-            from signoff.cli.edit import checked
+            from signoff.wiring.edits import checked_answer
 
             request = await self.broker.get(request_id)
-            run = await self.broker.store.read(lambda tx: tx.run(request.run)) if request.run else None
-            asked_under = await self.broker.policies.of(request, beside=self.settings.policy)
-            args = checked(request, decision.edited_args, self.settings, run, asked_under)
-            decision = replace(decision, edited_args=args)
+            decision = await checked_answer(self.broker, self.settings, request, decision)
         return await self.broker.answer(request_id, decision, by=self.me)
 
     async def settled(self, request_id: str) -> str:

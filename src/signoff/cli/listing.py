@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,14 @@ from signoff.core.people import person_key
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
+    from signoff.core.delivery import Delivery
     from signoff.core.inbox import Item
     from signoff.ports import Transaction
 
 HALTED = "halted"
 """The setting under which the kill switch says who pulled it."""
+CHANNELS = "channels"
+"""The setting that names the channels that were ever in use."""
 OUTCOMES = {
     "happened": "it happened",
     "did-not": "it did not, and may be asked about again",
@@ -52,6 +55,8 @@ class Page:
     """What the kill switch holds, as it is kept; empty while it is not pulled."""
     due: bool
     """Whether time has come for something, or something runs: sweep, and look again."""
+    deliveries: Mapping[str, Sequence[Delivery]] = field(default_factory=dict[str, "Sequence[Delivery]"])
+    """How far channels came with each request, by its id; those that no channel has to do with are not there."""
 
 
 def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
@@ -66,7 +71,17 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
             if person_key(one.deputy) == person_key(me.name):
                 mine |= roles.get(person_key(one.absent), frozenset())
         items = list(_mine(tx, limit + 1, me, mine))
-    return Page(items[:limit], len(items) > limit, halted, due)
+    return Page(items[:limit], len(items) > limit, halted, due, _deliveries(tx, items, at, limit, all_of_it=me is None))
+
+
+def _deliveries(
+    tx: Transaction, items: Sequence[Item], at: datetime, limit: int, *, all_of_it: bool
+) -> Mapping[str, Sequence[Delivery]]:
+    if not items or not tx.setting(CHANNELS):  # nobody ever asked anywhere but at a terminal
+        return {}
+    from signoff.cli.reaching import deliveries_of
+
+    return deliveries_of(tx, items[:limit], at, all_of_it=all_of_it and len(items) <= limit)
 
 
 def _mine(tx: Transaction, limit: int, me: Me, roles: Collection[str]) -> Iterator[Item]:
@@ -86,7 +101,10 @@ def as_data(page: Page) -> dict[str, Any]:
     """For programs. Times are UTC."""
     return {
         "halted": halted_text(page.halted) or None,
-        "requests": [item_data(item) for item in page.items],
+        "requests": [
+            {**item_data(item), "deliveries": [delivery_data(one) for one in page.deliveries.get(item.id, ())]}
+            for item in page.items
+        ],
         "more": page.more,
     }
 
@@ -112,6 +130,38 @@ def item_data(item: Item) -> dict[str, Any]:
     return data
 
 
+def delivery_data(delivery: Delivery) -> dict[str, Any]:
+    """How far a channel came with something, for programs."""
+    return {
+        "channel": delivery.channel,
+        "state": str(delivery.state),
+        "problem": safe(delivery.problem) or None,
+        "attempts": delivery.attempts,
+        "since": iso(delivery.since),
+        "next_at": iso(delivery.next_at),
+        "instead": delivery.instead or None,
+    }
+
+
+def trouble(delivery: Delivery, at: datetime) -> str:
+    """What is wrong with a delivery, for people; empty where nothing is."""
+    name, problem = safe(delivery.channel), safe(delivery.problem)
+    if delivery.state == "failed":
+        instead = f"; asked in {safe(delivery.instead)} instead" if delivery.instead else ""
+        return f"{name} gave up: {problem}{instead}"
+    if not problem:
+        return ""
+    since = f" since {clock(delivery.since, at)}" if delivery.since is not None else ""
+    soon = f"; next try {clock(delivery.next_at, at)}" if delivery.next_at is not None else ""
+    return f"{name}: fails{since} ({problem}){soon}"
+
+
+def clock(moment: datetime, at: datetime) -> str:
+    """A moment on the clock of whoever reads it; with the date, where that is another."""
+    here, today = moment.astimezone(), at.astimezone()
+    return f"{here:%H:%M}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M}"
+
+
 def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterator[str]:
     """For people."""
     if page.halted:
@@ -132,6 +182,10 @@ def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterat
     for item, age in zip(page.items, ages, strict=True):
         yield ""
         yield from _item_lines(item, pad(age, column), at, width)
+        for one in page.deliveries.get(item.id, ()):
+            if told := trouble(one, at):
+                for line in fold(_INDENT + told, width, _INDENT):
+                    yield click.style(line, fg="yellow")
 
 
 def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ import click
 import signoff
 from signoff.errors import (
     ApprovalError,
+    ChannelFailed,
     Halted,
     LimitReached,
     NobodyHere,
@@ -41,6 +42,7 @@ GROUPS = {
         "assign": ("signoff.cli.assign:assign", "Hand a request to somebody."),
         "people": ("signoff.cli.people:people", "Who may answer, and who stands in for whom."),
         "delegate": ("signoff.cli.people:delegate", "Have somebody stand in for somebody else for a while."),
+        "channels": ("signoff.cli.channels:channels", "Where people are asked: list, test, run."),
     },
     "Running": {
         "demo": ("signoff.cli.demo:demo", "Watch an agent being allowed, asked about and refused."),
@@ -145,7 +147,7 @@ def code_of(error: SignoffError) -> int:
             return DENIED
         case NobodyHere() | Halted():
             return WAITING
-        case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached():
+        case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached() | ChannelFailed():
             return FAILED
         case _:
             return WRONG_USE

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from signoff.broker.grants import places_of
-from signoff.cli.telling import grant_line
 from signoff.cli.words import count, when
-from signoff.core.decision import ApprovalDecision
 from signoff.core.grant import Grant
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest
@@ -67,14 +64,6 @@ def budget(text: str) -> Budget:
     if found is None or not Decimal(found["limit"]):
         raise WrongUse(f"--budget {visible(text)} is no budget\n  write --budget 'amount 200/day', or 'amount 200'")
     return Budget(arg=found["arg"], limit=Decimal(found["limit"]), daily=found["daily"] is not None)
-
-
-def spelled_out(request: ApprovalRequest, decision: ApprovalDecision) -> str:
-    """Exactly what will be stored, as `signoff grants explain` will tell it."""
-    call = request.call
-    assert call is not None, "offers are made for calls only"
-    grant = Grant.of(call, decision, summary=request.title, where=places_of(call, request.run))
-    return grant_line(grant)
 
 
 def uses_text(grant: Grant) -> str:

@@ -14,7 +14,7 @@ from signoff.core.offer import offers
 from signoff.core.quorum import approvals, who
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import masked_pattern, safe_grant_text, safe_text, visible_around
+from signoff.core.safe import masked_pattern, safe_text, visible_around
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from signoff.core.card import Card
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.grant import Grant
     from signoff.core.offer import Offer
     from signoff.core.people import Answerer
     from signoff.core.record import Entry
@@ -49,11 +48,6 @@ def standing(request: ApprovalRequest) -> str:
 def masked(text: str, secrets: Sequence[str] = ()) -> str:
     """A text that somebody typed, safe to show: secrets masked, what hides made visible."""
     return safe_text(text, secrets=secrets)
-
-
-def grant_line(grant: Grant) -> str:
-    """What a grant says, safe to show."""
-    return safe(safe_grant_text(grant))
 
 
 def offer_line(request: ApprovalRequest, offer: Offer) -> str:

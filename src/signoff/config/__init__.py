@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signoff.config.channels import ChannelEntry
 from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFile
 from signoff.config.files import PROJECT_FILE, find_project, user_file
 from signoff.config.settings import Person, Settings, load_policy, load_settings, no_settings
@@ -11,6 +12,7 @@ from signoff.config.workers import load_worker, load_workers, parse_worker, work
 __all__ = [
     "EVERY_WORKER",
     "PROJECT_FILE",
+    "ChannelEntry",
     "Filled",
     "Limits",
     "Person",

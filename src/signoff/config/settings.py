@@ -1,4 +1,4 @@
-"""Reads `signoff.yaml`: the policy, the people who answer, the toolsets, the store, and the default model."""
+"""Reads `signoff.yaml`: the policy, who answers and where, the toolsets, the store, and the default model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from signoff.config.channels import ChannelEntry, discord_id, read_channels
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.tighten import tightening, unheard_problem
@@ -23,14 +24,13 @@ from signoff.policy.rule import Rule
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
-PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked")
+PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked", "channels")
 PERSON_KEYS = ("roles", "discord", "slack", "email")
 PLUGIN_KEYS = ("allow",)
 DEFAULTS_KEYS = ("worker", "toolset")
 USER = "user"
 """The name of the user's own layer: its rules are `user/rule-1` …"""
 
-_PLANNED = ("channels",)
 _IMPORTS = re.compile(r"[\w*]+(?:\.[\w*]+)*(?::[\w*]+(?:\.[\w*]+)*)?")
 
 
@@ -60,6 +60,8 @@ class Settings:
     """The names of the catalog that the file adds."""
     plugins: tuple[str, ...] = ()
     """Which modules toolsets may be imported from, as patterns."""
+    channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
+    """Where people are asked, besides the terminal a command is typed at."""
     locked: bool = False
     """Whether flags and the environment may only tighten what the file says."""
     user: Policy | None = None
@@ -141,8 +143,6 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
         raise top.wrong(f"this should be a mapping with `policy`, not {kind_of(whole)}", EXAMPLE)
     entries = top.entries() if whole is not None else {}
     for key, spot in entries.items():
-        if key in _PLANNED:
-            raise spot.wrong_key(f"this version does not read {shown(key)} yet", "remove it for now")
         if key not in PROJECT_KEYS:
             raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, PROJECT_KEYS))
     # The real path, because links in arguments are followed too: both have to lead to the same place.
@@ -161,6 +161,7 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
         file=file,
         toolsets=read_toolsets(entries["toolsets"], defaults.get("toolset"), folder) if "toolsets" in entries else {},
         plugins=tuple(_plugins(entries["plugins"])) if "plugins" in entries else (),
+        channels=read_channels(entries["channels"]) if "channels" in entries else {},
         locked=entries["locked"].flag() if "locked" in entries else False,
         folder=folder,
         defaults=defaults,
@@ -193,17 +194,25 @@ def _defaults(spot: Spot) -> dict[str, Spot]:
 
 
 def _people(spot: Spot) -> Iterator[tuple[str, Person]]:
+    accounts: dict[str, str] = {}
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
         known = entry.entries(PERSON_KEYS, what="a mapping such as {roles: [ops]}")
         roles = known["roles"].one_or_more("a list of roles") if "roles" in known else ()
+        account = discord_id(known["discord"], "a discord id") if "discord" in known else ""
+        if account in accounts:  # otherwise one account could be counted as two people
+            raise known["discord"].wrong(
+                f"{shown(accounts[account])} has the same Discord account", "every person has one of their own"
+            )
+        if account:
+            accounts[account] = name
         yield (
             name,
             Person(
                 name=name,
                 roles=frozenset(role.text("a role") for role in roles),
-                discord=_id(known, "discord"),
+                discord=account,
                 slack=_id(known, "slack"),
                 email=_id(known, "email"),
             ),

@@ -4,7 +4,7 @@
 pending  --vote--> pending | approved | denied        approved --claim--> claimed --succeed--> succeeded
 pending  --expire--> expired | pending (escalated,             --cancel-> cancelled --fail-> failed
                      parked) | approved (in words)                                  --lose-> unknown
-pending  --assign, remind--> pending                                                --ask again-> cancelled
+pending  --assign, remind, date--> pending                                          --ask again-> cancelled
 pending  --cancel--> cancelled
                                                       claimed --enter--> claimed (it only waits for runs inside it)
                                                       claimed --pause--> approved (to be claimed anew with those runs)
@@ -51,6 +51,13 @@ class Expired:
 @dataclass(frozen=True, slots=True)
 class Reminded:
     """People were reminded that the deadline is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """A channel showed it that waits only so long. Refused where the rule says how long, or there is a deadline."""
+
+    deadline: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,7 @@ Event: TypeAlias = (
     Voted
     | Expired
     | Reminded
+    | Dated
     | Assigned
     | Cancelled
     | Claimed
@@ -245,6 +253,13 @@ def _remind(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     return request.changed_to(remind_at=None)
 
 
+def _date(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Dated)
+    if not may_be_dated(request):
+        raise RequestError(f"how long request {request.id} waits was settled before")
+    return request.changed_to(deadline=event.deadline, remind_at=remind_at(request.requirement, event.deadline))
+
+
 def _assign(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Assigned)
     return request.changed_to(assigned=event.to)
@@ -299,6 +314,12 @@ def _claim_of(request: ApprovalRequest) -> Claim:
     return request.claim
 
 
+def may_be_dated(request: ApprovalRequest) -> bool:
+    """Whether a channel may say how long a request waits: it waits, and nothing else says so."""
+    waits = request.state is State.PENDING and not request.escalated
+    return waits and request.deadline is None and request.requirement.timeout is None
+
+
 def remind_at(requirement: Requirement, deadline: datetime | None) -> datetime | None:
     """When people are to be reminded of a request with this deadline."""
     return deadline - requirement.remind if deadline is not None and requirement.remind is not None else None
@@ -312,6 +333,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.PENDING, Voted): _vote,
     (State.PENDING, Expired): _expire,
     (State.PENDING, Reminded): _remind,
+    (State.PENDING, Dated): _date,
     (State.PENDING, Assigned): _assign,
     (State.PENDING, Cancelled): _cancel,
     (State.APPROVED, Cancelled): _cancel,

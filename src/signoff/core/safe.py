@@ -26,6 +26,12 @@ def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
     return visible_around(masks, grant_text(replace(grant, pattern=pattern)))
 
 
+def grant_line(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
+    """What a grant says, on one line that can be printed anywhere."""
+    text = safe_grant_text(grant, secrets=secrets)
+    return text if text.isprintable() else visible(text)
+
+
 def masked_pattern(
     pattern: Sequence[Condition], *, secrets: Iterable[str] = ()
 ) -> tuple[tuple[Condition, ...], list[str]]:

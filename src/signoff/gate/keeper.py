@@ -232,10 +232,30 @@ class Keeper:
         if self.saved:
             self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
 
-    async def ended(self, state: RunState, detail: str) -> None:
+    async def ended(self, state: RunState, detail: str, said: Conversation | None = None) -> None:
+        """The run is over. `said` is all that was said in it, where that is to be kept."""
         self._over = True
-        if self.saved:
-            await self.broker.runs.end(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
+        if not self.saved:
+            return
+        end, secrets = self.broker.runs.end, tuple(self.secrets)
+        if said is None:
+            await end(self.run.id, self.run.epoch, state, detail, secrets=secrets)
+            return
+        try:
+            await end(self.run.id, self.run.epoch, state, detail, secrets=secrets, last=self._last(said))
+        except Stale:  # as in `opened`
+            self.histories.forget()
+            await end(self.run.id, self.run.epoch, state, detail, secrets=secrets, last=self._last(said))
+
+    def _last(self, said: Conversation) -> Progress:
+        """All that was said, as it is kept. What has no JSON form cannot be, and then nothing pretends to be whole."""
+        try:
+            segments = self._segments(said.messages, said.messages[-1].run_id if said.messages else None)
+            rest = ConversationTypeAdapter.dump_json(replace(said, messages=[])).decode()
+        except PydanticSerializationError:
+            return Progress(run=replace(self.run, tip="", rest=""))
+        tip = segments[-1].id if segments else self.histories.known(said.messages)[0]
+        return Progress(run=replace(self.run, tip=tip, rest=rest), segments=tuple(segments))
 
     def _progress(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
         messages = list(ctx.messages)
@@ -273,7 +293,10 @@ class Keeper:
 
 
 async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) -> Conversation | None:
-    """What a kept run is to go on with; None where it never came to a pause."""
+    """What a kept run is to go on with; None where it never came to a pause.
+
+    Of a turn of a chat that is done: what the next turn goes on with.
+    """
     if not run.rest:
         return None
     rest = ConversationTypeAdapter.validate_json(run.rest)

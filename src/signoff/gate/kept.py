@@ -54,7 +54,8 @@ async def kept(
         if isinstance(result.output, DeferredToolRequests):
             await keeper.put_down()
         else:
-            await keeper.ended(RunState.DONE, str(result.output))
+            said = result.conversation if keeper.run.options.get("chat") else None  # the next turn goes on with it
+            await keeper.ended(RunState.DONE, str(result.output), said)
             await broker.sweeper.sign_now_and_then()
         return result
 

@@ -86,13 +86,14 @@ async def resume_run(
     *,
     calls: Mapping[str, Any] | None = None,
     prompt: Any = None,
+    after: Conversation | None = None,
     **options: Any,
 ) -> AgentRunResult[Any]:
     """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
 
     Raises `RunTaken` where somebody else has it in hand, `RunOver` where it has ended. A run that died before it asked
-    anything begins anew with its prompt: the text that was kept, or `prompt` where it was more than that. `calls` and
-    `options` are as for `resume`.
+    anything begins anew with its prompt: the text that was kept, or `prompt` where it was more than that, and with
+    what was said before it, `after`. `calls` and `options` are as for `resume`.
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
@@ -103,7 +104,8 @@ async def resume_run(
         conversation = await conversation_of(broker, gate.histories, run)
         with keeping(run, requests):
             if conversation is None:
-                return await agent.run(prompt or run.prompt, **{"infer_name": cast("Any", False), **options})
+                begins = {"infer_name": cast("Any", False), **options, **following(after)}
+                return await agent.run(prompt or run.prompt, **begins)
             known = {request.call.key: request for request in requests if request.call is not None}
             return await _go_on(agent, gate, conversation, known, calls, options)
     except BaseException:
@@ -111,6 +113,13 @@ async def resume_run(
         raise
     finally:
         broker.runs.let_go(run.id)
+
+
+def following(said: Conversation | None) -> dict[str, Any]:
+    """For `agent.run`: a turn after what was said. Its limits count for the turn alone."""
+    if said is None:
+        return {}
+    return {"message_history": said.messages, "conversation_id": said.conversation_id}
 
 
 async def _kept_as(gate: Signoff, conversation: Conversation, known: Mapping[str, ApprovalRequest]) -> str:

@@ -28,8 +28,8 @@ from signoff.wiring.project import (
 if TYPE_CHECKING:
     from signoff.core.run import KeptRun
     from signoff.gate.capability import Signoff
-    from signoff.ports import ApprovalUI
-    from signoff.workers.runtime import Finished, Prompt, Runner
+    from signoff.ports import ApprovalUI, Store
+    from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
 
 WORKER = "worker:"
 """Before a worker's name, in a kept run's `agent`."""
@@ -98,6 +98,8 @@ class Job:
     """What is kept with its runs, to build it again."""
     store: str = ""
     """The address of its store, where commands that are typed here would look at another one."""
+    opened: Store | None = None
+    """The store that was opened for it; None where the agent brought its own."""
 
     @property
     def name(self) -> str:
@@ -105,15 +107,20 @@ class Job:
         return self.agent.removeprefix(WORKER)
 
     async def run(
-        self, task: Task, *, begun: Callable[[str], None] | None = None, after: Finished | None = None
+        self, task: Task, *, begun: Callable[[str], None] | None = None, after: Finished | str | None = None
     ) -> Finished:
-        """Do the task; `begun` is told the run's id, empty where the run is not kept. `after`: the turn before."""
+        """Do the task; `begun` is told the run's id, empty where the run is not kept.
+
+        `after` is the turn before: how it ended, or the id of its run, whose conversation the store has.
+        """
         from signoff.broker import new_id
         from signoff.core.run import KeptRun
 
         prompt, options = self.prompt(task), self.run_options(task)
         broker = self.runner.gate.broker
-        history = after.conversation if after is not None else None
+        before, history = (after, await self._said(after)) if isinstance(after, str) else ("", None)
+        if after is not None and not isinstance(after, str):
+            before, history = after.run, after.conversation
         if not broker.store.is_durable:
             if begun is not None:
                 begun("")
@@ -125,7 +132,7 @@ class Job:
             agent=self.agent,
             prompt=task.text,
             requester=self.requester,
-            options={**self.options, **task.to_json(), **({"after": after.run} if after is not None else {})},
+            options={**self.options, **task.to_json(), **({"after": before} if before else {})},
         )
         kept = await broker.runs.begin(kept)
         if begun is not None:
@@ -136,17 +143,31 @@ class Job:
 
     async def resume(self, run: KeptRun) -> Finished:
         """Go on with a run of it."""
-        if run.options.get("after") and not run.rest:
-            raise WrongUse(
-                f"run {run.id} ended before its model was asked, and it followed another turn.\n"
-                f"  Nothing was done. Cancel it (signoff cancel {run.id}) and say it again."
-            )
-        task = Task.of(run)
+        task, before = Task.of(run), str(run.options.get("after", ""))
         prompt = self.prompt(task) if not run.rest else None
+        # Where it came nowhere, it begins anew: after the turn that it followed.
+        after = await self._said(before, run.id) if before and prompt is not None else None
         options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
-        finished = await self.runner.resume(run.id, prompt, options=options)
+        finished = await self.runner.resume(run.id, prompt, after=after, options=options)
         await self.runner.gate.broker.sweeper.sign_if_due()
         return finished
+
+    async def _said(self, turn: str, follower: str = "") -> Conversation:
+        """What was said up to the end of a turn; `follower` is the run that is to follow it, if that is there."""
+        said = await self.runner.said_in(turn)
+        if said is None and follower:
+            raise WrongUse(
+                f"run {follower} ended before its model was asked, and what was said before it is not kept.\n"
+                f"  Nothing was done. Cancel it (signoff cancel {follower}) and say it again."
+            )
+        if said is None:
+            raise WrongUse(f"run {turn} is no turn of a chat that is done: nothing can follow it")
+        return said
+
+    def close(self) -> None:
+        """Write what is left to write, and let go of the store that was opened for it."""
+        if self.opened is not None:
+            self.opened.close()
 
 
 def _in(conversation: str) -> dict[str, str]:
@@ -208,7 +229,8 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     return settings
 
 
-def _kept(options: RunOptions, settings: Settings) -> dict[str, Any]:
+def kept_options(options: RunOptions, settings: Settings) -> dict[str, Any]:
+    """What is kept with a run, to build its job again."""
     caller = options.caller.to_json()
     return {
         "folder": os.getcwd(),
@@ -236,25 +258,30 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         file = parse_worker(worker_text(path, missing="`signoff workers` lists those there are"), path, settings)
         name, workers = file.name, {**load_workers(settings), file.name: file}
     else:
-        _check_name(settings, name)
+        check_name(settings, name)
+    store = store_for(options.store, settings)
     shop = Workshop(
         settings,
         workers=workers,
-        store=store_for(options.store, settings),
+        store=store,
         model=options.model,
         mode=options.mode,
         wait="inline" if options.wait is None else options.wait,
         observe=options.observe,
         caller=options.caller.layers(settings.folder),
     )
-    worker = shop.worker(name)
+    try:
+        worker = shop.worker(name)
+    except BaseException:
+        store.close()
+        raise
     runner = Runner(
         agent=worker.agent,
         gate=worker.gate,
         approver=_approver(options, worker.gate),
         may_pause=options.may_pause,
     )
-    kept = _kept(options, settings)
+    kept = kept_options(options, settings)
     return Job(
         agent=f"{WORKER}{name}",
         runner=runner,
@@ -263,10 +290,11 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         requester=run.requester if run is not None else requester_of(options.requester, settings),
         options={**kept, "file": what} if workers is not None else kept,
         store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",
+        opened=store,
     )
 
 
-def _check_name(settings: Settings, name: str) -> None:
+def check_name(settings: Settings, name: str) -> None:
     """Raise for a worker that is not there or wrong, before a store is made: it leaves nothing behind."""
     from signoff.config import load_worker
 
@@ -297,18 +325,19 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
     agent = load_agent(path)
     model = options.model
     settings = Settings(policy=Policy(rules=()), people={})
-    gate = signoff_of(agent)
+    gate, opened = signoff_of(agent), None
     if gate is not None:
         _refuse_second_policy(path, options, resumes=run is not None)
     else:
         settings = _settings(options)
         layers = (*settings.layers, *options.caller.layers(settings.folder))
+        opened = store_for(options.store, settings)
         gate = Signoff(
             layers[0] if len(layers) == 1 else Layers(layers),
             people=roles_of(settings),
             mode=options.mode,
             observe=options.observe,
-            store=store_for(options.store, settings),
+            store=opened,
             wait="inline" if options.wait is None else options.wait,
         )
         model = model or (settings.model if agent.model is None else None)
@@ -329,7 +358,8 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
         prompt=lambda task: _agent_prompt(path, task),
         run_options=lambda task: {},
         requester=run.requester if run is not None else requester_of(options.requester, settings),
-        options=_kept(options, settings),
+        options=kept_options(options, settings),
+        opened=opened,
     )
 
 

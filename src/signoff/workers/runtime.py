@@ -14,11 +14,13 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.run import AgentRunResult
 
+from signoff.broker.talks import was_said
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.gate.capability import Signoff
 from signoff.gate.frames import asking, keeping
-from signoff.gate.suspended import resume_run, signoff_of
+from signoff.gate.keeper import conversation_of
+from signoff.gate.suspended import following, resume_run, signoff_of
 from signoff.ports import ApprovalUI
 from signoff.workers.prompt import Prompt, attached
 
@@ -73,9 +75,7 @@ class Runner:
 
         `after` is a conversation that it goes on with; limits count for the run alone. `options` go to `agent.run`.
         """
-        options = self._options(options)
-        if after is not None:
-            options |= {"message_history": after.messages, "conversation_id": after.conversation_id}
+        options = self._options(options) | following(after)
         with asking(self.approver):
             if kept is None:
                 return await self._finished(await self.agent.run(prompt, **options))
@@ -83,12 +83,35 @@ class Runner:
                 return await self._finished(await self.agent.run(prompt, **options), kept.id)
 
     async def resume(
-        self, run_id: str, prompt: Prompt | None = None, *, options: Mapping[str, Any] = _NOTHING
+        self,
+        run_id: str,
+        prompt: Prompt | None = None,
+        *,
+        after: Conversation | None = None,
+        options: Mapping[str, Any] = _NOTHING,
     ) -> Finished:
-        """Take up a kept run. `prompt` is what it begins anew with, if it came nowhere and had more than a text."""
+        """Take up a kept run. `prompt` is what it begins anew with, if it came nowhere and had more than a text.
+
+        `after` is the conversation it then goes on with.
+        """
+        options = self._options(options)
         with asking(self.approver):
-            result = await resume_run(self.agent, run_id, self.gate, prompt=prompt, **self._options(options))
+            result = await resume_run(self.agent, run_id, self.gate, prompt=prompt, after=after, **options)
         return await self._finished(result, run_id)
+
+    async def said_in(self, run_id: str) -> Conversation | None:
+        """The conversation of a turn that is over, as the store has it; None where it was not kept whole."""
+        broker = self.gate.broker
+        run = await broker.runs.inside(run_id)
+        return await conversation_of(broker, self.gate.histories, run) if run is not None and was_said(run) else None
+
+    @staticmethod
+    def last_answer(said: Conversation) -> str:
+        """What the model said last: its text, or the fields of an answer that is none."""
+        for message in reversed(said.messages):
+            if isinstance(message, ModelResponse):
+                return message.text or next((call.args_as_json_str() for call in reversed(message.tool_calls)), "")
+        return ""
 
     def _options(self, more: Mapping[str, Any]) -> dict[str, Any]:
         # PydanticAI would name a nameless agent after the variable it is called through, which is ours.

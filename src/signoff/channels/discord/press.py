@@ -35,7 +35,7 @@ class Verb(StrEnum):
     """Gives whoever pressed it everything, as a file."""
     ALL_APPROVE = "all_approve"
     ALL_DENY = "all_deny"
-    """`request` is the first of those asked at once, `digest` is `digest_of_all`."""
+    """`request` is the first of those asked at once, `digest` is `digest_of_all` of those that still wait."""
     HAPPENED = "happened"
     NOT_HAPPENED = "not_happened"
 

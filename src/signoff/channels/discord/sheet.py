@@ -1,4 +1,8 @@
-"""What a Discord message holds, as plain values: texts within Discord's limits, and buttons by their custom ids."""
+"""What a Discord message holds, as plain values: texts within Discord's limits, and buttons by their custom ids.
+
+Discord counts the characters of a text as Unicode has them. `size` counts those beyond the first 65,536 twice, as
+JavaScript does: what fits by that count fits by any.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,21 @@ from typing import Literal
 
 CONTENT = 2000
 """Characters of a message's own text."""
+TITLE = 256
 DESCRIPTION = 4096
+FOOTER = 2048
 EMBED = 6000
 """Characters of all embeds of a message together."""
 BUTTONS = 5
 """In a row; a message has five rows at most."""
 LABEL = 80
+OPTIONS = 25
+"""In a menu."""
+OPTION = 100
+"""Characters in an option's label, in its description, and in its value."""
+PLACEHOLDER = 100
+FORM_TITLE = 45
+FIELD_LABEL = 45
 INPUT = 4000
 """Characters in a field of a form."""
 
@@ -89,3 +102,8 @@ class Form:
     id: str
     title: str
     fields: tuple[Field, ...]
+
+
+def size(text: str) -> int:
+    """How many characters a text counts for."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,141 @@
+"""Carries notices into channels, one after the other within a trail, and writes down how that went."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from signoff.broker.leases import Down, put_down
+from signoff.broker.routes import LONGEST_PAUSE, Line
+from signoff.broker.showing import Showing, Showings
+from signoff.errors import ChannelFailed, StoreError, WrongUse
+from signoff.ports import Desk, Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+T = TypeVar("T")
+LIMIT = timedelta(seconds=60)
+"""After how long a channel that does not answer is not waited for any longer."""
+
+
+class Courier:
+    """Does the trying. What goes wrong outside is written down; only what goes wrong with the store is raised."""
+
+    def __init__(self, broker: Broker, showings: Showings) -> None:
+        self._broker = broker
+        self._showings = showings
+
+    async def open(self, line: Line, desk: Desk) -> None:
+        """Start a channel."""
+        seen = line.failures
+        try:
+            await self._within_limit(line.route.channel.start(desk))
+        except ChannelFailed as failure:
+            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+        except WrongUse as error:
+            line.wrong = error
+            failure = ChannelFailed(str(error), again=False, whole=True)
+            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+        except Exception as error:
+            failure = ChannelFailed(_broke(error), again=False, whole=True)
+            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+        else:
+            line.is_open, line.down = True, None
+            await self._persist(line, None)
+
+    async def carry(self, line: Line, subjects: Sequence[str]) -> int:
+        """Show these, in order, until one fails that others wait for; how many were tried."""
+        tried = 0
+        for subject in subjects:
+            now, seen = self._broker.clock.now(), line.failures
+            if line.rests(now):
+                break
+            showing = await self._broker.store.write(
+                "show", lambda tx, subject=subject, now=now: self._showings.begin(tx, line, subject, now), synced=False
+            )
+            if showing is None:
+                continue
+            tried += 1
+            if not await self._try(line, showing, seen):
+                break
+        return tried
+
+    async def _try(self, line: Line, showing: Showing, seen: int) -> bool:
+        """Show one notice; whether those after it may follow."""
+        known = True
+        try:
+            at = await self._within_limit(line.route.channel.show(showing.notice, showing.at, showing.beside))
+        except ChannelFailed as error:
+            failure, known = error, not isinstance(error, _NoAnswer)
+        except Exception as error:
+            failure, known = ChannelFailed(_broke(error), again=False), False
+        else:
+            await self._shown(line, showing, at, seen)
+            return True
+        now = self._broker.clock.now()
+        down = line.fell(failure, now, seen) if failure.whole else line.down
+
+        def work(tx: Transaction) -> bool:
+            if failure.whole:
+                put_down(tx, self._broker, line.name, down)
+            return self._showings.failed(tx, line, showing, failure, now, known=known)
+
+        holds = await self._insist("not shown", work)
+        return not (holds or failure.whole)
+
+    async def _shown(self, line: Line, showing: Showing, at: str, seen: int) -> None:
+        now = self._broker.clock.now()
+        down = line.worked(now, seen)
+
+        def work(tx: Transaction) -> None:
+            if down is None:
+                put_down(tx, self._broker, line.name, None)
+            self._showings.shown(tx, line, showing, at, now)
+
+        await self._insist("shown", work)
+
+    async def _persist(self, line: Line, down: Down | None) -> None:
+        await self._insist("channel", lambda tx: put_down(tx, self._broker, line.name, down))
+
+    async def _insist(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Write what happened outside. It did happen, so a store that fails is tried until it works again."""
+        clock, attempts = self._broker.clock, 0
+        while True:
+            try:
+                return await self._broker.store.write(name, work)
+            except StoreError as error:
+                attempts += 1
+                warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
+                await clock.sleep_until(clock.now() + timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
+
+    async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a channel does, cancelled if it takes too long, which is a failure."""
+        clock = self._broker.clock
+        doing = asyncio.ensure_future(work)
+        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + LIMIT))
+        try:
+            await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                return doing.result()
+        finally:
+            limit.cancel()
+            if not doing.done():
+                doing.cancel()
+                await asyncio.wait((doing,))
+            if not doing.cancelled():
+                doing.exception()  # whoever is stopped in this very moment does not want to know
+        if not doing.cancelled() and doing.exception() is None:  # at the very last moment
+            return doing.result()
+        raise _NoAnswer(f"it did not answer within {LIMIT.total_seconds():.0f} seconds")
+
+
+class _NoAnswer(ChannelFailed):
+    """Nobody knows what came of it."""
+
+
+def _broke(error: Exception) -> str:
+    return f"the channel is broken: {type(error).__name__}: {error}"

@@ -1,0 +1,304 @@
+"""Shows in every channel what there is to show, for as long as it runs.
+
+It compares what stands in each channel with what the store holds, and has the channel show whatever differs: a new
+question, an answer given elsewhere, an outcome. So a restart, a missed event and an outage all take the same path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from signoff.broker.agenda import Agenda, Plan
+from signoff.broker.batches import Batches
+from signoff.broker.courier import Courier
+from signoff.broker.endings import Endings
+from signoff.broker.leases import give_back, take_lease
+from signoff.broker.routes import LONGEST_PAUSE, Line, Route, lines_for
+from signoff.broker.showing import Showings
+from signoff.broker.sweeper import EVERY
+from signoff.core.run import RunState
+from signoff.errors import StoreError, WrongUse
+from signoff.ports import Desk, Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+__all__ = ["Post", "Route"]
+
+SIDE_BY_SIDE = 8
+"""Trails that one channel is busy with at once."""
+SETTLE = 0.02
+"""Seconds in which news gathers before a look, at least."""
+AFRESH = timedelta(seconds=30)
+"""How often everything is read anew, for what another process may have left to be said here."""
+SHARE = 5
+"""In how many times what a look takes there is one, at most, so that thousands that wait leave room for the rest."""
+
+
+class Post:
+    """Runs channels over one store. Only one process at a time may run a channel."""
+
+    def __init__(self, broker: Broker, routes: Sequence[Route], *, desk: Callable[[str], Desk]) -> None:
+        """`desk` makes what a channel is handed, by its name."""
+        if not routes:
+            raise WrongUse("there is no channel to run")
+        self._broker = broker
+        self._desk = desk
+        self._lines = lines_for(routes)
+        batches = Batches()
+        self._showings = Showings(broker, batches)
+        self._agenda = Agenda(self._lines, batches)
+        self._endings = Endings(tuple(self._lines))
+        self._courier = Courier(broker, self._showings)
+        self._step = asyncio.Lock()
+        self._tasks: set[asyncio.Task[int]] = set()
+        self._news = asyncio.Event()
+        self._raised: list[BaseException] = []
+        self._done = 0
+        """Counts what was tried."""
+        self._takes = 0.0
+        """Seconds that a look takes."""
+        self._turned_away = False
+        """Whether a trail waits for another one to be done."""
+        self._has_leases = False
+        self._swept: datetime | None = None
+        self._afresh: datetime | None = None
+        self.in_hand: set[str] = set()
+        """Runs that this process is about to say more of: their end is not told without that."""
+
+    async def say(
+        self, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
+    ) -> Sequence[str]:
+        """Have people told what a run came to; see `signoff.broker.deliveries.Deliveries.say`."""
+        return await self._broker.deliveries.say(run_id, worker, state, text, secrets=secrets)
+
+    async def run(self) -> None:
+        """Show whatever there is to show, and feed time to what waits, until cancelled.
+
+        Raises `WrongUse` where another process runs one of the channels, or no channel can be used at all.
+        """
+        clock, attempts = self._broker.clock, 0
+        stop = self._broker.store.watch(self._ear())
+        try:
+            while True:
+                self._news.clear()
+                try:
+                    moment = await self._once(sweep=False)
+                    attempts = 0
+                except StoreError as error:
+                    attempts += 1
+                    self._start_over()
+                    warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
+                    wait = timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10)))
+                    await clock.sleep_until(clock.now() + wait)
+                    continue
+                await self._until(moment)
+        finally:
+            stop()
+            await self.stop()
+
+    async def round(self) -> None:
+        """Do everything that can be done now; returns when that is done. Raises `StoreError` too."""
+        while True:
+            done = self._done
+            try:
+                await self._once(sweep=True)
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+                if self._raised:
+                    raise self._raised.pop(0)
+            except StoreError:
+                self._start_over()
+                raise
+            if self._done == done:
+                return
+
+    async def stop(self) -> None:
+        """Let go of all channels. What is on its way is given up, and found again by whoever runs them next."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for line in self._lines.values():
+            if line.is_open or line.down is not None:
+                line.is_open = False
+                try:
+                    await line.route.channel.stop()
+                except Exception as error:
+                    warnings.warn(f"channel {line.name!r} did not stop: {error!r}", RuntimeWarning, stacklevel=2)
+        if self._has_leases:
+            self._has_leases = False
+            names = list(self._lines)
+            self._broker.deliveries.here.difference_update(names)
+            self._broker.deliveries.listeners.remove(self._agenda.touch)
+
+            def work(tx: Transaction) -> None:
+                for name in names:
+                    give_back(tx, self._broker, name)
+
+            self._broker.store.later("stop", work)
+            with suppress(StoreError):  # otherwise it is found that the process is gone
+                await self._broker.store.flush()
+
+    # --- one look ---
+
+    async def _once(self, *, sweep: bool) -> datetime:
+        """Start whatever is to be done now; when to look again at the latest."""
+        async with self._step:
+            if self._raised:
+                raise self._raised.pop(0)
+            await self._take_leases()
+            self._open_lines()
+            now = self._broker.clock.now()
+            if sweep or self._swept is None or now - self._swept >= EVERY:
+                self._swept = now
+                await self._broker.sweep()
+                await self._broker.sweeper.sign_if_due()
+                await self._tell_endings()
+            if self._afresh is None or now - self._afresh >= AFRESH:
+                self._afresh = now
+                self._agenda.start_over()
+            plan = await self._planned(now)
+            self._turned_away = False
+            for (name, trail), subjects in plan.work.items():
+                self._carry(self._lines[name], trail, subjects)
+            return min(plan.moment or now + EVERY, now + EVERY)
+
+    async def _planned(self, now: datetime) -> Plan:
+        """What is to be done, once everything is handed over that has to be."""
+        while True:
+            began = perf_counter()
+            plan = await self._broker.store.read(lambda tx: self._agenda.look(tx, now))
+            self._takes = perf_counter() - began
+            if not plan.given_up and not plan.retired:
+                return plan
+
+            def work(tx: Transaction, plan: Plan = plan) -> int:
+                for one in plan.retired:
+                    self._showings.retire(tx, one.channel, one.subject)
+                given_up = [(self._lines[one.channel], one.subject) for one in plan.given_up]
+                return sum(self._showings.give_up(tx, line, subject, now) for line, subject in given_up)
+
+            done = await self._broker.store.write("give up", work, synced=False)
+            for one in (*plan.retired, *plan.given_up):
+                self._agenda.touch(one.trail)
+            if not done and not plan.retired:
+                return plan
+
+    async def _tell_endings(self) -> None:
+        over = [one for one in await self._broker.store.read(self._endings.look) if one not in self.in_hand]
+        if over:
+            await self._broker.store.write("tell", lambda tx: self._endings.tell(tx, over))
+            for run_id in over:
+                self._agenda.touch(run_id)
+
+    async def _take_leases(self) -> None:
+        if self._has_leases:
+            return
+        broker, now = self._broker, self._broker.clock.now()
+        for name in self._lines:
+            if name in broker.deliveries.here:
+                raise WrongUse(f"channel {name!r} is run by this very process already")
+
+        def work(tx: Transaction) -> None:
+            for name, line in self._lines.items():
+                lease = take_lease(tx, broker, name, line.route.backup_for, now)
+                # What was down when the last process ended is not known to be up, but may be tried at once.
+                line.down = None if lease.down is None else replace(lease.down, next_at=None)
+
+        await broker.store.write("run channels", work)
+        broker.deliveries.here.update(self._lines)
+        broker.deliveries.listeners.append(self._agenda.touch)
+        self._has_leases = True
+
+    # --- what happens side by side ---
+
+    def _open_lines(self) -> None:
+        now = self._broker.clock.now()
+        wrong = [line.wrong for line in self._lines.values() if line.wrong is not None]
+        if len(wrong) == len(self._lines):
+            raise wrong[0]
+        for line in self._lines.values():
+            if not line.is_open and not line.opening and line.wrong is None and not line.rests(now):
+                line.opening = True
+                self._start(self._open(line))
+
+    async def _open(self, line: Line) -> int:
+        try:
+            await self._courier.open(line, self._desk(line.name))
+        finally:
+            line.opening = False
+        if line.wrong is not None and any(one.wrong is None for one in self._lines.values()):
+            warnings.warn(f"channel {line.name!r} cannot be used: {line.wrong}", RuntimeWarning, stacklevel=2)
+        return 1
+
+    def _carry(self, line: Line, trail: str, subjects: Sequence[str]) -> None:
+        if len(line.busy) >= SIDE_BY_SIDE:
+            self._turned_away = True
+        elif trail not in line.busy:
+            line.busy.add(trail)
+            self._start(self._carried(line, trail, subjects))
+
+    async def _carried(self, line: Line, trail: str, subjects: Sequence[str]) -> int:
+        try:
+            return await self._courier.carry(line, subjects)
+        finally:
+            line.busy.discard(trail)
+            self._agenda.touch(trail)
+            self._endings.watch(trail)
+
+    def _start(self, work: Coroutine[Any, Any, int]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[int]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._raised.append(error)
+        else:
+            self._done += task.result()
+        if self._turned_away or error is not None or task.result():
+            self._news.set()
+
+    # --- waiting ---
+
+    def _ear(self) -> Callable[[], None]:
+        """What the store calls, from any thread, when something changed."""
+        loop, called = asyncio.get_running_loop(), [False]
+
+        def hear() -> None:
+            called[0] = False
+            self._news.set()
+
+        def tick() -> None:
+            if not called[0] and not loop.is_closed():
+                called[0] = True
+                loop.call_soon_threadsafe(loop.call_later, max(SETTLE, SHARE * self._takes), hear)
+
+        return tick
+
+    async def _until(self, moment: datetime) -> None:
+        waits = [
+            asyncio.ensure_future(self._news.wait()),
+            asyncio.ensure_future(self._broker.clock.sleep_until(moment)),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+    def _start_over(self) -> None:
+        self._agenda.start_over()
+        self._endings.start_over()

@@ -1,0 +1,112 @@
+"""A channel as the post uses it, and how it is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from signoff.broker.leases import Down
+from signoff.errors import ChannelFailed, WrongUse
+from signoff.ports import Channel
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+"""Seconds between tries, from the first failure on: each pause is twice the one before."""
+PATIENCE = timedelta(minutes=2)
+"""How long a channel that has a backup may fail before that takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A channel, and when it is used."""
+
+    channel: Channel
+    backup_for: str = ""
+    """Name of the channel in whose place it is used; shows everything where this is empty."""
+    timeout: timedelta | None = None
+    """How long what is shown there waits, where neither its rule nor another channel says so."""
+
+    @property
+    def name(self) -> str:
+        return self.channel.name
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """A route in use."""
+
+    route: Route
+    backup: str = ""
+    """Name of the channel that takes over."""
+    is_open: bool = False
+    opening: bool = False
+    wrong: WrongUse | None = None
+    """Why it can never be used."""
+    down: Down | None = None
+    """Set while nothing can be shown."""
+    failures: int = 0
+    """Counts failures of the whole: what was on its way when one happened says nothing new."""
+    worked_at: datetime | None = None
+    """When something was shown last."""
+    busy: set[str] = field(default_factory=set[str])
+    """Trails that something is on its way for."""
+
+    @property
+    def name(self) -> str:
+        return self.route.channel.name
+
+    def rests(self, now: datetime) -> bool:
+        """Whether nothing is to be tried now."""
+        return self.down is not None and self.down.next_at is not None and self.down.next_at > now
+
+    def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Down | None:
+        """Nothing can be shown. `seen` is `failures` as it was when the try began; what is down then."""
+        if seen == self.failures or self.down is None:
+            attempts = self.down.attempts + 1 if self.down is not None else 1
+            self.down = Down(
+                since=self.down.since if self.down is not None else now,
+                problem=str(failure),
+                attempts=attempts,
+                next_at=now + pause(failure, attempts),
+                hopeless=not failure.again,
+            )
+            self.failures += 1
+        return self.down
+
+    def worked(self, now: datetime, seen: int) -> Down | None:
+        """Something was shown; what is down still: a success that began before the last failure proves nothing."""
+        self.worked_at = now
+        if seen == self.failures:
+            self.down = None
+        return self.down
+
+
+def pause(failure: ChannelFailed, attempts: int) -> timedelta:
+    """How long to wait after so many failures."""
+    if failure.after is not None:
+        return timedelta(seconds=max(failure.after, 0.0))
+    if not failure.again:
+        return timedelta(seconds=LONGEST_PAUSE)
+    return timedelta(seconds=min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 10)))
+
+
+def lines_for(routes: Sequence[Route]) -> dict[str, Line]:
+    """The routes by name, each with its backup; raises `WrongUse` for what does not fit together."""
+    lines: dict[str, Line] = {}
+    for route in routes:
+        if route.name in lines:
+            raise WrongUse(f"two channels are called {route.name!r}")
+        if route.backup_for == route.name:
+            raise WrongUse(f"channel {route.name!r} cannot be its own backup")
+        lines[route.name] = Line(route)
+    for line in lines.values():
+        main = lines.get(line.route.backup_for)
+        if main is None:
+            continue
+        if main.backup:
+            raise WrongUse(f"channels {main.backup!r} and {line.name!r} are both backups for {main.name!r}: name one")
+        main.backup = line.name
+    if lines and all(line.route.backup_for in lines for line in lines.values()):
+        raise WrongUse("every channel is the backup for another one, so none would ever be used first")
+    return lines

@@ -1,0 +1,288 @@
+"""One notice on its way into one channel: what there is to show now, and what is written down of how that went.
+
+Before something is shown for the first time it is noted that it may stand there from now on. So nothing that stands
+in a channel is forgotten when the process dies before it could write down where.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from signoff.broker.batches import Batches, all_shown
+from signoff.broker.leases import LONGEST_PROBLEM, check_lease
+from signoff.broker.routes import PATIENCE, Line, pause
+from signoff.broker.said import places, put_said, said_in
+from signoff.core.delivery import NEVER, Delivery, DeliveryState
+from signoff.core.lifecycle import FINAL, OPEN, Dated, advance, may_be_dated
+from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import ChannelFailed
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+TRY_CLOSING_FOR = timedelta(days=1)
+"""How long it is tried to say in a channel what became of something nobody waits for any longer."""
+RARELY = timedelta(hours=1)
+_MAY_STAND, _HOPELESS = "may stand", "hopeless"
+
+
+class Want(Enum):
+    """What is to be done about a notice in a channel."""
+
+    NOTHING = auto()
+    SHOW = auto()
+    """It waits and stands nowhere yet. In order, within a trail."""
+    UPDATE = auto()
+    """What stands there is not what there is to show."""
+    RETIRE = auto()
+    """Nothing, ever again."""
+
+
+def wanted(delivery: Delivery | None, version: int, *, waits: bool, is_settled: bool, is_over: bool) -> Want:
+    """What is to be done, after how a delivery stands."""
+    if delivery is None:
+        return Want.SHOW if waits else Want.NOTHING
+    if not delivery.live:
+        return Want.NOTHING
+    if delivery.shown != NEVER:
+        if delivery.shown != version:
+            return Want.UPDATE
+    elif waits:
+        return Want.SHOW if delivery.state is DeliveryState.DUE else Want.NOTHING
+    elif is_settled and may_stand(delivery):
+        return Want.UPDATE
+    return Want.RETIRE if is_over else Want.NOTHING
+
+
+def wanted_of_request(delivery: Delivery | None, request: ApprovalRequest, *, eligible: bool) -> Want:
+    """What is to be done about one call. `eligible`: whether the channel is one to show it first."""
+    waits = request.state in OPEN and (eligible or delivery is not None)
+    is_over = request.state in FINAL
+    return wanted(delivery, request.version, waits=waits, is_settled=request.state not in OPEN, is_over=is_over)
+
+
+def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalRequest], *, are_shown: bool) -> Want:
+    """What is to be done about several that were asked at once. `are_shown`: whether each that waits stands there."""
+    pending = any(one.state is State.PENDING for one in requests)
+    version = sum(one.version for one in requests)
+    return wanted(delivery, version, waits=pending and are_shown, is_settled=not pending, is_over=not pending)
+
+
+def may_stand(delivery: Delivery) -> bool:
+    """Whether something of it may stand in the channel though it was never heard that it does."""
+    return not delivery.subject.startswith("said:") and _MAY_STAND in _marks(delivery)
+
+
+def is_hopeless(delivery: Delivery) -> bool:
+    """Whether it failed last in a way that holds nothing else up: somebody has to do something first."""
+    return not delivery.subject.startswith("said:") and _HOPELESS in _marks(delivery)
+
+
+def _marks(delivery: Delivery) -> list[str]:
+    return json.loads(delivery.text) if delivery.text else []
+
+
+def _marked(delivery: Delivery, **marks: bool) -> Delivery:
+    if delivery.subject.startswith("said:"):
+        return delivery
+    names = {"may_stand": _MAY_STAND, "hopeless": _HOPELESS}
+    said = [names[one] for one, holds in marks.items() if holds]
+    return replace(delivery, text=json.dumps(said) if said else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """What is handed to a channel, and what has to be known afterwards."""
+
+    notice: Notice
+    want: Want
+    at: str
+    beside: str
+    before: Delivery | None
+    """How the delivery stood before the try."""
+    version: int
+    """What is stored now; the notice may be one ahead, by the deadline it gets when it was shown."""
+    deadline: datetime | None = None
+    """The deadline that it gets."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing was heard yet of its standing there."""
+        return self.before is None or self.before.shown == NEVER
+
+
+class Showings:
+    """What happens in the store around each try."""
+
+    def __init__(self, broker: Broker, batches: Batches) -> None:
+        self._broker = broker
+        self._batches = batches
+
+    def begin(self, tx: Transaction, line: Line, subject: str, now: datetime) -> Showing | None:
+        """What is to be shown now, noted as begun; None where nothing is any longer."""
+        check_lease(tx, self._broker, line.name)
+        known = tx.delivery(line.name, subject)
+        notice, want = self._notice(tx, line, subject, known)
+        if notice is None:
+            return None
+        if known is None or (known.shown == NEVER and not may_stand(known)):
+            fresh = known or _fresh(line.name, notice)
+            if (noted := _marked(fresh, may_stand=True)) != known:
+                tx.put_delivery(noted)
+        version, deadline = notice.version, None
+        if isinstance(notice, Asked) and line.route.timeout is not None and (known is None or known.shown == NEVER):
+            if may_be_dated(notice.request):
+                deadline = now + line.route.timeout
+                notice = replace(notice, request=advance(notice.request, Dated(deadline), now))
+        return Showing(
+            notice=notice,
+            want=want,
+            at=known.at if known is not None else "",
+            beside=_beside(tx, line.name, notice),
+            before=known,
+            version=version,
+            deadline=deadline,
+        )
+
+    def _notice(self, tx: Transaction, line: Line, subject: str, known: Delivery | None) -> tuple[Notice | None, Want]:
+        """What there is to show, and why; None where there is no need."""
+        notice: Notice | None = None
+        want = Want.NOTHING
+        if subject.startswith("said:"):
+            if known is not None and known.live and known.state is DeliveryState.DUE:
+                notice, want = said_in(known), Want.SHOW
+        elif (request := tx.request(subject.removeprefix("all:"))) is not None:
+            ids = self._batches.of(tx, request)
+            if subject.startswith("all:"):
+                members = tuple(one for each in ids if (one := tx.request(each)) is not None)
+                are_shown = all_shown(members, {one: tx.delivery(line.name, one) for one in ids})
+                notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
+            else:
+                main = tx.delivery(line.route.backup_for, subject) if line.route.backup_for else None
+                want = wanted_of_request(known, request, eligible=is_eligible(line, main))
+                notice = Asked(request=request, number=ids.index(subject) + 1, of=len(ids))
+        return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
+
+    def shown(self, tx: Transaction, line: Line, showing: Showing, at: str, now: datetime) -> None:
+        """It stands at `at`. With it, the deadline that was shown becomes the request's."""
+        check_lease(tx, self._broker, line.name)
+        notice, version = showing.notice, showing.version
+        if isinstance(notice, Asked) and showing.deadline is not None:
+            stored = self._broker.found(tx, notice.subject)
+            if may_be_dated(stored):
+                dated = self._broker.put(tx, stored, Dated(showing.deadline), now)
+                said = {"deadline": showing.deadline.isoformat(), "channel": line.name}
+                tx.append([self._broker.journal.step(dated, "dated", now, **said)])
+                if stored.version == version:  # otherwise what stands there is behind, and is brought up to date
+                    version = notice.version
+        known = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
+        if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
+            tx.put_delivery(replace(known, at=at))
+            return
+        done = replace(known, state=DeliveryState.SHOWN, at=at, shown=version, live=notice.is_live, instead="")
+        done = replace(done, attempts=0, since=None, next_at=None, problem="")
+        if not isinstance(notice, Said):
+            done = _marked(done)
+        elif known.text != (showing.before.text if showing.before else ""):  # something else is to be said by now
+            done = replace(known, at=at)
+        tx.put_delivery(done)
+
+    def failed(
+        self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
+    ) -> bool:
+        """It was not shown, as far as is known; whether that holds up what comes after it in its trail.
+
+        `known`: whether the channel itself said so, and not only did not answer, or broke.
+        """
+        check_lease(tx, self._broker, line.name)
+        notice = showing.notice
+        row = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
+        before = showing.before is not None and may_stand(showing.before)
+        stands = before or not known or bool(failure.at)
+        row = replace(
+            _marked(row, may_stand=stands and showing.is_first, hopeless=not failure.again and not failure.whole),
+            at=failure.at or row.at,
+            attempts=row.attempts + 1,
+            since=row.since or now,
+            problem=self._broker.journal.text(str(failure), longest=LONGEST_PROBLEM),
+        )
+        row = replace(row, next_at=None if failure.whole else now + pause(failure, row.attempts))
+        over = not failure.again and not failure.whole
+        if showing.want is Want.UPDATE:
+            if over:  # somebody may put it right, but nobody waits for it
+                longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
+                row = replace(row, next_at=now + min(longer, RARELY))
+            tx.put_delivery(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
+            return False
+        if line.backup and not isinstance(notice, Together) and (over or _fails_since(row, now) >= PATIENCE):
+            self._hand_over(tx, line, row)
+            return False
+        if isinstance(notice, Said) and (over or _is_left(row, now)):
+            row = replace(row, state=DeliveryState.FAILED, live=False)
+        tx.put_delivery(row)
+        return failure.again
+
+    def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
+        """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
+        check_lease(tx, self._broker, line.name)
+        known = tx.delivery(line.name, subject)
+        notice, want = self._notice(tx, line, subject, known)
+        if notice is None or want is not Want.SHOW or isinstance(notice, Together):
+            return False
+        row = known or _fresh(line.name, notice)
+        if line.down is not None:
+            problem = self._broker.journal.text(line.down.problem, longest=LONGEST_PROBLEM)
+            row = replace(row, since=row.since or line.down.since, problem=problem)
+        self._hand_over(tx, line, row)
+        return True
+
+    def _hand_over(self, tx: Transaction, line: Line, row: Delivery) -> None:
+        is_said = row.subject.startswith("said:")
+        tx.put_delivery(
+            replace(row, state=DeliveryState.FAILED, instead=line.backup, next_at=None, live=row.live and not is_said)
+        )
+        if is_said:
+            put_said(tx, line.backup, said_in(row))
+
+    def retire(self, tx: Transaction, channel: str, subject: str) -> None:
+        """Nothing will be told about it any more."""
+        if (known := tx.delivery(channel, subject)) is not None and known.live:
+            tx.put_delivery(replace(known, live=False))
+
+
+def _fails_since(row: Delivery, now: datetime) -> timedelta:
+    return now - row.since if row.since is not None else timedelta()
+
+
+def _is_left(row: Delivery, now: datetime) -> bool:
+    """Whether it failed for so long that it is left as it is: nobody waits for it."""
+    return _fails_since(row, now) >= TRY_CLOSING_FOR
+
+
+def is_eligible(line: Line, main: Delivery | None) -> bool:
+    """Whether a channel is one to show a call first: it shows everything, or took this one over."""
+    if not line.route.backup_for:
+        return True
+    return main is not None and main.state is DeliveryState.FAILED and main.instead == line.name
+
+
+def _fresh(channel: str, notice: Notice) -> Delivery:
+    request = notice.subject if isinstance(notice, Asked) else ""
+    return Delivery(channel=channel, subject=notice.subject, trail=notice.trail, request=request)
+
+
+def _beside(tx: Transaction, channel: str, notice: Notice) -> str:
+    """Where the newest notice of the trail stands in this channel, or where its run began."""
+    for one in reversed(tx.deliveries(channel=channel, trail=notice.trail)):
+        if one.at and one.subject != notice.subject:
+            return one.at
+    run = tx.run(notice.trail)
+    began: Mapping[str, str] = places(run) if run is not None else {}
+    return began.get(channel, "")

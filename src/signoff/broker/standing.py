@@ -1,0 +1,60 @@
+"""How a kept run stands: whether somebody has it in hand, what it waits for, what was answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signoff.broker.holder import is_alive
+from signoff.core.lifecycle import OPEN
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import KeptRun, Process, RunState
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
+
+_ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """A run as it stands now, with what it waits for."""
+
+    run: KeptRun
+    waiting: tuple[ApprovalRequest, ...]
+    """Requests about which a person has to say something."""
+    answered: tuple[ApprovalRequest, ...]
+    """Requests that were answered and not yet acted upon. One that was denied stays among them."""
+    process: Process | None
+    alive: bool
+    """Whether a process has it in hand."""
+
+    @property
+    def word(self) -> str:
+        """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`."""
+        if self.run.state is not RunState.GOING:
+            return str(self.run.state)
+        if self.alive:
+            return "waiting" if self.waiting else "running"
+        if self.answered or not self.waiting:
+            return "ready" if not self.run.holder else "died"
+        return "waiting"
+
+
+def standing(broker: Broker, tx: Transaction, run: KeptRun) -> RunStatus:
+    """How a run stands now."""
+    requests = tx.requests_of(run=run.id) if run.state is RunState.GOING else ()
+    process = tx.process(run.holder) if run.holder else None
+    return RunStatus(
+        run=run,
+        waiting=tuple(one for one in requests if one.state in OPEN),
+        # An approved call that was claimed before paused with runs inside it, and waits for what they wait for.
+        answered=tuple(one for one in requests if one.state not in _ACTED and not _paused(one)),
+        process=process,
+        alive=run.holder == broker.process.id or is_alive(process, broker.clock.now()),
+    )
+
+
+def _paused(request: ApprovalRequest) -> bool:
+    return request.state is State.APPROVED and request.claim is not None

@@ -1,0 +1,72 @@
+"""Talks: places where turns follow each other, such as a thread. One turn at a time, and nothing is heard twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import WrongUse
+from signoff.ports import Transaction
+
+_NAME = "talk:"
+"""Before a talk's name, in the name of the setting that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """How far a talk came."""
+
+    run: str = ""
+    """Id of the last turn's run."""
+    heard: str = ""
+    """Number of the last message that was heard."""
+    turns: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The last turn of each agent: two that take turns do not read each other's."""
+
+
+def talk_called(tx: Transaction, name: str) -> Talk:
+    """The talk of that name; one in which nothing was said yet where there is none."""
+    said = tx.setting(_NAME + name)
+    return Talk(**cast("dict[str, Any]", json.loads(said))) if said else Talk()
+
+
+def is_news(talk: Talk, heard: str) -> bool:
+    """Whether a message was not heard before. Later ones have higher numbers; without a number everything is news."""
+    if not heard:
+        return True
+    if not heard.isdecimal():
+        raise WrongUse(f"a message is known by a number, and {heard!r} is none")
+    return not talk.heard or int(heard) > int(talk.heard)
+
+
+def note_heard(tx: Transaction, name: str, talk: Talk, heard: str) -> None:
+    """A message was heard, and nothing began with it."""
+    _put(tx, name, replace(talk, heard=heard or talk.heard))
+
+
+def note_turn(tx: Transaction, name: str, talk: Talk, heard: str, run: KeptRun) -> None:
+    """A run is the next turn."""
+    turns = {**talk.turns, run.agent: run.id}
+    _put(tx, name, Talk(run=run.id, heard=heard or talk.heard, turns=turns))
+
+
+def _put(tx: Transaction, name: str, talk: Talk) -> None:
+    tx.set_setting(_NAME + name, json.dumps({"run": talk.run, "heard": talk.heard, "turns": dict(talk.turns)}))
+
+
+def following(tx: Transaction, talk: Talk, run: KeptRun) -> KeptRun:
+    """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
+    before = tx.run(talk.turns.get(run.agent, ""))
+    while before is not None and not was_said(before):
+        before = tx.run(str(before.options.get("after", "")))
+    if before is None:
+        return run
+    return replace(run, conversation_id=before.conversation_id, options={**run.options, "after": before.id})
+
+
+def was_said(run: KeptRun) -> bool:
+    """Whether a run is a turn of a chat whose conversation is kept whole, for another turn to follow."""
+    return run.state is RunState.DONE and bool(run.rest and run.options.get("chat"))

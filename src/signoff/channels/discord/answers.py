@@ -1,0 +1,193 @@
+"""What comes of a press that counts: an answer, a form, a file, or a few words to whoever pressed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
+from signoff.channels.discord.paper import digest_of, shows_whole
+from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.pressed import Pressed, in_words, shown
+from signoff.channels.discord.remembering import choices, confirm_sheet, decision_for, remember_sheet
+from signoff.channels.discord.replies import fields_of
+from signoff.channels.discord.sheet import Button, Form, Sheet, Style
+from signoff.channels.discord.whole import whole
+from signoff.channels.discord.words import short_span
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
+from signoff.core.quorum import approvals
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.visible import visible
+from signoff.errors import EditRefused, SignoffError
+from signoff.ports import Desk
+
+AGAIN = "again"
+"""The last part of the id of a button that opens what somebody had typed."""
+_DRAFTS = 200
+_MOST_LINES = 20
+_NAME = 60
+_LONGEST = 1900
+"""Characters of what is wrong with an edit."""
+_NOT_OFFERED = "This is not offered any longer, and nothing was decided."
+
+
+class Answers:
+    """Carries out what people press, at a desk. Every press has been looked into before."""
+
+    def __init__(self, desk: Desk, refresh: Callable[[ApprovalRequest], Awaitable[None]]) -> None:
+        self._desk = desk
+        self.refresh = refresh
+        """Draws the message about a request anew."""
+        self._drafts: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    async def form(self, pressed: Pressed) -> Form | str | None:
+        """The form that a button opens, or why there is none; None where the whole has to be looked at before."""
+        if pressed.press.verb is Verb.DENY_NOTE:
+            return deny_form(pressed.request)
+        if await self._is_locked(pressed.request, pressed.by):
+            return None
+        again = pressed.press.rest == AGAIN
+        return edit_form(pressed.request, self._drafts.get(_whose(pressed)) if again else None)
+
+    async def take(self, pressed: Pressed) -> None:
+        """Do what was pressed; raises what the desk refuses."""
+        match pressed.press.verb:
+            case Verb.APPROVE:
+                await self._approve(pressed, ApprovalDecision(approved=True, by=pressed.by))
+            case Verb.DENY:
+                await self._answer(pressed, ApprovalDecision(approved=False, by=pressed.by))
+            case Verb.DENY_NOTE:
+                note = fields_of(pressed.data).get(REASON, "").strip()
+                await self._answer(pressed, ApprovalDecision(approved=False, note=note, by=pressed.by))
+            case Verb.EDIT:
+                await self._edit(pressed)
+            case Verb.REMEMBER:
+                await self._offer(pressed)
+            case Verb.REMEMBER_YES:
+                await self._remember(pressed)
+            case Verb.WHOLE:
+                await self.unlock(pressed)
+            case Verb.ALL_APPROVE | Verb.ALL_DENY:
+                await self._answer_all(pressed, approved=pressed.press.verb is Verb.ALL_APPROVE)
+            case Verb.HAPPENED | Verb.NOT_HAPPENED:
+                happened = pressed.press.verb is Verb.HAPPENED
+                await self._desk.tell(pressed.request.id, happened=happened, by=pressed.by)
+
+    async def unlock(self, pressed: Pressed) -> None:
+        """Give somebody the whole of a call as a file, and with it the right to approve it here."""
+        request, reply = pressed.request, pressed.reply
+        paper = whole(request)
+        if len(paper.text.encode()) > reply.interaction.filesize_limit:
+            await reply.tell(
+                "This is too long for Discord, so it cannot be approved here. `signoff inbox` shows it whole."
+            )
+            return
+        text = "All that would run. What was too long for the message is in the file: read it before you approve."
+        rows = (_buttons(request),) if request.state is State.PENDING else ()
+        if await reply.tell(Sheet(content=text, rows=rows, paper=paper)):
+            await self._desk.opened(request.id, pressed.by)
+
+    async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
+        return not shows_whole(request) and not await self._desk.has_opened(request.id, by)
+
+    async def _approve(self, pressed: Pressed, decision: ApprovalDecision) -> None:
+        if await self._is_locked(pressed.request, pressed.by):
+            await self.unlock(pressed)
+        else:
+            await self._answer(pressed, decision)
+
+    async def _answer(self, pressed: Pressed, decision: ApprovalDecision) -> None:
+        answered = await self._desk.answer(pressed.request.id, decision)
+        self._drafts.pop(_whose(pressed), None)
+        if answered.state is State.PENDING:
+            await pressed.reply.replace(f"Your vote counts. {_missing(answered, pressed.by)}")
+        elif pressed.reply.is_private:  # the message in the thread tells everybody else, and here it would be stale
+            await pressed.reply.replace("Approved." if decision.approved else "Denied.")
+
+    async def _edit(self, pressed: Pressed) -> None:
+        if await self._is_locked(pressed.request, pressed.by):
+            await self.unlock(pressed)
+            return
+        fields = fields_of(pressed.data)
+        try:
+            edited = read_edit(pressed.request, fields)
+            decision = ApprovalDecision(approved=True, edited_args=edited, by=pressed.by)
+            await self._answer(pressed, decision)
+        except EditRefused as refused:
+            self._keep(pressed, fields.get(ARGS, ""))
+            row = (_button(pressed.request, Verb.EDIT, "Edit again", "primary", AGAIN),)
+            text = f"Nothing was decided, because this does not fit: {shown(refused)}"
+            await pressed.reply.tell(Sheet(content=f"{text[:_LONGEST]}.", rows=(row,)))
+
+    def _keep(self, pressed: Pressed, draft: str) -> None:
+        self._drafts[_whose(pressed)] = draft
+        while len(self._drafts) > _DRAFTS:
+            self._drafts.popitem(last=False)
+
+    async def _offer(self, pressed: Pressed) -> None:
+        request = pressed.request
+        now = pressed.reply.interaction.created_at
+        picked = next(iter(pressed.data.get("values", ())), None)
+        if isinstance(picked, str):
+            decision = decision_for(request, picked, now)
+            if decision is None:
+                await pressed.reply.tell(_NOT_OFFERED)
+                return
+            text = await self._desk.grant_text(request.id, decision)
+            await pressed.reply.replace(confirm_sheet(request, picked, text))
+            return
+        offered = choices(request, now)
+        texts = [(value, await self._desk.grant_text(request.id, decision)) for value, decision in offered]
+        await pressed.reply.tell(remember_sheet(request, texts))
+
+    async def _remember(self, pressed: Pressed) -> None:
+        offered = decision_for(pressed.request, pressed.press.rest, pressed.reply.interaction.created_at)
+        if offered is None:
+            await pressed.reply.tell(_NOT_OFFERED)
+            return
+        await self._approve(pressed, _by(offered, pressed.by))
+
+    async def _answer_all(self, pressed: Pressed, *, approved: bool) -> None:
+        lines = [await self._one_of_all(request, pressed.by, approved) for request in pressed.requests]
+        if len(lines) > _MOST_LINES:
+            lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} more, as their messages say"]
+        await pressed.reply.tell("\n".join(lines))
+
+    async def _one_of_all(self, request: ApprovalRequest, by: Answerer, approved: bool) -> str:
+        name = short_span(visible(request.tool_name), _NAME)
+        if approved and await self._is_locked(request, by):
+            return f"{name}: not approved. It is too long for its message; open it there first."
+        try:
+            answered = await self._desk.answer(request.id, ApprovalDecision(approved=approved, by=by))
+        except SignoffError as error:
+            return f"{name}: {in_words(error)}"
+        if answered.state is State.PENDING:
+            return f"{name}: your vote counts. {_missing(answered, by)}"
+        return f"{name}: {'approved' if approved else 'denied'}."
+
+
+def _by(decision: ApprovalDecision, by: Answerer) -> ApprovalDecision:
+    return ApprovalDecision(approved=True, remember=decision.remember, terms=decision.terms, by=by)
+
+
+def _whose(pressed: Pressed) -> tuple[str, str]:
+    return pressed.by.key, pressed.request.id
+
+
+def _missing(request: ApprovalRequest, by: Answerer) -> str:
+    """How many more have to agree with what this person approved."""
+    mine = next(vote.args_digest for vote in reversed(request.votes) if vote.by.key == by.key)
+    requirement = request.requirement
+    agreed = approvals(requirement, request.votes, mine, requester=request.requester, owner=request.owner)
+    missing = max(1, requirement.quorum - len(agreed))
+    return "1 more is needed." if missing == 1 else f"{missing} more are needed."
+
+
+def _buttons(request: ApprovalRequest) -> tuple[Button, ...]:
+    return (_button(request, Verb.APPROVE, "Approve", "success"), _button(request, Verb.DENY, "Deny", "danger"))
+
+
+def _button(request: ApprovalRequest, verb: Verb, label: str, style: Style, rest: str = "") -> Button:
+    made = Press(verb=verb, request=request.id, digest=digest_of(request), rest=rest)
+    return Button(label=label, style=style, id=made.id)

@@ -1,0 +1,263 @@
+"""A bot of our own: logged in with a token, and connected for as long as the channel is used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+
+import discord
+
+from signoff.channels.discord.channel import DiscordChannel
+from signoff.channels.discord.making import SILENT
+from signoff.channels.discord.permissions import NEEDED, missing, text_channel
+from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
+from signoff.core.notice import Notice
+from signoff.core.people import Answerer
+from signoff.errors import ChannelFailed, SignoffError, WrongUse
+from signoff.ports import Begin, Channel, Desk
+
+_log = logging.getLogger("signoff.discord")
+
+_WITHIN = 25.0
+"""Seconds to log in, and seconds to connect, until we give up for this time."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between tries to connect anew."""
+_SLOWEST = 30.0
+"""Seconds that discord.py waits by itself where Discord wants us to slow down."""
+_BAD_TOKEN = 4004
+"""The gateway's own number for it."""
+
+
+def new_client() -> discord.Client:
+    """A client that hears of servers and their messages, without any privileged intent, and keeps next to nothing."""
+    # It would warn that it cannot speak: nobody here wants it to.
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+    return discord.Client(
+        intents=discord.Intents(guilds=True, guild_messages=True),
+        allowed_mentions=SILENT,
+        max_messages=None,
+        member_cache_flags=discord.MemberCacheFlags.none(),
+        max_ratelimit_timeout=_SLOWEST,
+    )
+
+
+def discord_channel(
+    token: str,
+    *,
+    channel: str,
+    people: Mapping[str, Answerer],
+    name: str = "discord",
+    begin: Begin | None = None,
+    workers: Sequence[str] = (),
+    secret: str = "",
+) -> Channel:
+    """A channel with a bot of its own. `secret` is the name of the variable that the token comes from."""
+    return _OwnBot(token, secret, channel, people, name, begin, workers)
+
+
+class _OwnBot:
+    """Connects, and shows what there is to show through a `DiscordChannel`.
+
+    discord.py resumes a broken connection by itself. Where it gives up, everything is begun anew, with longer and
+    longer pauses: nobody may have anything to show, and there are people who press.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        secret: str,
+        channel: str,
+        people: Mapping[str, Answerer],
+        name: str,
+        begin: Begin | None,
+        workers: Sequence[str],
+    ) -> None:
+        self._token = token
+        self._secret = secret
+        self._channel = channel
+        self._people = people
+        self._name = name
+        self._begin = begin
+        self._workers = tuple(workers)
+        self._connection: Connection | None = None
+        self._inside: DiscordChannel | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._wrong: WrongUse | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def told(self) -> str:
+        """Who the bot is and where it asks, for people; empty while it is not connected."""
+        client = self._connection.client if self._connection is not None else None
+        where = client.get_channel(int(self._channel)) if client is not None else None
+        if client is None or client.user is None or not isinstance(where, discord.TextChannel):
+            return ""
+        return f"{client.user}, asks in #{where.name}"
+
+    async def start(self, desk: Desk) -> None:
+        """Log in, connect, and listen; returns once notices can be shown."""
+        await self.stop()
+        connection = await self._open(desk)
+        self._keeping = asyncio.create_task(self._keep(desk, connection), name="signoff: Discord")
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        if self._wrong is not None:
+            raise ChannelFailed(str(self._wrong), again=False, whole=True, at=at)
+        if self._connection is None or self._inside is None or self._connection.is_over:
+            raise ChannelFailed("not connected to Discord", whole=True, at=at)
+        return await self._inside.show(notice, at, beside)
+
+    async def stop(self) -> None:
+        keeping, self._keeping = self._keeping, None
+        if keeping is not None:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeping
+        self._wrong = None
+        await self._close()
+
+    async def _open(self, desk: Desk) -> Connection:
+        connection = Connection(self._token, self._secret)
+        inside = DiscordChannel(
+            connection.client,
+            channel=self._channel,
+            people=self._people,
+            name=self._name,
+            begin=self._begin,
+            workers=self._workers,
+        )
+        try:
+            await connection.log_in()
+            # It listens before it is connected: people press while we are away.
+            starting = asyncio.create_task(inside.start(desk))
+            try:
+                await connection.connect()
+                await starting
+            finally:
+                starting.cancel()
+                await asyncio.wait((starting,))
+        except BaseException:
+            await inside.stop()
+            await connection.close()
+            raise
+        self._connection, self._inside = connection, inside
+        return connection
+
+    async def _close(self) -> None:
+        inside, self._inside = self._inside, None
+        connection, self._connection = self._connection, None
+        if inside is not None:
+            await inside.stop()
+        if connection is not None:
+            await connection.close()
+
+    async def _keep(self, desk: Desk, connection: Connection | None) -> None:
+        """Begin anew whenever the connection is over, for as long as it takes: whoever looks after it may repair it."""
+        pause = _FIRST_PAUSE
+        while True:
+            if connection is not None:
+                await connection.over()
+                _log.warning("the connection to Discord is over; it is begun anew")
+                await self._close()
+            try:
+                connection, pause, self._wrong = await self._open(desk), _FIRST_PAUSE, None
+            except Exception as problem:
+                connection = None
+                self._wrong = problem if isinstance(problem, WrongUse) else None
+                said = problem if isinstance(problem, SignoffError) else place_of(problem)
+                _log.warning("%s; tried again in %.0f seconds", said, pause)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+class Connection:
+    """A client of our own, and the task in which it is connected."""
+
+    def __init__(self, token: str, secret: str = "") -> None:
+        self._token = token
+        self._secret = secret
+        self.client = new_client()
+        self._task: asyncio.Task[None] | None = None
+
+    async def log_in(self) -> None:
+        """Raises `WrongUse` where Discord does not know the token."""
+        try:
+            async with asyncio.timeout(_WITHIN):
+                await self.client.login(self._token)
+        except discord.LoginFailure:
+            raise refused_token(self._secret) from None
+        except OUTSIDE as error:
+            raise failed(error, "log in") from error
+
+    async def connect(self) -> None:
+        """Return once the client is ready."""
+        self._task = asyncio.create_task(self.client.connect(), name="signoff: Discord")
+        ready = asyncio.create_task(self.client.wait_until_ready())
+        try:
+            done, _ = await asyncio.wait((self._task, ready), timeout=_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        if self._task in done:
+            raise self._why(self._task)
+        if not done:
+            raise ChannelFailed("Discord does not let us connect in time", whole=True)
+
+    @property
+    def is_over(self) -> bool:
+        return self._task is None or self._task.done()
+
+    async def over(self) -> None:
+        """Return once discord.py has given the connection up."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def _why(self, task: asyncio.Task[None]) -> SignoffError:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, discord.ConnectionClosed) and error.code == _BAD_TOKEN:
+            return refused_token(self._secret)
+        if isinstance(error, OUTSIDE):
+            return failed(error, "stay connected")
+        # Among them what discord.py stumbles over when the very first attempt to connect fails.
+        return ChannelFailed("Discord cannot be reached", whole=True)
+
+    async def close(self) -> None:
+        """Disconnect; nothing is left behind."""
+        try:
+            await self.client.close()
+        except OUTSIDE as error:
+            _log.warning("not disconnected cleanly: %s", failed(error, "disconnect"))
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+            if not self._task.cancelled():
+                self._task.exception()  # said already, where it was asked for
+
+
+async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[tuple[str, str]]:
+    """Try what a channel needs, step by step: what was tried, and what is wrong with it; empty where nothing is."""
+    connection = Connection(token, secret)
+    try:
+        steps = (("Discord takes the token", connection.log_in), ("the bot can connect", connection.connect))
+        for step, act in steps:
+            try:
+                await act()
+            except SignoffError as error:
+                yield step, str(error)
+                return
+            yield step, ""
+        try:
+            found = await text_channel(connection.client, channel)
+        except (WrongUse, *OUTSIDE) as error:
+            yield "the channel is there", str(error if isinstance(error, WrongUse) else failed(error, "look at it"))
+            return
+        yield f"the channel is there: #{found.name}", ""
+        lacking = set(missing(found))
+        for title, why in NEEDED.values():
+            yield f"may {title}", f"missing, {why}" if f"{title}, {why}" in lacking else ""
+    finally:
+        await connection.close()

@@ -1,0 +1,230 @@
+"""A text channel of Discord as a place where people are reached: a thread for every run, a message for every call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+import discord
+
+from signoff.channels.discord.answers import Answers
+from signoff.channels.discord.clicks import Clicks
+from signoff.channels.discord.commands import Commands
+from signoff.channels.discord.listening import Listening
+from signoff.channels.discord.mentions import Mentions
+from signoff.channels.discord.paper import sheet_for
+from signoff.channels.discord.permissions import check_permissions, text_channel
+from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread, told
+from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.threads import Threads, place, read_place, thread_name, together
+from signoff.channels.discord.users import Users
+from signoff.core.lifecycle import OPEN
+from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.errors import ChannelFailed, WrongUse
+from signoff.ports import Begin, Desk
+
+_log = logging.getLogger("signoff.discord")
+
+_PATIENCE = 50.0
+"""Seconds for one notice, with all the waiting that discord.py does by itself."""
+_PLACES = 2000
+
+
+class DiscordChannel:
+    """Shows notices in threads of one text channel, through a client that somebody else runs.
+
+    An address is `THREAD/MESSAGE`. Nothing has to be kept between two starts: buttons say what they are about, and a
+    thread or message that was made though nobody knows is found again. Messages that are deleted while nobody listens
+    are found out when there is something to change about them.
+    """
+
+    def __init__(
+        self,
+        client: discord.Client,
+        *,
+        channel: str,
+        people: Mapping[str, Answerer],
+        name: str = "discord",
+        begin: Begin | None = None,
+        workers: Sequence[str] = (),
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._channel_id = channel
+        self._users = Users(people)
+        self._begin = begin
+        self._workers = tuple(workers)
+        self._listening: Listening | None = None
+        self._threads: Threads | None = None
+        self._clicks: Clicks | None = None
+        self._commands: Commands | None = None
+        self._mentions: Mentions | None = None
+        self._places: OrderedDict[str, str] = OrderedDict()
+        self._numbers: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def start(self, desk: Desk) -> None:
+        """Wait until the client is ready, and listen. Raises `WrongUse` where the channel cannot be used."""
+        if self._listening is not None:
+            raise WrongUse(f"the channel {self._name} has been started already")
+        self._desk = desk
+        try:
+            await self._start(desk)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self, desk: Desk) -> None:
+        try:
+            self._listening = listening = self._listen()
+            await self._client.wait_until_ready()
+        except (AttributeError, RuntimeError):  # discord.py's way to say so
+            raise WrongUse("the Discord client has to be logged in before signoff can listen on it") from None
+        with told("look at the channel"):
+            channel = await text_channel(self._client, self._channel_id)
+        check_permissions(channel)
+        self._threads = Threads(self._client, channel)
+        self._clicks = Clicks(desk, self._users, Answers(desk, self._refresh), channel, self._places)
+        self._commands = Commands(self._client, desk, self._users, channel)
+        self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
+        self._commands.join_tree()
+        listening.open()
+        listening.begin(self._commands.register())
+
+    def _listen(self) -> Listening:
+        """Hear everything from now on; people press while we start."""
+        listening = Listening(self._client)
+        listening.to("interaction", self._interaction)
+        listening.to("message", self._message)
+        listening.to("raw_message_delete", self._deleted)
+        listening.to("raw_bulk_message_delete", self._deleted_many)
+        listening.to("raw_thread_delete", self._thread_deleted)
+        return listening
+
+    async def _interaction(self, interaction: discord.Interaction) -> None:
+        if self._clicks is not None and self._commands is not None:
+            await self._clicks.heard(interaction)
+            await self._commands.heard(interaction)
+
+    async def _message(self, message: discord.Message) -> None:
+        if self._mentions is not None:
+            await self._mentions.heard(message)
+
+    async def stop(self) -> None:
+        """Hear nothing more; what was begun is finished first. What stands there stays."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            await listening.stop()
+        if self._commands is not None:
+            self._commands.leave_tree()
+        self._threads = None
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""
+        if self._threads is None or self._client.is_closed() or not self._client.is_ready():
+            raise ChannelFailed("not connected to Discord", whole=True)
+        sheet = sheet_for(notice)
+        try:
+            with told("show it", at=at):
+                async with asyncio.timeout(_PATIENCE):
+                    shown = await self._put(self._threads, notice, sheet, at, beside)
+        except (RuntimeError, AttributeError):
+            if not self._client.is_closed():
+                raise
+            raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
+        self._note(notice, shown)
+        return shown
+
+    async def _put(self, threads: Threads, notice: Notice, sheet: Sheet, at: str, beside: str) -> str:
+        thread, message = read_place(at)
+        if message:
+            try:
+                if await threads.edit(thread, message, notice.subject, sheet):
+                    return at
+            except discord.HTTPException as error:
+                if not (_waits(notice) and is_closed_thread(error)):
+                    raise
+            if not _waits(notice):
+                return at
+        after = read_place(beside)
+        thread = thread or after[0]
+        if thread:
+            try:
+                below = after[1] if isinstance(notice, Said) and after[0] == thread else 0
+                return place(thread, await threads.put(thread, notice.subject, sheet, after=below))
+            except discord.HTTPException as error:
+                if not is_closed_thread(error):
+                    raise
+        made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=thread)
+        with told("write to the thread", at=place(made)):
+            return place(made, await threads.put(made, notice.subject, sheet))
+
+    def _note(self, notice: Notice, shown: str) -> None:
+        """Remember what may be asked for before the desk knows it, or when somebody comes late."""
+        if isinstance(notice, Asked):
+            self._places[notice.subject] = shown
+            self._numbers[notice.subject] = notice.number, notice.of
+        if not notice.is_live and self._threads is not None:
+            self._threads.forget(notice.subject)
+        for noted in (self._places, self._numbers):
+            while len(noted) > _PLACES:
+                noted.popitem(last=False)
+
+    async def _refresh(self, request: ApprovalRequest) -> None:
+        """Draw the message about a request anew, if it is still there."""
+        thread, message = read_place(await self._desk.where(request.id))
+        if self._threads is None or not message:
+            return
+        number, of = self._numbers.get(request.id, (1, 1))
+        sheet = sheet_for(Asked(request=request, number=number, of=of))
+        try:
+            await self._threads.edit(thread, message, request.id, sheet)
+        except OUTSIDE as error:
+            _log.warning("a message could not be brought up to date: %s", failed(error, "edit it"))
+
+    # --- what is deleted is shown anew ---
+
+    async def _deleted(self, event: discord.RawMessageDeleteEvent) -> None:
+        await self._gone(event.channel_id, {event.message_id})
+
+    async def _deleted_many(self, event: discord.RawBulkMessageDeleteEvent) -> None:
+        await self._gone(event.channel_id, event.message_ids)
+
+    async def _thread_deleted(self, event: discord.RawThreadDeleteEvent) -> None:
+        if event.parent_id == int(self._channel_id):
+            await self._gone(event.thread_id, None)
+
+    async def _gone(self, thread: int, messages: set[int] | None) -> None:
+        where = self._client.get_channel(thread)
+        if isinstance(where, discord.Thread) and where.parent_id != int(self._channel_id):
+            return
+        for request in await self._desk.pending():
+            for subject in (request.id, together(request.id)):
+                shown = read_place(await self._desk.where(subject))
+                if shown[0] == thread and (messages is None or shown[1] in messages):
+                    await self._desk.gone(subject)
+
+
+def _waits(notice: Notice) -> bool:
+    """Whether people have to see it: they are asked something."""
+    match notice:
+        case Asked():
+            return notice.request.state in OPEN
+        case Together():
+            return notice.is_live
+        case _:
+            return False
+
+
+def _worker(notice: Notice) -> str:
+    if isinstance(notice, Said):
+        return notice.worker
+    request = notice.request if isinstance(notice, Asked) else notice.requests[0]
+    return request.worker[0] if request.worker else request.tool_name

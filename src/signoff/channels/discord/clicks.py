@@ -1,0 +1,205 @@
+"""Presses of our buttons: who pressed, where, and whether what they saw is what would run. Then it is an answer.
+
+A custom id is only a claim. Whatever decides is looked up: the person by their account, the request and the thread it
+was asked in by its id. Nothing is kept in between, so it makes no difference whether the bot was restarted since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+import discord
+
+from signoff.channels.discord.answers import Answers
+from signoff.channels.discord.paper import digest_of, digest_of_all
+from signoff.channels.discord.press import Press, Verb, is_ours
+from signoff.channels.discord.pressed import Pressed, in_words, what_happened
+from signoff.channels.discord.problems import place_of
+from signoff.channels.discord.replies import Reply
+from signoff.channels.discord.threads import read_place, together
+from signoff.channels.discord.users import Users
+from signoff.channels.discord.words import span
+from signoff.core.lifecycle import OPEN
+from signoff.core.notice import trail_of
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import SignoffError, UnknownRequest
+from signoff.ports import Desk
+
+_log = logging.getLogger("signoff.discord")
+
+TOGETHER = frozenset({Verb.ALL_APPROVE, Verb.ALL_DENY})
+TELLING = frozenset({Verb.HAPPENED, Verb.NOT_HAPPENED})
+FORMS = frozenset({Verb.DENY_NOTE, Verb.EDIT})
+_SEEN = 2000
+_FORM_WITHIN = 2.0
+"""Seconds: a form has to be the first reply, and Discord waits for three."""
+_SOMEBODY_ELSE = 1.5
+"""Seconds in which another channel that shares our bot has surely seen to what was pressed in its own threads."""
+
+
+class _Told(Exception):
+    """It goes no further; whoever pressed is told why."""
+
+    def __init__(self, why: str, *, stale: ApprovalRequest | None = None) -> None:
+        self.stale = stale
+        """What the message does not say yet: it is drawn anew."""
+        super().__init__(why)
+
+
+class Clicks:
+    """Interactions with our buttons and forms, for one channel."""
+
+    def __init__(
+        self, desk: Desk, users: Users, answers: Answers, channel: discord.TextChannel, places: Mapping[str, str]
+    ) -> None:
+        self._desk = desk
+        self._places = places
+        """Where requests stand that were shown a moment ago, which the desk may not know yet."""
+        self._users = users
+        self._answers = answers
+        self._channel = channel
+        self._seen: OrderedDict[int, None] = OrderedDict()
+
+    async def heard(self, interaction: discord.Interaction) -> None:
+        """See to one interaction, if it is with something of ours."""
+        data = cast("Mapping[str, Any]", interaction.data or {})
+        custom_id = data.get("custom_id")
+        if not isinstance(custom_id, str) or not is_ours(custom_id) or self._again(interaction.id):
+            return
+        reply = Reply(interaction)
+        try:
+            await self._see_to(reply, Press.of(custom_id))
+        except _Told as told:
+            await reply.tell(str(told))
+            if told.stale is not None:
+                await self._answers.refresh(told.stale)
+        except SignoffError as error:
+            await reply.tell(in_words(error))
+        except Exception as error:
+            _log.error("a press could not be handled: %s", place_of(error))
+            await reply.tell("Something is wrong with signoff itself; its log says more. The message shows what holds.")
+        finally:
+            await reply.done()
+
+    def _again(self, interaction: int) -> bool:
+        """Whether we have heard of it before: the gateway may tell us twice."""
+        if interaction in self._seen:
+            return True
+        self._seen[interaction] = None
+        while len(self._seen) > _SEEN:
+            self._seen.popitem(last=False)
+        return False
+
+    async def _see_to(self, reply: Reply, press: Press | None) -> None:
+        interaction = reply.interaction
+        if not self._is_here(interaction) and not await self._was_asked(press, interaction):
+            await asyncio.sleep(_SOMEBODY_ELSE)
+            await reply.tell_first("This can be answered only where it was asked, and that is not here.")
+            return
+        if press is None:
+            raise _Told("signoff did not make this button, or made it in another version. Nothing was done.")
+        by = self._users.known(interaction.user)
+        if by is None:
+            raise _Told(self._users.stranger(interaction.user))
+        if press.verb in FORMS and interaction.type is discord.InteractionType.component:
+            await self._form(reply, press, by)
+            return
+        reply.hold()
+        await self._answers.take(await self._looked_into(reply, press, by))
+
+    async def _form(self, reply: Reply, press: Press, by: Answerer) -> None:
+        try:
+            async with asyncio.timeout(_FORM_WITHIN):
+                pressed = await self._looked_into(reply, press, by)
+                form = await self._answers.form(pressed)
+        except TimeoutError:
+            raise _Told("signoff could not look this up in time. Press again, please.") from None
+        if form is None:
+            await self._answers.unlock(pressed)
+        elif isinstance(form, str):
+            await reply.tell(form)
+        else:
+            await reply.ask(form)
+
+    def _is_here(self, interaction: discord.Interaction) -> bool:
+        """Whether it comes from our channel or one of its threads."""
+        where = interaction.channel
+        return where is not None and self._channel.id in (where.id, getattr(where, "parent_id", None))
+
+    async def _was_asked(self, press: Press | None, interaction: discord.Interaction) -> bool:
+        """Whether we asked this there: before the settings named another channel."""
+        if press is None or interaction.channel_id is None:
+            return False
+        return read_place(await self._desk.where(press.request))[0] == interaction.channel_id
+
+    async def _looked_into(self, reply: Reply, press: Press, by: Answerer) -> Pressed:
+        """The press with the requests it is about; raises what keeps it from being an answer."""
+        request = await self._found(press.request)
+        await self._check_place(reply.interaction, request)
+        requests = (request,)
+        if press.verb in TOGETHER:
+            requests = await self._open_beside(request)
+            same = digest_of_all(requests).startswith(press.digest)
+        else:
+            await self._check_state(press, request)
+            same = digest_of(request).startswith(press.digest)
+        if not same:
+            await self._desk.gone(_subject(press))
+            raise _Told("This has changed since the message was written. Look at it again, please.")
+        await self._check_shown(reply, press)
+        return Pressed(reply=reply, press=press, by=by, requests=requests)
+
+    async def _found(self, request_id: str) -> ApprovalRequest:
+        try:
+            request = await self._desk.request(request_id)
+        except UnknownRequest:
+            request = None
+        if request is None or request.id != request_id:
+            raise _Told(f"signoff knows of no request {span(request_id)}. Nothing was done.")
+        return request
+
+    async def _check_place(self, interaction: discord.Interaction, request: ApprovalRequest) -> None:
+        at = await self._desk.where(request.id) or self._places.get(request.id, "")
+        thread, message = read_place(at)
+        if not thread:
+            raise _Told("This was not asked here, so it cannot be answered here.")
+        if thread != interaction.channel_id:
+            link = f"https://discord.com/channels/{self._channel.guild.id}/{thread}/{message or ''}".rstrip("/")
+            raise _Told(f"This can be answered only where it was asked: {link}")
+
+    async def _check_state(self, press: Press, request: ApprovalRequest) -> None:
+        wanted = {State.UNKNOWN} if press.verb in TELLING else OPEN if press.verb is Verb.WHOLE else {State.PENDING}
+        if request.state not in wanted:
+            if request.state is State.PENDING:
+                raise _Told("This call has not been answered yet, so nothing can be told about it.")
+            raise _Told(f"Too late: {what_happened(request)}.", stale=request)
+
+    async def _check_shown(self, reply: Reply, press: Press) -> None:
+        """Who hides what a message says hides what would be approved."""
+        message = reply.interaction.message
+        if message is None or reply.is_private:
+            return
+        if message.flags.suppress_embeds or not message.embeds:
+            await self._desk.gone(_subject(press))
+            raise _Told("Somebody has hidden what this message says. It comes back in a moment: read it first.")
+
+    async def _open_beside(self, first: ApprovalRequest) -> tuple[ApprovalRequest, ...]:
+        """Those that were asked together with this one and still wait."""
+        waiting = [
+            one
+            for one in await self._desk.pending()
+            if trail_of(one) == trail_of(first) and one.opened_at == first.opened_at
+        ]
+        if not waiting:
+            raise _Told("Too late: all of them have been answered already.")
+        return tuple(waiting)
+
+
+def _subject(press: Press) -> str:
+    """Of the notice whose message it was pressed in."""
+    return together(press.request) if press.verb in TOGETHER else press.request

@@ -1,0 +1,76 @@
+"""The forms that buttons open, and what was written into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.channels.discord.paper import digest_of
+from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.sheet import FORM_TITLE, INPUT, PLACEHOLDER, Field, Form, size
+from signoff.channels.discord.words import first
+from signoff.channels.editing import Draft, start_of
+from signoff.channels.editor import BrokenArgs, read_args
+from signoff.core.call import Veiled
+from signoff.core.card import Choice, card_for
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+from signoff.errors import CannotCanonicalise, EditRefused
+
+REASON, ARGS = "reason", "args"
+"""Ids of the fields."""
+_LONGEST_REASON = 1_000
+_CURLY = frozenset("“”„‟″")
+_MASKS = "Leave ⟦…⟧ as it is, or replace all of it. You are told what is wrong before anything runs."
+
+
+def deny_form(request: ApprovalRequest) -> Form:
+    """Asks why not."""
+    reason = Field(id=REASON, label="Why not? The agent is told.", placeholder="not on a Friday", most=_LONGEST_REASON)
+    return Form(id=_id(request, Verb.DENY_NOTE), title=_title("Deny", request), fields=(reason,))
+
+
+def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
+    """Asks for other arguments, as JSON with secrets masked; or says why they cannot be changed here.
+
+    `draft` is what was written before and not accepted.
+    """
+    try:
+        if Choice.EDIT not in card_for(request).choices:
+            return "This call holds something that cannot be shown, so it cannot be approved with other arguments."
+        text = Draft(request.args, start_of(request), request.secrets).text().rstrip("\n") if draft is None else draft
+    except CannotCanonicalise as error:
+        return f"This call cannot be shown, so it cannot be edited: {visible(str(error))}"
+    if any(isinstance(value, Veiled) for value in request.args.values()):
+        return "This call holds a secret that only its agent knows: approve it as it is, or deny it."
+    if request.schema is None:
+        return "What this tool takes is not on record, so other arguments could not be checked."
+    if size(text) > INPUT:
+        return (
+            f"The arguments are too long for a form of Discord's ({size(text):,} of {INPUT:,} characters). "
+            f"Change them with `signoff approve {request.id} --args @FILE`, or deny it with what you want instead."
+        )
+    arguments = Field(id=ARGS, label="Arguments, as JSON", value=text, placeholder=first(_MASKS, PLACEHOLDER))
+    return Form(id=_id(request, Verb.EDIT), title=_title("Edit", request), fields=(arguments,))
+
+
+def read_edit(request: ApprovalRequest, fields: Mapping[str, str]) -> Mapping[str, Any]:
+    """The arguments that were written, masks still in them. Raises `EditRefused` where they cannot be read."""
+    text = fields.get(ARGS, "")
+    if not text.strip():
+        raise EditRefused(("nothing was written; the arguments have to be one object: { … }",))
+    try:
+        return read_args(text)
+    except BrokenArgs as error:
+        hint = "; it holds curly quotes, and JSON wants straight ones" if _CURLY & set(text) else ""
+        raise EditRefused((f"this is not JSON that could be used: {visible(str(error))}{hint}",)) from error
+
+
+def _title(what: str, request: ApprovalRequest) -> str:
+    name = visible(request.tool_name)
+    title = f"{what} {name}"
+    return title if size(title) <= FORM_TITLE else f"{first(title, FORM_TITLE - 1)}…"
+
+
+def _id(request: ApprovalRequest, verb: Verb) -> str:
+    return Press(verb=verb, request=request.id, digest=digest_of(request)).id

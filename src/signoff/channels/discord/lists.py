@@ -1,0 +1,80 @@
+"""What `/signoff pending`, `history` and `show` answer, privately: to read, without buttons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from signoff.channels.discord.paper import asked_text, footer_of, summary_span, title_of
+from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.sheet import DESCRIPTION, Sheet
+from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word
+from signoff.channels.discord.whole import whole
+from signoff.channels.discord.words import moment, short_span
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+from signoff.errors import WrongUse
+
+_MOST = 15
+_LONGEST_LINE = 80
+_LINK = re.compile(r"https://[\w.-]{1,100}(?::\d{1,5})?/[\w/.-]{1,120}")
+
+
+def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str]) -> Sheet:
+    """What waits for an answer, with the way to each message by its request's id."""
+    if not requests:
+        return Sheet(content="Nothing waits for an answer.")
+
+    def line(request: ApprovalRequest) -> str:
+        link = links.get(request.id, "")
+        where = f", [open it]({link})" if _LINK.fullmatch(link) else ""
+        asked = f", asked {moment(request.opened_at, 'R')}" if request.opened_at is not None else ""
+        ends = f", until {moment(request.deadline, 'T')}" if request.deadline is not None else ""
+        return f"{_line(request)} {in_a_word(request)}{asked}{ends}{where}"
+
+    calls = "call waits" if len(requests) == 1 else "calls wait"
+    return _listed(f"{len(requests):,} {calls} for an answer", requests, line, AMBER)
+
+
+def history_sheet(requests: Sequence[ApprovalRequest]) -> Sheet:
+    """What was decided last."""
+    if not requests:
+        return Sheet(content="Nothing has been decided yet.")
+
+    def line(request: ApprovalRequest) -> str:
+        decision = request.decision
+        at = f", {moment(decision.at, 'R')}" if decision is not None and decision.at is not None else ""
+        return f"{_line(request)} {in_a_word(request)}{at}"
+
+    return _listed("What was decided last", requests, line, GREY)
+
+
+def show_sheet(request: ApprovalRequest) -> Sheet:
+    """One request, whole: as a file too, where it does not fit."""
+    text, missing = asked_text(request, hint="The file has everything.")
+    try:
+        paper = whole(request) if missing else None
+    except WrongUse:
+        paper = None
+        text = text.replace("The file has everything.", "It is too large for a file, too.")
+    return Sheet(
+        title=title_of(request),
+        text=text,
+        footer=footer_of(request),
+        colour=FACES[request.state].colour,
+        paper=paper,
+    )
+
+
+def _listed(
+    title: str, requests: Sequence[ApprovalRequest], line: Callable[[ApprovalRequest], str], colour: int
+) -> Sheet:
+    parts = [Part(label=line(request)) for request in requests[:_MOST]]
+    if len(requests) > _MOST:
+        parts.append(Part(label=f"… and {len(requests) - _MOST:,} more"))
+    text, _ = lay_out(parts, DESCRIPTION)
+    return Sheet(title=title, text=text, colour=colour)
+
+
+def _line(request: ApprovalRequest) -> str:
+    return f"{short_span(visible(request.id), 20)} {summary_span(request, _LONGEST_LINE)}"

@@ -1,0 +1,111 @@
+"""Sheets and forms as discord.py wants them. Nothing that is sent from here can mention anybody."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import discord
+
+from signoff.channels.discord.press import Press
+from signoff.channels.discord.sheet import Button, Form, Menu, Paper, Sheet, Style
+
+SILENT = discord.AllowedMentions.none()
+
+_STYLES: dict[Style, discord.ButtonStyle] = {
+    "primary": discord.ButtonStyle.primary,
+    "secondary": discord.ButtonStyle.secondary,
+    "success": discord.ButtonStyle.success,
+    "danger": discord.ButtonStyle.danger,
+}
+
+
+def to_send(sheet: Sheet) -> dict[str, Any]:
+    """What `send` takes to put a sheet there anew."""
+    made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": SILENT}
+    if embed := _embed(sheet):
+        made["embed"] = embed
+    if view := _view(sheet):
+        made["view"] = view
+    if sheet.paper is not None:
+        made["file"] = _file(sheet.paper)
+    return made
+
+
+def to_edit(sheet: Sheet) -> dict[str, Any]:
+    """What `edit` takes to make a message hold exactly this sheet, whatever it held before."""
+    return {
+        "content": sheet.content or None,
+        "embed": _embed(sheet),
+        "view": _view(sheet),
+        "attachments": [_file(sheet.paper)] if sheet.paper is not None else [],
+        "allowed_mentions": SILENT,
+    }
+
+
+def modal(form: Form) -> discord.ui.Modal:
+    """A form. What comes back is found by its custom id, so discord.py need not keep it."""
+    made = discord.ui.Modal(title=form.title, custom_id=form.id)
+    for field in form.fields:
+        style = discord.TextStyle.paragraph if field.long else discord.TextStyle.short
+        text = discord.ui.TextInput[Any](
+            style=style,
+            custom_id=field.id,
+            placeholder=field.placeholder or None,
+            default=field.value or None,
+            required=field.required,
+            max_length=field.most,
+        )
+        made.add_item(discord.ui.Label[Any](text=field.label, component=text))
+    made.stop()
+    return made
+
+
+def presses_in(message: discord.Message) -> Iterator[Press]:
+    """What the buttons of a message say."""
+    for row in message.components:
+        for part in getattr(row, "children", ()):
+            found = Press.of(getattr(part, "custom_id", None) or "")
+            if found is not None:
+                yield found
+
+
+def _embed(sheet: Sheet) -> discord.Embed | None:
+    if not (sheet.title or sheet.text or sheet.footer):
+        return None
+    embed = discord.Embed(title=sheet.title or None, description=sheet.text or None, colour=sheet.colour or None)
+    if sheet.footer:
+        embed.set_footer(text=sheet.footer)
+    return embed
+
+
+def _view(sheet: Sheet) -> discord.ui.View | None:
+    if not sheet.rows:
+        return None
+    view = discord.ui.View(timeout=None)
+    for number, row in enumerate(sheet.rows):
+        for item in [_menu(row, number)] if isinstance(row, Menu) else [_button(one, number) for one in row]:
+            view.add_item(item)
+    # Presses are told by their custom ids: a view that is over already is not kept by discord.py.
+    view.stop()
+    return view
+
+
+def _button(button: Button, row: int) -> discord.ui.Button[Any]:
+    if button.url:
+        return discord.ui.Button(label=button.label, url=button.url, disabled=button.off, row=row)
+    style = _STYLES[button.style]
+    return discord.ui.Button(label=button.label, style=style, custom_id=button.id, disabled=button.off, row=row)
+
+
+def _menu(menu: Menu, row: int) -> discord.ui.Select[Any]:
+    options = [
+        discord.SelectOption(label=option.label, value=option.value, description=option.description or None)
+        for option in menu.options
+    ]
+    return discord.ui.Select(custom_id=menu.id, placeholder=menu.placeholder, options=options, row=row)
+
+
+def _file(paper: Paper) -> discord.File:
+    return discord.File(io.BytesIO(paper.text.encode()), filename=paper.name)

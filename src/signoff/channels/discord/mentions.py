@@ -1,0 +1,127 @@
+"""A way in: whoever mentions the bot in our channel, or in a thread of it, has a worker begin.
+
+Only words that mention the bot reach us: Discord keeps the text of all other messages to itself, and we do not ask for
+it. A reply to one of our messages is no mention; people talk about a call there.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+
+import discord
+
+from signoff.channels.discord.making import SILENT
+from signoff.channels.discord.pressed import shown as said_as
+from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, failed, place_of
+from signoff.channels.discord.sheet import CONTENT
+from signoff.channels.discord.threads import place
+from signoff.channels.discord.users import Users
+from signoff.core.visible import visible
+from signoff.errors import SignoffError
+from signoff.ports import Begin, Heard
+
+_log = logging.getLogger("signoff.discord")
+
+_SAID = (discord.MessageType.default, discord.MessageType.reply)
+_NAME = 60
+"""Characters of what was said that name a new thread."""
+
+
+class Mentions:
+    """What people say to the bot, for one channel."""
+
+    def __init__(
+        self,
+        client: discord.Client,
+        users: Users,
+        channel: discord.TextChannel,
+        name: str,
+        begin: Begin | None,
+        workers: Sequence[str],
+    ) -> None:
+        self._client = client
+        self._users = users
+        self._channel = channel
+        self._name = name
+        self._begin = begin
+        self._workers = workers
+
+    async def heard(self, message: discord.Message) -> None:
+        """See to one message, if somebody speaks to us where we listen."""
+        text = self._said_to_us(message)
+        if text is None:
+            return
+        try:
+            if await self._is_here(message):
+                await self._see_to(message, text)
+        except OUTSIDE as error:
+            _log.warning("somebody who spoke to us could not be answered: %s", failed(error, "reply"))
+
+    def _said_to_us(self, message: discord.Message) -> str | None:
+        mine = self._client.user
+        if mine is None or message.author.bot or message.webhook_id is not None or message.type not in _SAID:
+            return None
+        if message.guild is None or message.guild.id != self._channel.guild.id:
+            return None
+        said = re.sub(rf"<@!?{mine.id}>", "", message.content)
+        return said.strip() if said != message.content else None
+
+    async def _is_here(self, message: discord.Message) -> bool:
+        """Whether it was said in our channel or in a thread of it."""
+        where: object = message.channel
+        if isinstance(where, discord.PartialMessageable):  # a thread that discord.py has not heard of
+            where = await self._client.fetch_channel(where.id)
+        return self._channel.id in (message.channel.id, getattr(where, "parent_id", None))
+
+    async def _see_to(self, message: discord.Message, text: str) -> None:
+        by = self._users.known(message.author)
+        if by is None:
+            await self._reply(message, self._users.stranger(message.author))
+        elif self._begin is None or not self._workers:
+            await self._reply(
+                message,
+                f"Nobody can be started from here. `workers:` of the channel {self._name} in "
+                "signoff.yaml names those who can.",
+            )
+        elif not text:
+            first = self._workers[0]
+            say = "what to do" if len(self._workers) == 1 else f"{first}: what to do"
+            await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
+        else:
+            thread = await self._thread_of(message, text)
+            heard = Heard(channel=self._name, at=place(thread, message.id), id=str(message.id), by=by, text=text)
+            if said := await self._begun(self._begin, heard):
+                # Never longer than a message, and whatever hides in it seen.
+                shown = visible(said, lines=True)[:CONTENT]
+                await self._client.get_partial_messageable(thread).send(shown, allowed_mentions=SILENT)
+
+    async def _begun(self, begin: Begin, heard: Heard) -> str:
+        try:
+            return await begin(heard)
+        except SignoffError as error:
+            return f"Nothing was begun: {said_as(error)}."
+        except Exception as error:
+            _log.error("nothing could be begun: %s", place_of(error))
+            return "Something is wrong with signoff itself; its log says more. Nothing was begun."
+
+    async def _thread_of(self, message: discord.Message, text: str) -> int:
+        """The thread that it was said in, or one that begins with it."""
+        if message.channel.id != self._channel.id:
+            return message.channel.id
+        try:
+            made = await message.create_thread(name=_name(text))
+        except discord.HTTPException as error:
+            if code_of(error) != THREAD_EXISTS:
+                raise
+            return message.id  # a thread has the number of the message it begins with
+        return made.id
+
+    async def _reply(self, message: discord.Message, text: str) -> None:
+        await message.reply(text, allowed_mentions=SILENT, mention_author=False)
+
+
+def _name(text: str) -> str:
+    line = " ".join(visible(text.splitlines()[0]).split())
+    return line if len(line) <= _NAME else f"{line[: _NAME - 1].rstrip()}…"

@@ -1,0 +1,256 @@
+"""The message for a notice: drawn from the card every channel draws, within Discord's limits.
+
+A call that is too long for a message is shown in part, says so, and can be approved only by whoever opened the whole
+of it. What a call says about itself stands in code, all words outside of code are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.said import said_sheet
+from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, Sheet, Style, size
+from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word, settled, waiting
+from signoff.channels.discord.words import first, short_span
+from signoff.core.canonical import digest
+from signoff.core.card import Card, Choice, card_for, safe_summary
+from signoff.core.lifecycle import OPEN
+from signoff.core.notice import Asked, Notice, Together
+from signoff.core.offer import may_be_remembered
+from signoff.core.preview import Preview
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.visible import visible
+from signoff.errors import CannotCanonicalise
+
+FOR_ANSWERS = 1_000
+"""Characters kept free for what changes while a call waits: whether all of it is shown must not depend on that."""
+_FOR_NOTICE = 220
+_LONGEST_TOOL = 120
+_MOST_LINES = 20
+"""Calls that are listed in one message."""
+_LONGEST_LINE = 100
+_NO_DIGEST = "0" * 12
+
+
+def sheet_for(notice: Notice) -> Sheet:
+    """The message for a notice as it stands."""
+    match notice:
+        case Asked():
+            return _asked(notice)
+        case Together():
+            return _together(notice.requests)
+        case _:
+            return said_sheet(notice)
+
+
+def shows_whole(request: ApprovalRequest) -> bool:
+    """Whether its message shows everything. If not, approving is locked for each person until they opened it."""
+    card = _card(request)
+    return card is not None and _fits(card)
+
+
+def digest_of_all(requests: Sequence[ApprovalRequest]) -> str:
+    """Stands for several calls and the arguments of each, in order, as they would run: as a custom id has it."""
+    return digest([[request.id, digest_of(request)] for request in requests])[: len(_NO_DIGEST)]
+
+
+def digest_of(request: ApprovalRequest) -> str:
+    """Digest of the arguments that would run; zeros where they have none, so that they cannot be approved."""
+    try:
+        return request.args_digest
+    except CannotCanonicalise:
+        return _NO_DIGEST
+
+
+def parts_of(card: Card) -> Iterator[Part]:
+    """Everything a card says about the call: what does not change while it waits."""
+    if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
+        yield Part(text=card.title)
+    yield Part(label="**By**", text=card.chain)
+    yield from _facts(
+        ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
+    )
+    yield from _facts(("**Message**", card.message), ("**Asked again:**", card.changed))
+    yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
+    yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))
+    count = len(card.args)
+    yield Part(label=f"**{count:,} arguments**" if count > 1 else "**Argument**" if count else "**No arguments**")
+    for arg in card.args:
+        yield Part(name=arg.name, label="**(no name)**", text=arg.text)
+    if card.preview is not None:
+        yield _preview(card.preview)
+    yield from _facts(*(("**Masked:**", text) for text in card.masked))
+
+
+def asked_text(request: ApprovalRequest, *, hint: str) -> tuple[str, int]:
+    """The text of a message about one call, and how many characters it leaves out; then it ends with `hint`."""
+    return _text(request, _card(request), hint)
+
+
+def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, int]:
+    if card is None:
+        cannot = Part(label="**This call cannot be shown, so it cannot be approved here.**")
+        return lay_out([*settled(request), cannot], DESCRIPTION)
+    parts = list(parts_of(card))
+    if request.state is State.PENDING:
+        answers, room = list(waiting(request, card)), FOR_ANSWERS
+    else:
+        answers, room = list(settled(request)), max(FOR_ANSWERS, DESCRIPTION - 1 - _size_of(parts))
+    told, _ = lay_out(answers, room)
+    left = DESCRIPTION - size(told) - 1
+    # While it waits, what is left free for answers stays free: what is whole once stays whole.
+    is_whole = _fits(card) if request.state is State.PENDING else _size_of(parts) <= left
+    body, missing = lay_out(parts, left if is_whole else min(left, DESCRIPTION - FOR_ANSWERS - 1) - _FOR_NOTICE)
+    above, below = (body, told) if request.state is State.PENDING else (told, body)
+    text = "\n".join(part for part in (above, below) if part)
+    return (text, 0) if is_whole else (f"{text}\n{_left_out(max(1, missing), hint)}", max(1, missing))
+
+
+def title_of(request: ApprovalRequest) -> str:
+    """What a message about one call is called."""
+    face = FACES[request.state]
+    return f"{face.before}{short_span(visible(request.tool_name), _LONGEST_TOOL)}{face.after}"
+
+
+def footer_of(request: ApprovalRequest) -> str:
+    """Which request it is, and the digest of what would run. Nothing in a last line acts."""
+    return first(f"request {visible(request.id or request.tool_call_id)} · sha256 {digest_of(request)[:12]}", FOOTER)
+
+
+def _asked(asked: Asked) -> Sheet:
+    request = asked.request
+    card = _card(request)
+    text, missing = _text(request, card, _OPEN_FIRST if request.state is State.PENDING else "")
+    return Sheet(
+        title=title_of(request) + (f" ({asked.number} of {asked.of})" if asked.of > 1 else ""),
+        text=text,
+        footer=footer_of(request),
+        colour=FACES[request.state].colour,
+        rows=tuple(_rows(request, card, is_whole=not missing)),
+    )
+
+
+_OPEN_FIRST = "Open it with *Show whole* first: whoever has not opened it cannot approve it."
+
+
+def _rows(request: ApprovalRequest, card: Card | None, *, is_whole: bool) -> Iterator[tuple[Button, ...]]:
+    if request.state is State.UNKNOWN:
+        yield (
+            _button(request, Verb.HAPPENED, "It happened", "success"),
+            _button(request, Verb.NOT_HAPPENED, "It did not happen", "danger"),
+        )
+    if request.state is State.PENDING:
+        yield tuple(_answers(request, card, is_whole=is_whole))
+    if request.state in OPEN and not is_whole:
+        yield (_button(request, Verb.WHOLE, "Show whole", "primary"),)
+
+
+def _answers(request: ApprovalRequest, card: Card | None, *, is_whole: bool) -> Iterator[Button]:
+    choices = set(card.choices) if card is not None else {Choice.DENY, Choice.DENY_NOTE}
+    if Choice.APPROVE in choices and is_whole:
+        yield _button(request, Verb.APPROVE, "Approve", "success")
+    elif Choice.APPROVE in choices:
+        yield _button(request, Verb.APPROVE, "Approve: open it first")
+    yield _button(request, Verb.DENY, "Deny", "danger")
+    yield _button(request, Verb.DENY_NOTE, "Deny with reason…")
+    if Choice.EDIT in choices:
+        yield _button(request, Verb.EDIT, "Edit…")
+    if choices & {Choice.SESSION, Choice.ALWAYS} and may_be_remembered(request):
+        yield _button(request, Verb.REMEMBER, "Remember…")
+
+
+def _button(request: ApprovalRequest, verb: Verb, label: str, style: Style = "secondary") -> Button:
+    return Button(label=label, style=style, id=Press(verb=verb, request=request.id, digest=digest_of(request)).id)
+
+
+def _together(requests: Sequence[ApprovalRequest]) -> Sheet:
+    pending = [request for request in requests if request.state is State.PENDING]
+    # Those that still wait: what is answered in between makes the click one about something else.
+    all_of_them = digest_of_all(pending or requests)
+    too_many = len(requests) > _MOST_LINES
+    cards = [] if too_many else [_card(request) for request in pending]
+    closed = sum(card is None or not _fits(card) for card in cards)
+    text, _ = lay_out([*_lines(requests), *_hints(bool(pending) and too_many, closed)], DESCRIPTION)
+    may_approve = not too_many and all(card is not None and Choice.APPROVE in card.choices for card in cards)
+
+    def button(verb: Verb, label: str, style: Style) -> Button:
+        return Button(label=label, style=style, id=Press(verb=verb, request=requests[0].id, digest=all_of_them).id)
+
+    buttons = [button(Verb.ALL_DENY, "Deny all", "danger")]
+    if may_approve and closed:
+        buttons.insert(0, button(Verb.ALL_APPROVE, f"Approve all: open {closed:,} first", "secondary"))
+    elif may_approve:
+        buttons.insert(0, button(Verb.ALL_APPROVE, "Approve all", "success"))
+    return Sheet(
+        title=_how_many(len(requests), len(pending)),
+        text=text,
+        footer=f"sha256 {all_of_them}",
+        colour=AMBER if pending else GREY,
+        rows=(tuple(buttons),) if pending else (),
+    )
+
+
+def _how_many(count: int, pending: int) -> str:
+    if not pending:
+        return f"All {count:,} calls are answered"
+    return f"{f'{pending:,} of ' if pending < count else ''}{count:,} calls wait for an answer"
+
+
+def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[Part]:
+    for number, request in enumerate(requests[:_MOST_LINES], 1):
+        yield Part(label=f"**{number}** {summary_span(request, _LONGEST_LINE)} {in_a_word(request)}")
+    if len(requests) > _MOST_LINES:
+        yield Part(label=f"… and {len(requests) - _MOST_LINES:,} more")
+
+
+def _hints(too_many: bool, closed: int) -> Iterator[Part]:
+    """Why they cannot all be approved with one press."""
+    if too_many:
+        yield Part(label="They are too many to be listed, so they are approved one by one.")
+    elif closed:
+        yield Part(label=f"**{closed:,}** of them have to be opened first, with *Show whole*.")
+
+
+def summary_span(request: ApprovalRequest, room: int) -> str:
+    """One line about a call."""
+    try:
+        title = safe_summary(request)
+    except CannotCanonicalise:
+        title = visible(request.tool_name)
+    return short_span(title, room)
+
+
+def _card(request: ApprovalRequest) -> Card | None:
+    """The card, if there can be one."""
+    try:
+        return card_for(request)
+    except CannotCanonicalise:
+        return None
+
+
+def _fits(card: Card) -> bool:
+    return _size_of(parts_of(card)) <= DESCRIPTION - FOR_ANSWERS - 1
+
+
+def _size_of(parts: Iterable[Part]) -> int:
+    return sum(part.size + 1 for part in parts)
+
+
+def _left_out(missing: int, hint: str) -> str:
+    return f"**Not all of it fits here: {missing:,} characters are left out.** {hint}".rstrip()
+
+
+def _facts(*facts: tuple[str, str]) -> Iterator[Part]:
+    return (Part(label=label, text=text) for label, text in facts if text)
+
+
+def _preview(preview: Preview) -> Part:
+    if preview.kind == "text":
+        return Part(label="**What it would do**", text=preview.text)
+    if not preview.text:
+        return Part(label="**Nothing would change**")
+    return Part(
+        label=f"**What would change:** +{preview.added:,} -{preview.removed:,}", text=preview.text, language="diff"
+    )

@@ -1,0 +1,50 @@
+"""What the bot may do in its channel, and what it needs each of it for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import discord
+
+from signoff.errors import WrongUse
+
+NEEDED: Mapping[str, tuple[str, str]] = {
+    "view_channel": ("View Channels", "to see the channel and its threads"),
+    "send_messages": ("Send Messages", "to reply to people who start something in the channel"),
+    "create_public_threads": ("Create Public Threads", "to give every run a thread"),
+    "send_messages_in_threads": ("Send Messages in Threads", "to ask there"),
+    "embed_links": ("Embed Links", "to show what a call would do: Discord drops the frame without it"),
+    "attach_files": ("Attach Files", "to hand out what is too long for a message"),
+    "read_message_history": ("Read Message History", "to find its own messages again after a restart"),
+}
+"""By discord.py's name for it: what Discord calls it, and why."""
+
+
+def missing(channel: discord.TextChannel) -> Iterator[str]:
+    """Each permission that the bot does not have there, with what it is needed for."""
+    has = channel.permissions_for(channel.guild.me)
+    for name, (title, why) in NEEDED.items():
+        if not getattr(has, name):
+            yield f"{title}, {why}"
+
+
+def check_permissions(channel: discord.TextChannel) -> None:
+    """Raises `WrongUse` that names all that is missing."""
+    if lacking := list(missing(channel)):
+        lines = "".join(f"\n  {one}" for one in lacking)
+        raise WrongUse(f"the bot lacks permissions in the Discord channel {channel.id}:{lines}")
+
+
+async def text_channel(client: discord.Client, channel: str) -> discord.TextChannel:
+    """The text channel with this id; raises `WrongUse` where the bot sees none."""
+    if not channel.isdecimal():
+        raise WrongUse(f"{channel!r} is no id of a Discord channel: it is a number, by right click and Copy Channel ID")
+    try:
+        found = client.get_channel(int(channel)) or await client.fetch_channel(int(channel))
+    except (discord.NotFound, discord.Forbidden, discord.InvalidData):
+        raise WrongUse(
+            f"the bot does not see a Discord channel {channel}: invite it to the server, and let it view the channel"
+        ) from None
+    if not isinstance(found, discord.TextChannel) or found.is_news():
+        raise WrongUse(f"the Discord channel {channel} is no text channel that threads can be made in")
+    return found

@@ -1,0 +1,63 @@
+"""A press that has been looked into, and what is said about one that came to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import discord
+
+from signoff.channels.discord.press import Press
+from signoff.channels.discord.replies import Reply
+from signoff.channels.discord.words import plain
+from signoff.core.lifecycle import settled_text
+from signoff.core.people import Answerer
+from signoff.core.redact import redact_text
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import AlreadySettled, SignoffError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """A press that has been looked into."""
+
+    reply: Reply
+    press: Press
+    by: Answerer
+    requests: tuple[ApprovalRequest, ...]
+    """The one it is about; or all those asked together with it that still wait."""
+
+    @property
+    def request(self) -> ApprovalRequest:
+        return self.requests[0]
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        return cast("Mapping[str, Any]", self.reply.interaction.data or {})
+
+    @property
+    def is_form(self) -> bool:
+        """Whether a form comes back filled in."""
+        return self.reply.interaction.type is discord.InteractionType.modal_submit
+
+
+def what_happened(request: ApprovalRequest) -> str:
+    """Who settled it, when and how, as it may be shown here."""
+    text = settled_text(request)
+    if request.state is State.UNKNOWN:
+        text += ", its call was started, and nobody knows whether it happened"
+    return plain(safe_text(text, secrets=request.secrets))
+
+
+def in_words(error: SignoffError) -> str:
+    """Why an answer was not taken, as it may be shown here."""
+    return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not taken'}: {shown(error)}."
+
+
+def shown(error: SignoffError) -> str:
+    """What is wrong, as it may be shown here."""
+    text = redact_text(str(error))
+    return plain(text if text.isprintable() else visible(text))

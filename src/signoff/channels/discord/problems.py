@@ -1,0 +1,117 @@
+"""What goes wrong between us and Discord, in words for people: whether to try again, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import aiohttp
+import discord
+
+from signoff.errors import ChannelFailed, WrongUse
+
+UNKNOWN_CHANNEL = 10003
+UNKNOWN_MESSAGE = 10008
+UNKNOWN_INTERACTION = 10062
+"""It was acknowledged too late, or twice."""
+MISSING_ACCESS = 50001
+MISSING_PERMISSIONS = 50013
+THREAD_ARCHIVED = 50083
+"""A message opens it again, unless it is locked too; to edit one does not."""
+ALREADY_ACKNOWLEDGED = 40060
+THREAD_EXISTS = 160004
+THREAD_LOCKED = 160005
+
+OUTSIDE = (discord.DiscordException, aiohttp.ClientError, OSError, asyncio.TimeoutError)
+"""All that discord.py raises when something is wrong outside of this program."""
+
+_PATIENCE = 60.0
+"""Seconds until the next try where Discord wants us to slow down and does not say for how long."""
+_LONGEST = 200
+
+
+def code_of(error: BaseException) -> int:
+    """Discord's own number for what is wrong; 0 where there is none."""
+    return error.code if isinstance(error, discord.HTTPException) else 0
+
+
+def is_closed_thread(error: BaseException) -> bool:
+    """Whether a thread takes nothing from us any longer: it was deleted or locked, or we were shut out."""
+    return code_of(error) in (UNKNOWN_CHANNEL, MISSING_ACCESS, MISSING_PERMISSIONS, THREAD_ARCHIVED, THREAD_LOCKED)
+
+
+def failed(error: BaseException, doing: str, *, at: str = "") -> ChannelFailed:
+    """What could not be done, and whether it is worth another try. `doing` goes on from `cannot`."""
+    match error:
+        case ChannelFailed():
+            error.at = error.at or at
+            return error
+        case discord.RateLimited():
+            return ChannelFailed(f"Discord wants us to slow down; cannot {doing}", after=error.retry_after, at=at)
+        case discord.HTTPException():
+            return _refused(error, doing, at)
+        case asyncio.TimeoutError():
+            return ChannelFailed(f"Discord does not answer in time; cannot {doing}", whole=True, at=at)
+        case OSError() | aiohttp.ClientError() | discord.GatewayNotFound() | discord.ConnectionClosed():
+            return ChannelFailed(f"Discord cannot be reached{_reason(error)}; cannot {doing}", whole=True, at=at)
+        case _:
+            return ChannelFailed(f"discord.py refuses to {doing}: {_short(str(error))}", again=False, at=at)
+
+
+def _refused(error: discord.HTTPException, doing: str, at: str) -> ChannelFailed:
+    said = f": {_short(error.text)}" if error.text else ""
+    if error.status == 429:
+        return ChannelFailed(f"Discord wants us to slow down; cannot {doing}", whole=True, after=_wait(error), at=at)
+    if error.status >= 500:
+        text = f"Discord has trouble of its own (HTTP {error.status}); cannot {doing}"
+        return ChannelFailed(text, whole=True, at=at)
+    if error.status == 401:
+        return ChannelFailed(f"Discord no longer takes the token; cannot {doing}", again=False, whole=True, at=at)
+    if error.status == 403:
+        return ChannelFailed(f"Discord does not let the bot {doing}{said}", again=False, at=at)
+    return ChannelFailed(f"cannot {doing}{said or f' (HTTP {error.status})'}", again=False, at=at)
+
+
+def _wait(error: discord.HTTPException) -> float:
+    try:
+        return float(error.response.headers["Retry-After"])
+    except (KeyError, ValueError):
+        return _PATIENCE
+
+
+def _reason(error: BaseException) -> str:
+    said = error.strerror if isinstance(error, OSError) else None
+    return f" ({_short(said)})" if said else ""
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+@contextmanager
+def told(doing: str, *, at: str = "") -> Generator[None]:
+    """Raises what goes wrong outside as `ChannelFailed`."""
+    try:
+        yield
+    except (ChannelFailed, *OUTSIDE) as error:
+        raise failed(error, doing, at=at) from error
+
+
+def refused_token(secret: str = "") -> WrongUse:
+    """Discord does not know the token. `secret` is the name of the variable it comes from, if that is known."""
+    where = f" in {secret}" if secret else ""
+    return WrongUse(
+        f"Discord refused the token{where}. Copy it from https://discord.com/developers/applications, "
+        "your application, Bot, Reset Token"
+    )
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception comes from, for a log: without its text, which may hold what a call is about."""
+    frames = traceback.extract_tb(error.__traceback__ or sys.exc_info()[2])
+    where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
+    return type(error).__name__ + where

@@ -1,0 +1,145 @@
+"""What an approval may also hold for: a private menu of what the broker would take, and the exact text before it does.
+
+A choice is told by a value that fits into a custom id: `OFFER-SCOPE`, or `OFFER-SCOPE-MOMENT` with the second it ends
+at. The moment is part of it, so that what was confirmed is what is remembered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from signoff.channels.discord.paper import digest_of, footer_of
+from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, Option, Sheet
+from signoff.channels.discord.standing import AMBER
+from signoff.channels.discord.words import first, short_span
+from signoff.core.decision import ApprovalDecision
+from signoff.core.offer import Offer, offers
+from signoff.core.request import ApprovalRequest
+from signoff.core.terms import Fits, Scope, Terms
+from signoff.core.visible import visible
+
+_VALUE = re.compile(r"(?P<offer>[0-9]{1,3})-(?P<scope>[a-z]{3,8})(?:-(?P<until>[0-9]{9,11}))?")
+_WHERE = {
+    Scope.RUN: "in this run",
+    Scope.SESSION: "in this session",
+    Scope.WORKER: "for this worker",
+    Scope.PROJECT: "anywhere in this project",
+}
+_LONGEST = timedelta(days=2)
+"""How far ahead an end may lie. Those on the menu are within a day."""
+
+
+def choices(request: ApprovalRequest, now: datetime | None = None) -> Sequence[tuple[str, ApprovalDecision]]:
+    """Every way to remember an approval that the broker takes, narrowest first: a value, and the answer it stands for.
+
+    With `now`, also until an hour from then and until the end of the day; amounts are remembered with an end only.
+    """
+    found = ((value, decision_for(request, value, now)) for value in _values(request, now))
+    return [(value, decision) for value, decision in found if decision is not None][:OPTIONS]
+
+
+def decision_for(request: ApprovalRequest, value: str, now: datetime | None = None) -> ApprovalDecision | None:
+    """The approving answer, without `by`, that a value stands for; None where it is not on offer for this call.
+
+    With `now`, a moment that is over or far ahead is not on offer either.
+    """
+    found, offered = _VALUE.fullmatch(value), offers(request)
+    if found is None or int(found["offer"]) >= len(offered) or found["scope"] not in list(Scope):
+        return None
+    offer, scope = offered[int(found["offer"])], Scope(found["scope"])
+    until = datetime.fromtimestamp(int(found["until"]), UTC) if found["until"] else None
+    if until is not None and now is not None and not now < until <= now + _LONGEST:
+        return None
+    if not _has_place(request, scope) or (until is None and _needs_end(offer)):
+        return None
+    return ApprovalDecision(approved=True, terms=Terms(scope=scope, pattern=offer.pattern, until=until))
+
+
+def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -> Sheet:
+    """Private: a menu of choices. `texts` are their values and the exact texts of what would be remembered."""
+    texts = texts[:OPTIONS]
+    if not texts:
+        return Sheet(content="The answer to this call cannot be remembered.")
+    parts = [Part(label=f"**{number}** {_label(value)}:", text=text) for number, (value, text) in enumerate(texts, 1)]
+    listed, _ = lay_out(parts, DESCRIPTION)
+    options = (
+        Option(label=first(f"{number}: {_label(value)}", OPTION), value=value, description=_clipped(text))
+        for number, (value, text) in enumerate(texts, 1)
+    )
+    menu = Menu(id=_press(request, Verb.REMEMBER), placeholder="Approve, and remember …", options=tuple(options))
+    return Sheet(title="What should be remembered?", text=listed, footer=footer_of(request), colour=AMBER, rows=(menu,))
+
+
+def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> Sheet:
+    """Private: exactly what would be remembered, and the button that approves and remembers it."""
+    tool = short_span(visible(request.tool_name), OPTION)
+    whole = Part(label=f"Approve {tool}, and from then on:", text=text).whole
+    after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` takes it back."
+    if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice at worst
+        return Sheet(
+            title="This cannot be remembered here",
+            text="What would be remembered is too long to be shown. Approve it once, or use `signoff approve`.",
+            footer=footer_of(request),
+            colour=AMBER,
+        )
+    yes = Button(label="Approve and remember", style="success", id=_press(request, Verb.REMEMBER_YES, value))
+    return Sheet(
+        title="Is that meant?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
+    )
+
+
+def _values(request: ApprovalRequest, now: datetime | None) -> Iterator[str]:
+    ends = _ends(now) if now is not None else ()
+    for number in range(len(offers(request))):
+        for scope in (Scope.RUN, Scope.SESSION):
+            yield f"{number}-{scope}"
+        for until in ends:
+            yield f"{number}-{Scope.PROJECT}-{int(until.timestamp())}"
+        yield f"{number}-{Scope.PROJECT}"
+
+
+def _ends(now: datetime) -> tuple[datetime, ...]:
+    """In an hour, to the minute, and at the end of the day in UTC, which is the day budgets and records have too."""
+    utc = now.astimezone(UTC)
+    hour = utc.replace(second=0, microsecond=0) + timedelta(hours=1)
+    midnight = utc.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return (hour, midnight) if midnight - utc > timedelta(hours=2) else (hour,)
+
+
+def _has_place(request: ApprovalRequest, scope: Scope) -> bool:
+    call = request.call
+    where = {
+        Scope.RUN: request.run,
+        Scope.SESSION: call.conversation_id if call is not None else "",
+        Scope.WORKER: "".join(request.worker),
+    }
+    return bool(where.get(scope, "project"))
+
+
+def _needs_end(offer: Offer) -> bool:
+    return any(condition.fits is Fits.AT_MOST for condition in offer.pattern or ())
+
+
+def _label(value: str) -> str:
+    """A choice in a few words of ours."""
+    found = _VALUE.fullmatch(value)
+    if found is None or found["scope"] not in list(Scope):
+        return "as told"
+    what = "exactly these arguments" if found["offer"] == "0" else "calls like it"
+    end = f", until {datetime.fromtimestamp(int(found['until']), UTC):%H:%M} UTC" if found["until"] else ""
+    return f"{what}, {_WHERE[Scope(found['scope'])]}{end}"
+
+
+def _clipped(text: str) -> str:
+    """As an option's description, where Discord reads no markdown; the whole text stands above the menu."""
+    line = " ".join(text.split())
+    cut = first(line, OPTION)
+    return cut if cut == line else f"{first(line, OPTION - 1)}…"
+
+
+def _press(request: ApprovalRequest, verb: Verb, rest: str = "") -> str:
+    return Press(verb=verb, request=request.id, digest=digest_of(request), rest=rest).id

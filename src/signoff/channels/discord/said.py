@@ -1,0 +1,117 @@
+"""What a run came to, as a message: an answer's own markdown stays, whatever would act or hide in it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signoff.channels.discord.sheet import CONTENT, Paper, Sheet, size
+from signoff.channels.discord.words import block, cut_block, first, short_plain, span
+from signoff.core.notice import Said
+from signoff.core.run import RunState
+from signoff.core.visible import CLOSE, OPEN, visible
+
+FILE = "answer.md"
+_HEADS = {
+    RunState.DONE: ("answered:", "is done, and has nothing to say."),
+    RunState.FAILED: ("failed:", "failed."),
+    RunState.CANCELLED: ("was stopped:", "was stopped."),
+    RunState.GOING: ("has not finished:", "has not finished."),
+}
+_LONGEST_NAME = 100
+_REST = f"… the rest is in the file **{FILE}**"
+_MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
+# As Discord reads them: an escape first, then a block, then a span with as many backticks at either end.
+_PIECE = re.compile(
+    r"(?P<escape>\\[^\w\s])"
+    r"|```(?:(?P<language>[A-Za-z0-9_+.#-]{1,20})\n)?(?P<block>(?s:.*?[^\n`].*?))```(?!`)"
+    r"|(?<!`)(?P<ticks>``?)(?!`)(?P<span>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
+)
+_OPENS = re.compile(r"<(?!https?://)|[\[`]|@(?=everyone|here)|\|(?=\|)|\|\Z")
+"""What begins a mention, a moment, an emoji, a link whose words are not its target, code, or a text to be uncovered."""
+_INTO = re.compile(r"((?:://|discord\.gg/)[^\s<]*)(?=<|\Z)")
+"""An address up to where something else begins: it would swallow the backslash before that, or a backtick."""
+_LANGUAGES = frozenset(
+    "bash c cpp cs css diff go html ini java javascript js json kotlin lua markdown md php powershell py python rb "
+    "ruby rust sh shell sql swift toml ts typescript xml yaml yml".split()
+)
+
+
+def said_sheet(said: Said) -> Sheet:
+    """The message; where the answer is too long, its beginning, and all of it as a file."""
+    name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
+    with_text, without = _HEADS[said.state]
+    text = _shown(said.text.strip())
+    if not text:
+        return Sheet(content=f"{name} {without}")
+    head = f"{name} {with_text}\n"
+    if said.state is RunState.FAILED:  # a program's words, not an agent's
+        whole = f"{head}{block(text)}"
+        short = f"{head}{cut_block(text, '', CONTENT - size(head) - size(_REST) - 1)[0]}\n{_REST}"
+    else:
+        pieces = list(_pieces(text))
+        whole = (head + "".join(_drawn(*piece) for piece in pieces)).rstrip()
+        short = head + _beginning(pieces, CONTENT - size(head) - size(_REST) - 1) + f"\n{_REST}"
+    if size(whole) <= CONTENT:
+        return Sheet(content=whole)
+    return Sheet(content=short, paper=Paper(name=FILE, text=f"{text}\n"))
+
+
+def _shown(text: str) -> str:
+    """Everything hidden made visible; masks stay masks. A model may write such a mask itself: it covers nothing."""
+    return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=True))
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces: what each is (`text`, `span`, or the language of a block) and what it holds."""
+    at = 0
+    for found in _PIECE.finditer(text):
+        if found["escape"]:
+            continue
+        if found.start() > at:
+            yield "text", text[at : found.start()]
+        if found["block"] is not None:
+            # A language we do not know goes into the block: it may be a line of the text.
+            language = (found["language"] or "").lower()
+            known = language in _LANGUAGES
+            before = "" if known or not language else f"{found['language']}\n"
+            yield f"block:{language if known else ''}", before + found["block"].strip("\n")
+        else:
+            yield "span", found["span"]
+        at = found.end()
+    if at < len(text):
+        yield "text", text[at:]
+
+
+def _drawn(kind: str, text: str) -> str:
+    if kind == "text":
+        return _inert(text)
+    if kind == "span":
+        return span(text.strip())
+    return block(text, kind.removeprefix("block:"))
+
+
+def _inert(text: str) -> str:
+    """Text outside of code. What is escaped already stays as it is: escaped twice it would act."""
+    parts = re.split(r"(\\[^\w\s])", _INTO.sub(r"\1 ", text))
+    return "".join(part if index % 2 else _OPENS.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
+
+
+def _beginning(pieces: list[tuple[str, str]], room: int) -> str:
+    drawn = ""
+    for kind, text in pieces:
+        left = room - size(drawn)
+        whole = _drawn(kind, text)
+        if size(whole) <= left:
+            drawn += whole
+            continue
+        if kind == "text":
+            # Escapes make it longer: what is taken is halved until it fits.
+            piece = first(text, left)
+            while size(_inert(piece)) > left:
+                piece = first(text, len(piece) // 2)
+            return (drawn + _inert(piece.removesuffix("\\"))).rstrip()
+        if kind.startswith("block:") and left > 120:
+            return drawn + cut_block(text, kind.removeprefix("block:"), left)[0]
+        break
+    return drawn.rstrip()

@@ -1,0 +1,166 @@
+"""The threads of one channel: found again by name, and what stands in them found again by what it is about."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+
+import discord
+
+from signoff.channels.discord.making import presses_in, to_edit, to_send
+from signoff.channels.discord.press import Verb
+from signoff.channels.discord.problems import (
+    THREAD_ARCHIVED,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_MESSAGE,
+    code_of,
+)
+from signoff.channels.discord.sheet import Sheet
+from signoff.core.visible import visible
+
+_THREADS = 500
+"""How many threads are remembered; one that was forgotten is looked through again."""
+_MESSAGES = 100
+_NAME = 100
+"""Characters that Discord lets the name of a thread have."""
+_NONCE = 25
+_LAST_LINE = re.compile(r"request ([A-Za-z0-9_-]{1,40}) · ")
+"""As `paper.footer_of` writes it."""
+
+
+def place(thread: int, message: int | None = None) -> str:
+    """An address: a thread, and the message in it where there is one."""
+    return f"{thread}/{message or ''}"
+
+
+def read_place(at: str) -> tuple[int, int]:
+    """Thread and message of an address; 0 for what it does not have."""
+    thread, _, message = at.partition("/")
+    return int(thread) if thread.isdecimal() else 0, int(message) if message.isdecimal() else 0
+
+
+def thread_name(worker: str, trail: str) -> str:
+    """The name of the thread for a trail: always the same, and not that of another one."""
+    shown = visible(trail)
+    if len(shown) > _NAME // 2:
+        shown = f"{shown[: _NAME // 4]}…{hashlib.sha256(trail.encode()).hexdigest()[:12]}"
+    return f"{visible(worker)[: _NAME - len(shown) - 3]} · {shown}".strip()
+
+
+class Threads:
+    """What we have put into the threads of one text channel.
+
+    A message may have been sent though nobody knows: the process died, or the reply was lost. So a thread is looked
+    through before the first message that this process sends to it, and again after one that failed.
+    """
+
+    def __init__(self, client: discord.Client, channel: discord.TextChannel) -> None:
+        self._client = client
+        self._channel = channel
+        self._known: OrderedDict[int, dict[str, int]] = OrderedDict()
+        self._deleted: dict[str, int] = {}
+
+    async def found_or_made(self, name: str, *, but: int = 0) -> int:
+        """The open thread of ours with this name, other than `but`, or a new one."""
+        mine = self._client.user
+        for thread in await self._channel.guild.active_threads():
+            ours = thread.parent_id == self._channel.id and mine is not None and thread.owner_id == mine.id
+            if ours and thread.name == name and thread.id != but and not thread.locked:
+                return thread.id
+        made = await self._channel.create_thread(name=name, type=discord.ChannelType.public_thread)
+        self._remember(made.id, {})
+        return made.id
+
+    async def put(self, thread: int, subject: str, sheet: Sheet, *, after: int = 0) -> int:
+        """The message about `subject` in a thread: the one that is there, brought up to date, or a new one.
+
+        What does not tell what it is about is found by its words, if the message it came after is known.
+        """
+        known = await self._read(thread)
+        there = known.get(subject) or (known.get(_words(sheet.content), 0) if after else 0)
+        if there > after and await self.edit(thread, there, subject, sheet):
+            known[subject] = there
+            return there
+        try:
+            sent = await self._in(thread).send(nonce=self._nonce(subject), **to_send(sheet))
+        except BaseException:
+            self._known.pop(thread, None)  # it may have got there
+            raise
+        known[subject] = sent.id
+        return sent.id
+
+    async def edit(self, thread: int, message: int, subject: str, sheet: Sheet) -> bool:
+        """Make a message hold exactly this. False where it is there no longer."""
+        partial = self._in(thread).get_partial_message(message)
+        try:
+            try:
+                edited = await partial.edit(**to_edit(sheet))
+            except discord.HTTPException as error:
+                if code_of(error) != THREAD_ARCHIVED:
+                    raise
+                await self._open_again(thread)
+                edited = await partial.edit(**to_edit(sheet))
+            if edited.flags.suppress_embeds:  # a moderator hid what this is about
+                await edited.edit(suppress=False, **to_edit(sheet))
+        except discord.HTTPException as error:
+            if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
+                raise
+            self._known.get(thread, {}).pop(subject, None)
+            self._deleted[subject] = message
+            return False
+        return True
+
+    def forget(self, subject: str) -> None:
+        """Nothing more will be said about it."""
+        self._deleted.pop(subject, None)
+
+    async def _open_again(self, thread: int) -> None:
+        found = await self._client.fetch_channel(thread)
+        if isinstance(found, discord.Thread):
+            await found.edit(archived=False)
+
+    async def _read(self, thread: int) -> dict[str, int]:
+        if thread in self._known:
+            self._known.move_to_end(thread)
+            return self._known[thread]
+        mine = self._client.user
+        known: dict[str, int] = {}
+        async for message in self._in(thread).history(limit=_MESSAGES):
+            if mine is not None and message.author.id == mine.id:
+                for subject in subjects_in(message):
+                    known.setdefault(subject, message.id)
+        self._remember(thread, known)
+        return known
+
+    def _remember(self, thread: int, known: dict[str, int]) -> None:
+        self._known[thread] = known
+        while len(self._known) > _THREADS:
+            self._known.popitem(last=False)
+
+    def _in(self, thread: int) -> discord.PartialMessageable:
+        return self._client.get_partial_messageable(thread, guild_id=self._channel.guild.id)
+
+    def _nonce(self, subject: str) -> str:
+        """The same for the same message, so that Discord takes it once; another one after it was deleted."""
+        about = f"{subject}\n{self._deleted.get(subject, '')}"
+        return hashlib.sha256(about.encode()).hexdigest()[:_NONCE]
+
+
+def together(first: str) -> str:
+    """The subject of the notice about several calls, by the first of them; see `core.notice.Together`."""
+    return f"all:{first}"
+
+
+def subjects_in(message: discord.Message) -> set[str]:
+    """What a message of ours is about, as its buttons say, or its last line where it has none; else its words."""
+    of_all = (Verb.ALL_APPROVE, Verb.ALL_DENY)
+    found = {together(press.request) if press.verb in of_all else press.request for press in presses_in(message)}
+    for embed in message.embeds:
+        about = _LAST_LINE.match(embed.footer.text or "")
+        found |= {about[1]} if about else set()
+    return found or {_words(message.content)}
+
+
+def _words(content: str) -> str:
+    return f"words:{hashlib.sha256(content.strip().encode()).hexdigest()}"

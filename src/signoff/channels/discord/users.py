@@ -1,0 +1,31 @@
+"""Who stands behind a Discord account. Whoever is not on file may do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import discord
+
+from signoff.core.people import Answerer
+
+VIA = "discord"
+
+
+class Users:
+    """The people on file, by the ids of their accounts."""
+
+    def __init__(self, people: Mapping[str, Answerer]) -> None:
+        self._people = people
+
+    def known(self, user: discord.abc.User) -> Answerer | None:
+        """The person with this account."""
+        found = self._people.get(str(user.id))
+        return None if found is None or user.bot else replace(found, via=found.via or VIA)
+
+    def stranger(self, user: discord.abc.User) -> str:
+        """What somebody is told who is not on file."""
+        return (
+            "You are not on file here, so you cannot answer this. Whoever looks after signoff.yaml can add you under "
+            f'`people`, with your Discord id: `discord: "{user.id}"`'
+        )

@@ -1,0 +1,70 @@
+"""A call that is too long for a message, whole, as a text file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signoff.channels.discord.sheet import Paper
+from signoff.core.card import Card, card_for
+from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
+from signoff.errors import CannotCanonicalise, WrongUse
+
+LARGEST = 8_000_000
+"""Bytes of a file. Discord takes 10 MiB from anybody."""
+_BAR = "│ "
+
+
+def whole(request: ApprovalRequest) -> Paper:
+    """The whole card, secrets masked, everything visible. Raises `WrongUse` where that cannot be: nor approved here.
+
+    Everything from elsewhere stands to the right of a bar, so that nothing in it passes for ours.
+    """
+    try:
+        card = card_for(request)
+    except CannotCanonicalise as error:
+        raise WrongUse(f"this call cannot be shown, so it cannot be approved: {visible(str(error))}") from error
+    text = "\n".join(_lines(card)) + "\n"
+    if len(text) > LARGEST or len(text.encode()) > LARGEST:
+        raise WrongUse(
+            f"this call is too large for Discord ({len(text):,} characters); answer it with signoff show {request.id}"
+        )
+    return Paper(name=f"request-{re.sub(r'[^A-Za-z0-9_-]', '', request.id)[:40] or 'call'}.txt", text=text)
+
+
+def _lines(card: Card) -> Iterator[str]:
+    yield from _named("request", card.request_id)
+    yield from _named("sha256 of the arguments", card.digest)
+    facts = (
+        ("call", card.title),
+        ("by", card.chain),
+        ("from", card.toolset),
+        ("why", card.why),
+        ("rule", card.rule),
+        ("note", card.note),
+        ("message", card.message),
+        ("asked again", card.changed),
+        *(("not evaluated", error) for error in card.errors),
+        ("needs", card.needs),
+        ("until", card.until),
+        ("not accepted before", card.problem),
+        *(("look twice", warning) for warning in card.warnings),
+    )
+    for name, text in facts:
+        if text:
+            yield from _named(name, text)
+    for number, arg in enumerate(card.args, 1):
+        yield from _named(f"argument {number:,} of {len(card.args):,}", arg.name)
+        yield from _named("value", arg.text)
+    if card.preview is not None:
+        changes = f"what would change: +{card.preview.added:,} -{card.preview.removed:,}"
+        yield from _named(changes if card.preview.kind == "diff" else "what it would do", card.preview.text)
+    for text in card.masked:
+        yield from _named("masked", text)
+
+
+def _named(name: str, text: str) -> Iterator[str]:
+    yield f"{name}:"
+    for line in text.split("\n"):
+        yield f"{_BAR}{line}"

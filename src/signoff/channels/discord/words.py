@@ -1,0 +1,143 @@
+"""Texts from elsewhere inside a Discord message: whatever they hold is shown, and none of it acts.
+
+Code is the one place where Discord reads neither markdown nor mentions nor links, so a text that a call brings stands
+in code, always. It cannot leave it: runs of backticks are spelled out with the markers of `core.visible`, which a text
+that went through `visible` cannot hold by itself. All functions here take texts that have been made visible, once.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from signoff.channels.discord.sheet import size
+from signoff.core.visible import CLOSE, OPEN
+
+PLAIN = "text"
+"""The language of a block that has none: without one, a first line of a single word would be taken for it."""
+_LONGEST_SPAN = 120
+_TICKS = re.compile(r"`+")
+_FENCES = re.compile(r"`{3,}")
+_FIRST_BREAKS = re.compile(r"\A\n+")
+_LAST_BREAKS = re.compile(r"\n+\Z")
+_ACTS = re.compile(r"[!-/:-@\[-`{-~]")
+"""ASCII punctuation. A backslash before any of it is not shown, and takes whatever meaning it has."""
+_SMALLEST_END = 160
+"""Where there is less room, only the beginning is kept."""
+
+
+def span(text: str) -> str:
+    """On one line, in code."""
+    return f"`{_spelled_span(text)}`"
+
+
+def block(text: str, language: str = "") -> str:
+    """In a block of code of its own. `language` is ours."""
+    return _fenced(spelled(text), language)
+
+
+def plain(text: str) -> str:
+    """On one line, with all markdown taken away: for texts that nothing depends on."""
+    return _ACTS.sub(r"\\\g<0>", text.replace("\n", _marker("LF", 1)))
+
+
+def shown(text: str) -> str:
+    """In code, on the same line where it is short; else as a block on the lines below."""
+    return span(text) if is_short(text) else f"\n{block(text)}"
+
+
+def is_short(text: str) -> bool:
+    """Whether a text looks well on the line it is named on, and all of it is seen there: blanks may run together."""
+    return size(text) <= _LONGEST_SPAN and not re.search(r"[\n\t`]| {2}|\\\Z|\A\s", text)
+
+
+def moment(at: datetime, style: str = "") -> str:
+    """A moment on the clock of whoever reads it. Styles: `T` the time, `R` how long from now; both date and time."""
+    return f"<t:{int(at.timestamp())}{f':{style}' if style else ''}>"
+
+
+def short_span(text: str, room: int) -> str:
+    """The beginning of a text, as a span no longer than `room`: for names and lists, where nothing is decided."""
+    inside = _spelled_span(text)
+    return f"`{inside}`" if _fits(inside, room - 2) else f"`{first(inside, room - 3)}…`"
+
+
+def short_plain(text: str, room: int) -> str:
+    """The beginning of a text as `plain` writes it, no longer than `room`."""
+    if _fits(made := plain(text), room):
+        return made
+    # A backslash and what it stands before are one.
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\\Z", r"\1", first(made, room - 1)) + "…"
+
+
+def cut_block(text: str, language: str, room: int) -> tuple[str, int]:
+    """A block no longer than `room`, and how many characters of the text are not in it. Only its ends are kept."""
+    body = spelled(text)
+    left = max(0, room - size(_fenced("", language)))
+    if _fits(body, left):
+        return _fenced(body, language), 0
+    kept, missing = _ends(body, left, whole_lines=language == "diff")
+    return _fenced(kept, language), missing
+
+
+def spelled(text: str) -> str:
+    """The inside of a block. Discord drops line breaks at either end of one, and three backticks would close it."""
+    if not text:
+        return f"{OPEN}empty{CLOSE}"
+    text = _FENCES.sub(lambda found: _marker("backtick", len(found[0])), text)
+    text = _FIRST_BREAKS.sub(lambda found: _marker("LF", len(found[0])), text)
+    return _LAST_BREAKS.sub(lambda found: _marker("LF", len(found[0])), text)
+
+
+def first(text: str, room: int) -> str:
+    """As much of the beginning as there is room for. A marker is kept whole or not at all."""
+    piece = text[: max(0, room)]
+    while (excess := size(piece) - room) > 0:
+        piece = piece[: -((excess + 1) // 2)]
+    opened = piece.rfind(OPEN)
+    return piece[:opened] if opened > piece.rfind(CLOSE) and len(piece) < len(text) else piece
+
+
+def _last(text: str, room: int) -> str:
+    piece = text[-room:] if room > 0 else ""
+    while (excess := size(piece) - room) > 0:
+        piece = piece[(excess + 1) // 2 :]
+    closed, opened = piece.find(CLOSE), piece.find(OPEN)
+    return piece[closed + 1 :] if closed >= 0 and (opened < 0 or closed < opened) else piece
+
+
+def _ends(text: str, room: int, *, whole_lines: bool) -> tuple[str, int]:
+    """The beginning and the end of a text, and between them how much is missing."""
+    room -= size(f"\n{_missing(len(text))}\n")
+    end = _last(text, room // 4) if room >= _SMALLEST_END and not whole_lines else ""
+    begin = first(text, room - size(end))
+    if whole_lines and "\n" in begin:
+        begin = begin.rpartition("\n")[0]
+    missing = len(text) - len(begin) - len(end)
+    return "\n".join(part for part in (begin, _missing(missing), end) if part), missing
+
+
+def _missing(count: int) -> str:
+    return f"{OPEN}{count:,} characters left out{CLOSE}"
+
+
+def _spelled_span(text: str) -> str:
+    if not text:
+        return f"{OPEN}empty{CLOSE}"
+    text = _TICKS.sub(lambda found: _marker("backtick", len(found[0])), text)
+    text = re.sub(r"\n+", lambda found: _marker("LF", len(found[0])), text)
+    # Should a reader take `\`` for a backtick that closes nothing, all that follows would change sides.
+    text = re.sub(r"\\+\Z", lambda found: _marker("backslash", len(found[0])), text)
+    return re.sub(r"\A +| +\Z", lambda found: _marker("space", len(found[0])), text)
+
+
+def _fenced(body: str, language: str) -> str:
+    return f"```{language or PLAIN}\n{body}\n```"
+
+
+def _marker(name: str, count: int) -> str:
+    return f"{OPEN}{name}{f'×{count}' if count > 1 else ''}{CLOSE}"
+
+
+def _fits(text: str, room: int) -> bool:
+    return len(text) <= room and size(text) <= room

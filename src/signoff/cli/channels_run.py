@@ -1,0 +1,283 @@
+"""`signoff channels run`: people are asked until somebody stops it, with a line for whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli.words import as_json as json_line
+from signoff.cli.words import count, iso, now, safe
+from signoff.core.notice import Asked, Notice
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import ChannelFailed
+
+LEAVING = 0.05
+"""Seconds after whoever sits here left until the program does."""
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.ports import Channel, Desk, Heard
+    from signoff.wiring import RunOptions
+
+
+def run_until_stopped(
+    names: Sequence[str], store: str | None, policy: str | None, *, resume: bool, as_json: bool
+) -> None:
+    """Open the channels, and stay."""
+    from signoff.wiring import open_broker
+    from signoff.wiring.channels import channel_named, check_workers, discord_people
+    from signoff.wiring.project import settings_for
+
+    settings = settings_for(policy)
+    for name in names:  # before a store is made: what cannot work leaves nothing behind
+        entry = channel_named(name, settings)
+        check_workers(entry, settings)
+        if entry.use == "discord":
+            discord_people(entry, settings)
+            entry.secret()
+    broker, settings = open_broker(store, policy)
+    here = frozenset(name for name in names if settings.channels[name].use == "terminal")
+    report = Report(as_json=as_json, here=here)
+    run_options = _run_options(store, policy) if resume else None
+    try:
+        asyncio.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
+    finally:
+        broker.watch.close()
+        broker.store.close()
+
+
+def _run_options(store: str | None, policy: str | None) -> RunOptions:
+    """How runs go on: nobody sits here, and what is named here is meant from here."""
+    from signoff.wiring import Caller, RunOptions, absolute_store
+
+    policy = os.path.abspath(policy) if policy is not None else None
+    return RunOptions(policy=policy, store=absolute_store(store, policy), unattended="park", caller=Caller.here())
+
+
+async def _stay(
+    names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: Report
+) -> None:
+    """`run_options`: how to go on with what was answered; None: not here."""
+    from signoff.broker.post import Post
+    from signoff.wiring.channels import routes_for
+    from signoff.wiring.desk import ProjectDesk
+
+    start: list[Callable[[Heard], Awaitable[str]]] = []
+
+    async def begin(heard: Heard) -> str:
+        return await start[0](heard)  # what starts runs needs the post, which needs the channels, which need this
+
+    routes = routes_for(names, settings, begin=begin if run_options is not None else None)
+    told = [replace(route, channel=Told(route.channel, report)) for route in routes]
+    post = Post(broker, told, desk=lambda name: ProjectDesk(broker, settings, name))
+    work: list[Coroutine[Any, Any, None]] = [post.run()]
+    if run_options is not None:
+        from signoff.wiring.running import Running
+
+        running = Running(post, broker, settings, names, run_options, observe=report.run)
+        start.append(running.begin)
+        work.append(running.run())
+    for name in names:
+        backup = next((one.name for one in settings.channels.values() if one.backup_for == name), "")
+        if backup and backup not in names:
+            report.note(name, f"{backup} can take over only while it runs: signoff channels run {name} {backup}")
+    with stopping(report.stopped) as stop, _warnings_told(report):
+        if report.here.issuperset(names):
+            report.left = stop
+        await _together(work)
+
+
+@contextmanager
+def _warnings_told(report: Report) -> Generator[None]:
+    """Within, what would be a warning of Python's is a line as all others, and discord.py tells nothing beside us."""
+    library = logging.getLogger("discord")
+    propagated, library.propagate = library.propagate, False
+    quiet = logging.NullHandler()
+    library.addHandler(quiet)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = lambda message, *_: report.warn(str(message))  # pyright: ignore[reportUnknownLambdaType]
+        try:
+            yield
+        finally:
+            library.propagate = propagated
+            library.removeHandler(quiet)
+
+
+@contextmanager
+def stopping(stopped: Callable[[], None]) -> Generator[Callable[[], None]]:
+    """Within, Ctrl-C and SIGTERM cancel this task, and `stopped` is called instead of an error. Gives what does so."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None, "it is called in one"
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        asked = True
+        task.cancel()
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(one, stop)
+    try:
+        yield stop
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+        stopped()
+    finally:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(one)
+
+
+async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """All of it, until the first fails; the others have ended before its error is raised."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+@dataclass(slots=True)
+class Report:
+    """Says what happens, each thing once: in lines for people, or as JSON."""
+
+    as_json: bool = False
+    here: frozenset[str] = frozenset()
+    """Channels that ask on this very screen: they say themselves what they ask and what was answered."""
+    left: Callable[[], None] | None = None
+    """What to do when whoever sits here leaves, where nobody else is asked."""
+    _failing: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _warned: set[str] = field(default_factory=set[str])
+    _standing: dict[tuple[str, str], State] = field(default_factory=dict[tuple[str, str], State])
+
+    def connected(self, channel: Channel, waiting: int) -> None:
+        told = str(getattr(channel, "told", ""))
+        self._say(channel.name, "connected", f"connected{f' as {safe(told)}' if told else ''}", told=told)
+        self._say(channel.name, "waiting", f"{count(waiting, 'request waits', 'requests wait')}", waiting=waiting)
+
+    def problem(self, channel: str, subject: str, failed: ChannelFailed) -> None:
+        """Something could not be shown, or nothing can be."""
+        if channel in self.here and not failed.again and self.left is not None:
+            # A moment later: whoever asked has to hear first that it failed.
+            asyncio.get_running_loop().call_later(LEAVING, self.left)
+            return
+        key, text = (channel, "" if failed.whole else subject), safe(str(failed))
+        if key not in self._failing:
+            again = "tried again until it can be" if failed.again else "somebody has to do something first"
+            self._say(channel, "problem", f"{text}; {again}", request=key[1] or None, problem=text)
+        self._failing[key] = text
+
+    def fine(self, channel: str, subject: str = "") -> None:
+        """Something was shown."""
+        if self._failing.pop((channel, ""), None) is not None:
+            self._say(channel, "recovered", "works again")
+        if subject and self._failing.pop((channel, subject), None) is not None:
+            self._say(channel, "recovered", f"{safe(subject)} could be shown after all", request=subject)
+
+    def shown(self, channel: str, notice: Notice) -> None:
+        """A notice stands in a channel as it is now."""
+        if not isinstance(notice, Asked) or (channel in self.here and not self.as_json):
+            return
+        request = notice.request
+        if self._standing.get((channel, request.id)) is not request.state:
+            self._standing[channel, request.id] = request.state
+            what = _what(request)
+            by = request.decision.by.name if request.decision is not None and request.decision.by is not None else None
+            told = {"request": request.id, "title": safe(request.title), "state": str(request.state), "by": by}
+            self._say(channel, "shown", f"{safe(request.id)}  {what}  {safe(request.title)}", **told)
+        if not notice.is_live:
+            self._standing.pop((channel, request.id), None)
+
+    def run(self, line: str) -> None:
+        self._say("", "run", safe(line), text=safe(line))
+
+    def note(self, channel: str, text: str) -> None:
+        self._say(channel, "note", text, text=text)
+
+    def warn(self, text: str) -> None:
+        """Something is wrong that concerns no channel; said once, however often it is found."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self.note("", safe(text))
+
+    def stopped(self) -> None:
+        self._say("", "stopped", "Stopped. What waits stays where it stands, and in signoff inbox.")
+
+    def _say(self, channel: str, event: str, line: str, **data: object) -> None:
+        if self.as_json:
+            click.echo(json_line({"at": iso(now()), "event": event, "channel": channel or None, **data}))
+        else:
+            click.echo(f"{channel}: {line}" if channel else line)
+
+
+def _what(request: ApprovalRequest) -> str:
+    by = request.decision.by if request.decision is not None else None
+    who = f" by {safe(str(by))}" if by is not None else ""
+    match request.state:
+        case State.PENDING:
+            return "asked"
+        case State.APPROVED:
+            return f"approved{who}"
+        case State.DENIED:
+            return f"denied{who}"
+        case State.CLAIMED:
+            return "runs"
+        case State.SUCCEEDED:
+            return "ran"
+        case State.FAILED:
+            return "ran and failed"
+        case State.UNKNOWN:
+            return "outcome unknown"
+        case _:
+            return str(request.state)
+
+
+class Told:
+    """A channel about which is told what happens to it."""
+
+    def __init__(self, channel: Channel, report: Report) -> None:
+        self._channel = channel
+        self._report = report
+
+    @property
+    def name(self) -> str:
+        return self._channel.name
+
+    async def start(self, desk: Desk) -> None:
+        try:
+            await self._channel.start(desk)
+        except ChannelFailed as failed:
+            self._report.problem(self.name, "", failed)
+            raise
+        self._report.fine(self.name)
+        self._report.connected(self._channel, len(await desk.pending()))
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        try:
+            place = await self._channel.show(notice, at, beside)
+        except ChannelFailed as failed:
+            self._report.problem(self.name, notice.subject, failed)
+            raise
+        self._report.fine(self.name, notice.subject)
+        self._report.shown(self.name, notice)
+        return place
+
+    async def stop(self) -> None:
+        await self._channel.stop()

@@ -1,0 +1,291 @@
+"""`signoff channels test`: a harmless request to a channel and back, told step by step."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.main import FAILED, WAITING
+from signoff.cli.words import as_json as json_line
+from signoff.cli.words import safe, span
+from signoff.core.delivery import NEVER
+from signoff.core.lifecycle import settled_text
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.errors import SignoffError, WrongFile, WrongUse
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import ChannelEntry, Settings
+
+TOOL = "signoff_test"
+SHOWING = 60.0
+"""Seconds that a channel has to show something: a step that takes longer has failed."""
+LEAVING = 5.0
+"""Seconds to take a question back that was left without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Says how far it came."""
+
+    channel: str
+    as_json: bool
+
+    def done(self, step: str, **data: object) -> None:
+        if self.as_json:
+            click.echo(json_line({"step": step, "ok": True, **data}))
+        else:
+            click.echo(f"{click.style('ok', fg='green')}      {step}")
+
+    def failed(self, step: str, problem: str) -> None:
+        if self.as_json:
+            click.echo(json_line({"step": step, "ok": False, "problem": problem}))
+        else:
+            what = f"{step}: {problem}" if step else problem
+            click.echo(f"{click.style('failed', fg='red')}  {what}")
+
+    def result(self, code: int, text: str, **data: object) -> int:
+        if self.as_json:
+            click.echo(json_line({"channel": self.channel, "ok": code == 0, "exit": code, "result": text, **data}))
+        else:
+            click.echo(text)
+        return code
+
+
+class _Failed(Exception):
+    """A step failed, and that was told."""
+
+
+def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_json: bool) -> None:
+    """Try a channel, and leave with what came of it."""
+    from signoff.wiring import settings_for
+    from signoff.wiring.channels import channel_named
+
+    settings = settings_for(policy)
+    entry = channel_named(name, settings)
+    steps = Steps(entry.name, as_json)
+    try:
+        sys.exit(asyncio.run(_until_stopped(entry, settings, wait, steps, answer=answer)))
+    except _Failed:
+        sys.exit(steps.result(FAILED, f"{entry.name} does not work yet."))
+
+
+async def _until_stopped(
+    entry: ChannelEntry, settings: Settings, wait: timedelta, steps: Steps, *, answer: bool
+) -> int:
+    from signoff.cli.channels_run import stopping
+
+    with stopping(lambda: None):
+        return await _tried(entry, settings, wait, steps, answer=answer)
+    return steps.result(FAILED, "Stopped.")
+
+
+async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps: Steps, *, answer: bool) -> int:
+    if answer:
+        await _refuse_two(entry, settings)
+    await _reached(entry, settings, steps)
+    async with _trial(entry, settings) as trial:
+        asked = await trial.asked(wait if answer else None)
+        try:
+            await trial.stands(asked, steps, "a harmless request stands there")
+            settled = await _answered(trial, asked, wait, steps) if answer else asked
+        finally:  # whoever stops it leaves no question behind that nobody would take an answer to
+            if asked.id in {one.id for one in await trial.broker.pending()}:
+                settled = await trial.broker.cancel(asked.id, "the test is over")
+                await trial.stands(settled, within=LEAVING)
+        await trial.stands(settled, steps, "what stands there was brought up to date")
+    by = settled.decision.by if settled.decision is not None else None
+    if answer and by is None:
+        return steps.result(WAITING, f"Nobody answered in time: {safe(settled_text(settled))}.")
+    return steps.result(0, f"{entry.name} works. Nothing ran.", by=by.name if by is not None else None)
+
+
+async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps: Steps) -> ApprovalRequest:
+    who = "whoever sits there" if trial.entry.use == "terminal" else "anybody in `people`"
+    if not steps.as_json:
+        click.echo(f"        waiting {span(wait.total_seconds())} for {who} to approve or deny it …")
+    settled = await trial.settled(asked, steps)
+    by = settled.decision.by if settled.decision is not None else None
+    if by is not None:
+        steps.done(f"{'approved' if settled.state is State.APPROVED else 'denied'} by {safe(by.name)}", by=by.name)
+    return settled
+
+
+async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
+    """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
+    from signoff.broker import Broker
+    from signoff.cli.opening import store_meant
+
+    try:
+        store = store_meant(None, settings, make=False)
+    except SignoffError:  # a store that cannot be opened says nothing about who runs what
+        return
+    try:
+        lease = (await Broker(store).deliveries.channels()).get(entry.name)
+        process = await store.read(lambda tx: tx.process(lease.process)) if lease is not None else None
+    finally:
+        store.close()
+    if process is not None:
+        raise WrongUse(
+            f"{entry.name} is run already, by process {process.pid}: both would be handed the answer\n"
+            f"  stop that one first, or try it without an answer: signoff channels test {entry.name} --no-answer"
+        )
+
+
+async def _reached(entry: ChannelEntry, settings: Settings, steps: Steps) -> None:
+    """The secret is there, somebody could answer, and the service lets us do what we need."""
+    from signoff.wiring.channels import discord_people, need_discord
+
+    if entry.use != "discord":
+        return
+    step = "the secret is there"
+    try:
+        token = entry.secret()
+        steps.done(f"{step}: {entry.variable}")
+        step = "somebody could answer"
+        people = discord_people(entry, settings)
+        steps.done(f"{step}: {', '.join(safe(one.name) for one in people.values())}")
+    except (WrongFile, WrongUse) as error:
+        steps.failed(step, str(error))
+        raise _Failed from error
+    need_discord()
+    from signoff.channels.discord.bot import check
+
+    bad = False
+    async for step, problem in check(token, channel=entry.channel, secret=entry.variable):
+        if problem:
+            bad = True
+            steps.failed(step, problem)
+        else:
+            steps.done(step)
+    if bad:
+        raise _Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A channel that is open over a store that is gone with this program."""
+
+    entry: ChannelEntry
+    broker: Broker
+    posting: asyncio.Task[None]
+
+    async def asked(self, wait: timedelta | None) -> ApprovalRequest:
+        """A request that nothing waits for."""
+        request = ApprovalRequest(
+            tool_call_id=TOOL,
+            tool_name=TOOL,
+            args={},
+            summary="a test: nothing will run, whatever you answer",
+            verdict=Verdict(
+                effect=Effect.ASK,
+                rules=(),
+                reason="signoff channels test tries out this channel",
+                requirement=Requirement(timeout=wait, message="Please approve or deny this: it is a test."),
+            ),
+        )
+        [opened] = await self.broker.open([request])
+        return opened
+
+    async def stands(
+        self, request: ApprovalRequest, steps: Steps | None = None, step: str = "", *, within: float = SHOWING
+    ) -> None:
+        """Wait until the channel shows the request as it is now. Without `steps`, as far as that can be done."""
+        try:
+            async with asyncio.timeout(within):
+                found = await self._until(request, lambda found: found.is_shown or found.is_hopeless)
+        except TimeoutError:
+            found = await self._found(request)
+        if steps is None:
+            return
+        if not found.is_shown:
+            steps.failed(step, safe(found.problem) or f"not within {within:.0f} seconds")
+            raise _Failed
+        steps.done(step)
+
+    async def settled(self, request: ApprovalRequest, steps: Steps) -> ApprovalRequest:
+        """Wait until somebody answers or time is up, or until it can be answered there no longer."""
+        answer = asyncio.create_task(self.broker.wait(request.id))
+        gone = asyncio.create_task(self._until(request, lambda found: not found.is_shown and bool(found.problem)))
+        try:
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+            steps.failed("somebody answers", safe(gone.result().problem))
+            raise _Failed
+        finally:
+            answer.cancel()
+            gone.cancel()
+            await asyncio.gather(answer, gone, return_exceptions=True)
+
+    async def _until(self, request: ApprovalRequest, fits: Callable[[Found], bool]) -> Found:
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def tick() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(changed.set)
+
+        stop = self.broker.store.watch(tick)
+        self.posting.add_done_callback(lambda _: changed.set())
+        try:
+            while not fits(found := await self._found(request)):
+                await changed.wait()
+                changed.clear()
+            return found
+        finally:
+            stop()
+
+    async def _found(self, request: ApprovalRequest) -> Found:
+        if self.posting.done():
+            error = None if self.posting.cancelled() else self.posting.exception()
+            return Found(problem=str(error or "it was stopped"), is_hopeless=True)
+        from signoff.broker.showing import is_hopeless
+
+        name = self.entry.name
+        one = await self.broker.store.read(lambda tx: tx.delivery(name, request.id))
+        lease = (await self.broker.deliveries.channels()).get(name)
+        down = lease.down if lease is not None else None
+        return Found(
+            is_shown=one is not None and one.shown != NEVER and one.shown >= request.version,
+            problem=down.problem if down is not None else one.problem if one is not None else "",
+            is_hopeless=(down is not None and down.hopeless) or (one is not None and is_hopeless(one)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """How a request stands in the channel."""
+
+    is_shown: bool = False
+    problem: str = ""
+    is_hopeless: bool = False
+    """Whether nobody tries any longer."""
+
+
+@asynccontextmanager
+async def _trial(entry: ChannelEntry, settings: Settings) -> AsyncGenerator[Trial]:
+    from signoff.broker import Broker
+    from signoff.broker.post import Post, Route
+    from signoff.store.memory import MemoryStore
+    from signoff.wiring import roles_of
+    from signoff.wiring.channels import channel_for
+    from signoff.wiring.desk import ProjectDesk
+
+    broker = Broker(MemoryStore(), people=roles_of(settings))
+    post = Post(broker, [Route(channel_for(entry, settings))], desk=lambda name: ProjectDesk(broker, settings, name))
+    posting = asyncio.create_task(post.run())
+    try:
+        yield Trial(entry, broker, posting)
+    finally:
+        posting.cancel()
+        await asyncio.gather(posting, return_exceptions=True)
+        broker.watch.close()
+        broker.store.close()

@@ -1,0 +1,59 @@
+"""What keeps requests from reaching people where they are: for the inbox, in one look; loaded if there are channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from signoff.broker.holder import is_alive
+from signoff.broker.leases import Lease, leases
+from signoff.core.delivery import Delivery, DeliveryState
+
+if TYPE_CHECKING:
+    from signoff.core.inbox import Item
+    from signoff.ports import Transaction
+
+
+def deliveries_of(
+    tx: Transaction, items: Iterable[Item], at: datetime, *, all_of_it: bool
+) -> dict[str, list[Delivery]]:
+    """How far channels came with each of these, by its id. A channel that is down is told of wherever it would show.
+
+    `all_of_it`: whether these are all that wait. Then one look finds them; else each is looked up by itself, however
+    many there are besides.
+    """
+    wanted = {item.id: item for item in items}
+    found: dict[str, dict[str, Delivery]] = {}
+    live = tx.deliveries(live=True) if all_of_it else _of_each(tx, wanted)
+    for one in live:
+        if one.subject == one.request and one.request in wanted:
+            found.setdefault(one.request, {})[one.channel] = one
+    for name, lease in leases(tx).items():
+        if lease.down is not None and is_alive(tx.process(lease.process), at):
+            for item in wanted.values():
+                _overlay(found.setdefault(item.id, {}), name, lease, item)
+    return {one: list(there.values()) for one, there in found.items() if there}
+
+
+def _of_each(tx: Transaction, ids: Iterable[str]) -> Iterator[Delivery]:
+    for one in ids:
+        yield from tx.deliveries(request=one, live=True)
+
+
+def _overlay(there: dict[str, Delivery], name: str, lease: Lease, item: Item) -> None:
+    """Say of one request that a channel is down, if it would be shown there now."""
+    known, main, down = there.get(name), there.get(lease.backup_for), lease.down
+    assert down is not None, "whoever calls has looked"
+    took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
+    if known is None and (not lease.backup_for or took_over):
+        known = Delivery(channel=name, subject=item.id, trail=item.run or item.id, request=item.id)
+    if known is not None and known.state is DeliveryState.DUE:
+        there[name] = replace(
+            known,
+            problem=down.problem,
+            since=known.since or down.since,
+            next_at=down.next_at,
+            attempts=max(known.attempts, down.attempts),
+        )

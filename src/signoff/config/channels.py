@@ -1,0 +1,162 @@
+"""`channels:` of the project file: where people are asked besides the terminal a command is typed at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from signoff.config.merge import check_name, names_in
+from signoff.config.variables import filled
+from signoff.policy.parse_requirement import read_duration
+from signoff.policy.spot import Spot
+from signoff.policy.wording import did_you_mean, shown
+
+KIND_KEYS: Mapping[str, tuple[str, ...]] = {
+    "discord": ("use", "token", "channel", "workers", "timeout", "backup_for"),
+    "terminal": ("use", "timeout", "backup_for"),
+}
+"""What each kind of channel takes."""
+CHANNEL_KEYS = KIND_KEYS["discord"]
+TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
+"""How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""
+DISCORD_TOKEN = "${DISCORD_TOKEN}"
+NO_TIMEOUT = "none"
+
+_PLANNED = ("slack", "web", "webhook", "notify")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_DISCORD_ID = re.compile(r"[1-9][0-9]{14,19}")
+_EXAMPLE = 'a mapping such as {channel: "112233445566778899"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelEntry:
+    """One channel, as the file describes it. The environment is looked at when it is opened, and not before."""
+
+    name: str
+    use: str
+    """What kind it is: `discord` or `terminal`."""
+    token: str = ""
+    """The variable that holds the secret, as written: `${NAME}`."""
+    channel: str = ""
+    """Where people are asked, as the service numbers it."""
+    workers: tuple[str, ...] = ()
+    """Who may be started from there."""
+    timeout: timedelta | None = None
+    """How long a request waits once it was shown there, where its rule does not say; None: for ever."""
+    backup_for: str = ""
+    """The channel it takes over from; empty: it is asked at once."""
+    spot: Spot
+    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    """Where each key stands."""
+
+    @property
+    def variable(self) -> str:
+        """The name of the environment variable that holds the secret; empty where none is needed."""
+        found = _VARIABLE.fullmatch(self.token)
+        return found[1] if found is not None else ""
+
+    def secret(self) -> str:
+        """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
+        spot = self.spots.get("token", self.spot)
+        value: str = filled(self.token, spot).value
+        if not value.strip():
+            raise spot.wrong(f"the environment has an empty {self.variable}", "set it to the bot's token")
+        return value.strip()
+
+
+def read_channels(spot: Spot) -> dict[str, ChannelEntry]:
+    """Every channel of the file, in its order."""
+    found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
+    entries = {name: _entry(name, one) for name, one in found.items()}
+    _check_backups(entries)
+    return entries
+
+
+def discord_id(spot: Spot, what: str) -> str:
+    """An id as Discord shows it. It has to be in quotes: as a number, other programs would round it."""
+    text = spot.text(what)
+    if not is_discord_id(text):
+        raise spot.wrong(
+            f"{shown(text)} is no Discord id: those are 15 to 20 digits",
+            "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
+        )
+    return text
+
+
+def is_discord_id(text: str) -> bool:
+    """Whether a text can be an id of Discord's."""
+    return _DISCORD_ID.fullmatch(text) is not None
+
+
+def _entry(name: str, spot: Spot) -> ChannelEntry:
+    check_name(spot, name, "channel")
+    keys = spot.entries(what=_EXAMPLE)
+    use = _kind(name, spot, keys)
+    known = KIND_KEYS[use]
+    for key, value in keys.items():
+        if key not in known:
+            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, known))
+    if use == "discord" and "channel" not in keys:
+        raise spot.wrong("nothing says where to ask", 'write the id of a text channel: channel: "112233445566778899"')
+    return ChannelEntry(
+        name=name,
+        use=use,
+        token=(_token(keys["token"]) if "token" in keys else DISCORD_TOKEN) if use == "discord" else "",
+        channel=discord_id(keys["channel"], "the id of a Discord channel") if "channel" in keys else "",
+        workers=tuple(one.value for one in names_in(keys["workers"], "workers")) if "workers" in keys else (),
+        timeout=_timeout(keys["timeout"]) if "timeout" in keys else TIMEOUTS[use],
+        backup_for=keys["backup_for"].text("the name of a channel") if "backup_for" in keys else "",
+        spot=spot,
+        spots=keys,
+    )
+
+
+def _kind(name: str, spot: Spot, keys: Mapping[str, Spot]) -> str:
+    """What kind of channel it is: as `use` says, or else its name."""
+    use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
+    if use in KIND_KEYS:
+        return use
+    wrong = keys["use"].wrong if "use" in keys else spot.wrong_key
+    if use in _PLANNED:
+        raise wrong(f"this version has no {use} channel yet", f"remove it for now; there are: {', '.join(KIND_KEYS)}")
+    if "use" in keys:
+        raise wrong(f"there is no kind of channel called {shown(use)}", did_you_mean(use, KIND_KEYS))
+    raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KIND_KEYS)}")
+
+
+def _token(spot: Spot) -> str:
+    """The variable that holds the token. What is written there instead is never told: it may be the token itself."""
+    token = spot.text("a variable")
+    if not _VARIABLE.fullmatch(token):
+        raise spot.wrong("this is no variable", f'secrets come from the environment: token: "{DISCORD_TOKEN}"')
+    return token
+
+
+def _timeout(spot: Spot) -> timedelta | None:
+    return None if spot.value == NO_TIMEOUT else read_duration(spot)
+
+
+def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
+    taken: dict[str, str] = {}
+    for name, entry in entries.items():
+        main = entry.backup_for
+        if not main:
+            continue
+        spot = entry.spots["backup_for"]
+        if main == name:
+            raise spot.wrong("a channel cannot take over from itself", "name another one, or leave it out")
+        if main not in entries:
+            raise spot.wrong(f"there is no channel {shown(main)}", did_you_mean(main, {*entries} - {name}))
+        if main in taken:
+            fix = f"it can take over from that one: backup_for: {taken[main]}"
+            raise spot.wrong(f"{shown(main)} has a backup already: {shown(taken[main])}", fix)
+        taken[main] = name
+    for name, entry in entries.items():
+        line = [name]
+        while main := entries[line[-1]].backup_for:
+            line.append(main)
+            if main == name:
+                what = f"these take over from each other in a circle: {' > '.join(line)}"
+                raise entry.spots["backup_for"].wrong(what, "one of them has to be asked first: leave it out there")

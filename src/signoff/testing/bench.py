@@ -1,0 +1,139 @@
+"""One channel at work before a person: what the checks of the contract look at and do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signoff.core.notice import Asked, Notice
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import RequestError
+from signoff.ports import Channel
+from signoff.testing.case import ChannelCase, Skill
+from signoff.testing.office import ANA, Office, WatchedDesk, soon
+
+
+@dataclass
+class Bench:
+    """A case with its channel and the broker behind it."""
+
+    case: ChannelCase
+    office: Office
+    channel: Channel = field(init=False)
+    desk: WatchedDesk = field(init=False)
+
+    async def start(self) -> None:
+        """A channel as a new process would have it."""
+        self.channel = self.case.make()
+        self.desk = self.office.desk(self.channel.name)
+        await self.channel.start(self.desk)
+
+    async def ask(self, **about: Any) -> Asked:
+        """A new call, shown."""
+        [notice] = await self.office.ask(**about)
+        await self.show(notice)
+        return notice
+
+    async def show(self, notice: Notice) -> str:
+        return await self.office.deliver(self.channel, notice)
+
+    async def up_to_date(self, notice: Asked) -> Asked:
+        """Have the notice shown as it stands now."""
+        now = await self.office.now(notice)
+        await self.show(now)
+        return now
+
+    async def sees(self, notice: Notice, *texts: str | Sequence[str]) -> None:
+        """Wait until every text can be read there; of several in one, any."""
+        read = ""
+
+        async def all_there() -> bool:
+            nonlocal read
+            read = flat(await self.case.seen(notice))
+            return all(any(flat(one) in read for one in wanted(text)) for text in texts)
+
+        def missing() -> str:
+            lost = [text for text in texts if not any(flat(one) in read for one in wanted(text))]
+            return f"not shown: {lost}, but:\n{read}"
+
+        await soon(all_there, missing)
+
+    async def is_told(self, *texts: str, before: int = 0) -> None:
+        """Wait until the person was told something that has these texts in it, after `before` other things."""
+        told: Sequence[str] = ()
+
+        async def said() -> bool:
+            nonlocal told
+            told = (await self.case.told())[before:]
+            return any(all(flat(text) in flat(one) for text in texts) for one in told)
+
+        await soon(said, lambda: f"nobody was told {texts}, only {list(told)}")
+
+    async def stands(self, notice: Asked, times: int = 1) -> None:
+        """Wait until it can be answered there in so many places."""
+        counted = -1
+
+        async def so_many() -> bool:
+            nonlocal counted
+            counted = await self.case.standing(notice)
+            return counted == times
+
+        await soon(so_many, lambda: f"it can be answered in {counted} places, not {times}")
+
+    async def is_answered(self, *notices: Asked) -> list[ApprovalRequest]:
+        """Wait until the desk has taken an answer to each, and to nothing else."""
+        ids = [notice.request.id for notice in notices]
+        await soon(
+            lambda: len(self.desk.taken) >= len(ids),
+            lambda: f"{len(self.desk.taken)} of {len(ids)} answers were taken; refused: {self.desk.refused}",
+        )
+        hold([one for one, _ in self.desk.taken] == ids, f"answers to {ids} became {self.desk.taken}")
+        for _, decision in self.desk.taken:
+            by = decision.by
+            hold(by is not None and by.key == ANA.key and by.kind == ANA.kind, f"ana answered, but it says {by}")
+        return [await self.office.broker.get(one) for one in ids]
+
+    async def is_refused(self, notice: Asked, why: type[RequestError]) -> str:
+        """Wait until the desk has refused an answer; in which words."""
+        await soon(lambda: bool(self.desk.refused), "no answer came to the desk")
+        request_id, refusal = self.desk.refused[-1]
+        hold(request_id == notice.request.id and isinstance(refusal, why), f"refused with {refusal!r}, not {why}")
+        return str(refusal)
+
+    async def state(self, notice: Asked) -> State:
+        return (await self.office.broker.get(notice.request.id)).state
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check, and what a channel must be able to do for it."""
+
+    run: Callable[[Bench], Awaitable[None]]
+    needs: tuple[Skill, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return getattr(self.run, "__name__", "check")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def why_not(self, case: ChannelCase | type[ChannelCase]) -> str:
+        """Why it is not for this channel; empty where it is."""
+        return "; ".join(f"{skill}: {case.lacks[skill]}" for skill in self.needs if skill in case.lacks)
+
+
+def hold(condition: bool, otherwise: str) -> None:
+    """As `assert`, which Python may be told to leave out."""
+    if not condition:
+        raise AssertionError(otherwise)
+
+
+def flat(text: str) -> str:
+    """Without folds and capitals: how lines break and sentences begin is the channel's business."""
+    return " ".join(text.split()).casefold()
+
+
+def wanted(text: str | Sequence[str]) -> Sequence[str]:
+    return (text,) if isinstance(text, str) else text

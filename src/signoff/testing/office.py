@@ -1,0 +1,215 @@
+"""Everything around a channel, for tests of one: a real broker over a real store, its desk, and calls to ask about."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signoff.broker import Broker
+from signoff.config.settings import Person, Settings
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision
+from signoff.core.delivery import Delivery, DeliveryState
+from signoff.core.notice import Asked, Notice
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.errors import RequestError
+from signoff.policy.engine import Policy
+from signoff.ports import Channel, Desk, Store, Transaction
+from signoff.store.memory import MemoryStore
+from signoff.testing import FakeClock
+
+ANA = Answerer(name="ana", roles=frozenset({"ops"}))
+"""Who sits at the channel."""
+BEN = Answerer(name="ben", roles=frozenset({"ops", "boss"}), via="elsewhere")
+"""Who answers elsewhere."""
+
+PATIENCE = 20.0
+"""Seconds that `soon` waits for something before it gives up."""
+
+TOOL, CHAIN, RULE, WHY = "send_mail", ("triage", "mailer"), "mail:2", "mail leaves the house"
+ARGS = {"to": "bo@example.com", "subject": "Lunch", "copies": 3}
+SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "subject": {"type": "string"}, "copies": {"type": "integer"}},
+    "required": ["to", "subject", "copies"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(slots=True)
+class WatchedDesk:
+    """A desk that keeps a list of what came over it."""
+
+    desk: Desk
+    taken: list[tuple[str, ApprovalDecision]] = field(default_factory=list[tuple[str, ApprovalDecision]])
+    """Answers that were taken."""
+    refused: list[tuple[str, RequestError]] = field(default_factory=list[tuple[str, RequestError]])
+    """What answers could not be taken, and why."""
+
+    async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
+        try:
+            request = await self.desk.answer(request_id, decision)
+        except RequestError as refusal:
+            self.refused.append((request_id, refusal))
+            raise
+        self.taken.append((request_id, decision))
+        return request
+
+    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+        return await self.desk.tell(request_id, happened=happened, by=by, note=note)
+
+    async def request(self, prefix: str) -> ApprovalRequest:
+        return await self.desk.request(prefix)
+
+    async def pending(self) -> Sequence[ApprovalRequest]:
+        return await self.desk.pending()
+
+    async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        return await self.desk.recent(limit=limit)
+
+    async def where(self, request_id: str) -> str:
+        return await self.desk.where(request_id)
+
+    async def gone(self, request_id: str) -> None:
+        await self.desk.gone(request_id)
+
+    async def opened(self, request_id: str, by: Answerer) -> None:
+        await self.desk.opened(request_id, by)
+
+    async def has_opened(self, request_id: str, by: Answerer) -> bool:
+        return await self.desk.has_opened(request_id, by)
+
+    async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
+        return await self.desk.grant_text(request_id, decision)
+
+
+class Office:
+    """A broker with a clock you turn, and who works there: `ANA` (ops) at the channel, `BEN` (ops, boss) elsewhere."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.clock = FakeClock()
+        self.store = store or MemoryStore(record=True)
+        people = {one.name: one.roles for one in (ANA, BEN)}
+        self.broker = Broker(self.store, self.clock, people=people)
+        staff = {name: Person(name=name, roles=roles) for name, roles in people.items()}
+        self._settings = Settings(policy=Policy(rules=()), people=staff)
+        self._asked = 0
+
+    def desk(self, channel: str) -> WatchedDesk:
+        """The desk of one channel."""
+        from signoff.wiring.desk import ProjectDesk
+
+        return WatchedDesk(ProjectDesk(self.broker, self._settings, channel))
+
+    async def ask(
+        self,
+        *,
+        args: Mapping[str, Any] = ARGS,
+        tool: str = TOOL,
+        why: str = WHY,
+        schema: Mapping[str, Any] | None = None,
+        need: Requirement | None = None,
+        count: int = 1,
+        conversation: str = "talk",
+    ) -> list[Asked]:
+        """Ask about `count` calls at once; the notices, as they stand now."""
+        requests: list[ApprovalRequest] = []
+        for _ in range(count):
+            self._asked += 1
+            call_id = f"call-{self._asked}"
+            call = Call(
+                tool=tool,
+                args=dict(args),
+                call_id=call_id,
+                run_id="run",
+                conversation_id=conversation,
+                worker=CHAIN,
+                toolset="mail",
+            )
+            verdict = Verdict(effect=Effect.ASK, rules=(RULE,), reason=why, requirement=need or Requirement())
+            requests.append(
+                ApprovalRequest(
+                    tool_call_id=call_id,
+                    tool_name=tool,
+                    args=dict(args),
+                    call=call,
+                    verdict=verdict,
+                    schema=schema or SCHEMA,
+                )
+            )
+        opened = await self.broker.open(requests)
+        return [Asked(request=one, number=number, of=count) for number, one in enumerate(opened, 1)]
+
+    async def now(self, notice: Asked) -> Asked:
+        """The notice as it stands now."""
+        request = await self.broker.get(notice.request.id)
+        return Asked(request=request, number=notice.number, of=notice.of)
+
+    async def settle_elsewhere(self, notice: Asked, *, approved: bool, note: str = "") -> Asked:
+        """Ben answers in another channel."""
+        self.clock.advance(61)
+        await self.broker.answer(notice.request.id, ApprovalDecision(approved=approved, note=note), by=BEN)
+        return await self.now(notice)
+
+    async def run(self, notice: Asked, *, preview: str = "", error: str | None = None) -> Asked:
+        """The approved call runs."""
+        await self.broker.claim(notice.request.id)
+        self.broker.finish(notice.request.id, preview=preview, error=error)
+        await self.store.flush()
+        return await self.now(notice)
+
+    async def deliver(self, channel: Channel, notice: Notice) -> str:
+        """Show a notice as the post does: where it stands is kept, and handed in again."""
+        name = channel.name
+
+        def known(tx: Transaction) -> tuple[Delivery | None, str]:
+            before = tx.deliveries(channel=name, trail=notice.trail)
+            return tx.delivery(name, notice.subject), next((one.at for one in reversed(before) if one.at), "")
+
+        delivery, beside = await self.store.read(known)
+        at = await channel.show(notice, delivery.at if delivery is not None else "", beside)
+        shown = Delivery(
+            channel=name,
+            subject=notice.subject,
+            trail=notice.trail,
+            request=notice.request.id if isinstance(notice, Asked) else "",
+            state=DeliveryState.SHOWN,
+            at=at,
+            shown=notice.version,
+            live=notice.is_live,
+        )
+        await self.store.write("deliver", lambda tx: tx.put_delivery(shown))
+        return at
+
+    async def is_due(self, channel: str, notice: Notice) -> bool:
+        """Whether the channel said that what it showed is there no longer."""
+        delivery = await self.store.read(lambda tx: tx.delivery(channel, notice.subject))
+        return delivery is None or delivery.shown < notice.version
+
+    def close(self) -> None:
+        self.store.close()
+
+
+async def soon(
+    holds: Callable[[], bool | Awaitable[bool]], otherwise: str | Callable[[], str], *, patience: float | None = None
+) -> None:
+    """Wait until something holds, whatever way it comes about; `holds` is a plain or an async function.
+
+    Nothing is slept: each look lets everything else go on. Fails with `otherwise` once patience has run out.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + (PATIENCE if patience is None else patience)
+    while True:
+        held = holds()
+        if inspect.isawaitable(held):
+            held = await held
+        if held:
+            return
+        if loop.time() > end:
+            raise AssertionError(otherwise() if callable(otherwise) else otherwise)
+        await asyncio.sleep(0)

@@ -1,0 +1,119 @@
+"""Channels, built from what the project file says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from signoff.config import ChannelEntry, Settings
+from signoff.core.people import Answerer
+from signoff.errors import MissingExtra, WrongUse
+from signoff.policy.wording import did_you_mean, shown
+from signoff.wiring.project import POLICY_FILE, whoami
+
+if TYPE_CHECKING:
+    from signoff.broker.post import Route
+    from signoff.ports import Begin, Channel
+
+
+def channel_named(name: str, settings: Settings) -> ChannelEntry:
+    """What the project file says about a channel; raises `WrongUse` where it knows none of that name."""
+    entry = settings.channels.get(name)
+    if entry is not None:
+        return entry
+    if not settings.channels:
+        where = settings.file or POLICY_FILE
+        raise WrongUse(
+            f"{where} has no channels\n"
+            '  add one, as in channels: {discord: {channel: "112233445566778899"}}; docs/discord.md tells how'
+        )
+    raise WrongUse(f"{settings.file} has no channel {shown(name)}\n  {did_you_mean(name, settings.channels)}")
+
+
+def answerers(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
+    """Who could answer in a channel, by what they are known as there. Empty: nobody."""
+    if entry.use == "discord":
+        return {
+            person.discord: Answerer(name=person.name, roles=person.roles, via=entry.name)
+            for person in settings.people.values()
+            if person.discord
+        }
+    return {name: Answerer(name=name, roles=person.roles, via=entry.name) for name, person in settings.people.items()}
+
+
+def channel_for(entry: ChannelEntry, settings: Settings, *, begin: Begin | None = None) -> Channel:
+    """The channel that an entry describes, not opened yet. `begin` has work begun for whoever asks for it there.
+
+    Raises `WrongFile` where its secret is not in the environment, `WrongUse` where nobody could answer.
+    """
+    if entry.use == "terminal":
+        return _terminal(entry, settings)
+    people = discord_people(entry, settings)
+    token = entry.secret()
+    need_discord()
+    from signoff.channels.discord.bot import discord_channel
+
+    return discord_channel(
+        token,
+        secret=entry.variable,
+        name=entry.name,
+        channel=entry.channel,
+        people=people,
+        begin=begin if entry.workers else None,
+        workers=entry.workers,
+    )
+
+
+def need_discord() -> None:
+    """Raise `MissingExtra` where discord.py is not installed."""
+    from importlib import import_module
+
+    try:
+        import_module("discord")
+    except ImportError as error:
+        raise MissingExtra("The Discord channel", "discord") from error
+
+
+def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
+    """Who could answer on Discord, by account; raises `WrongUse` where nobody could."""
+    if people := answerers(entry, settings):
+        return people
+    raise WrongUse(
+        f"nobody could answer in {entry.name}: {settings.file or POLICY_FILE} knows nobody's Discord account\n"
+        '  add `discord: "ID"` to people, as in people: {ana: {roles: [ops], discord: "102938475610293847"}}'
+    )
+
+
+def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None = None) -> list[Route]:
+    """The channels of these names with how they are used. Everything that can be wrong is wrong before any is open."""
+    from signoff.broker.post import Route
+
+    entries = [channel_named(name, settings) for name in dict.fromkeys(names)]
+    for entry in entries:
+        check_workers(entry, settings)
+    return [
+        Route(channel_for(entry, settings, begin=begin), backup_for=entry.backup_for, timeout=entry.timeout)
+        for entry in entries
+    ]
+
+
+def check_workers(entry: ChannelEntry, settings: Settings) -> None:
+    """Raise for a worker that could be started from a channel, and is not there or wrong."""
+    from signoff.config import load_worker, worker_names
+
+    known = worker_names(settings)
+    for at, name in enumerate(entry.workers):
+        if name not in known:
+            listed = entry.spots["workers"]
+            spot = listed.child(at) if isinstance(listed.value, list) else listed
+            raise spot.wrong(f"there is no worker {shown(name)}", did_you_mean(name, known))
+        load_worker(settings, name)
+
+
+def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
+    """Whoever sits here is asked."""
+    from signoff.channels import terminal_approver
+    from signoff.channels.asking import UIChannel
+
+    me = whoami(None, settings, via=entry.name)
+    return UIChannel(terminal_approver(answerer=me, headless="park"), name=entry.name, by=me)

@@ -1,0 +1,97 @@
+"""What a channel is handed: requests are looked up and answered here, under the project's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from signoff.core.lifecycle import settled_text
+from signoff.core.offer import may_be_remembered
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import safe_text
+from signoff.errors import AlreadySettled, NotEntitled, RequestError
+from signoff.wiring.edits import checked_answer, refuse_unseen
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.core.decision import ApprovalDecision
+    from signoff.core.people import Answerer
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDesk:
+    """The desk of one channel, over a broker and the settings of its project. It implements `ports.Desk`."""
+
+    broker: Broker
+    settings: Settings
+    channel: str
+    """The name of the channel it is handed to: what was shown where is kept under it."""
+
+    async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
+        """Take an answer; raises as `ports.Desk.answer` says."""
+        by = self._who(decision.by)
+        request = await self.broker.get(request_id)
+        if request.state is State.PENDING and decision.approved:
+            refuse_unseen(request)
+        try:
+            return await self._take(request, decision, by)
+        except AlreadySettled as late:
+            raise self._told(late, await self.broker.get(request_id)) from late
+
+    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+        """Say what became of a call whose process died."""
+        try:
+            return await self.broker.tell(request_id, happened=happened, by=self._who(by), note=note)
+        except AlreadySettled as late:
+            raise self._told(late, await self.broker.get(request_id)) from late
+
+    async def request(self, prefix: str) -> ApprovalRequest:
+        return await self.broker.find(prefix)
+
+    async def pending(self) -> Sequence[ApprovalRequest]:
+        """What waits, after whatever time has done to it."""
+        await self.broker.sweep()
+        return await self.broker.pending()
+
+    async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        return await self.broker.store.read(lambda tx: tx.recent(limit=limit))
+
+    async def where(self, request_id: str) -> str:
+        return await self.broker.deliveries.where(self.channel, request_id)
+
+    async def gone(self, request_id: str) -> None:
+        await self.broker.deliveries.gone(self.channel, request_id)
+
+    async def opened(self, request_id: str, by: Answerer) -> None:
+        await self.broker.deliveries.opened(request_id, by)
+
+    async def has_opened(self, request_id: str, by: Answerer) -> bool:
+        return await self.broker.deliveries.has_opened(request_id, by)
+
+    async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
+        """Exactly what would be remembered; raises where it may not be, or where the request waits no longer."""
+        from signoff.broker.grants import check_terms, spelled_out
+
+        request = await self.broker.get(request_id)
+        if request.state is not State.PENDING:
+            raise self._told(AlreadySettled(settled_text(request)), request)
+        if not self.broker.remembers or not may_be_remembered(request):
+            raise RequestError("the answer to this request cannot be remembered here: it holds once")
+        check_terms(request, decision)
+        return spelled_out(request, decision)
+
+    async def _take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
+            decision = await checked_answer(self.broker, self.settings, request, decision)
+        return await self.broker.answer(request.id, decision, by=by)
+
+    def _who(self, by: Answerer | None) -> Answerer:
+        if by is None:
+            raise NotEntitled("nobody is known to have given this answer")
+        return by if by.via else replace(by, via=self.channel)
+
+    def _told(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
+        """What a late answer is told, as it may be shown: a note that somebody wrote may hold anything."""
+        return AlreadySettled(safe_text(str(late), secrets=request.secrets))

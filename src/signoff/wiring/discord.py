@@ -1,0 +1,207 @@
+"""Approvals in a Discord bot of one's own: `DiscordApprovals(bot)`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from signoff.config import ChannelEntry, Settings
+from signoff.config.channels import TIMEOUTS, is_discord_id
+from signoff.core.people import Answerer, person_key
+from signoff.core.redact import redact, restore
+from signoff.core.request import ApprovalRequest
+from signoff.errors import WrongUse
+from signoff.policy.engine import Policy
+from signoff.policy.wording import listed, shown
+from signoff.ports import ApprovalUI, Store
+from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.project import roles_of, settings_for, store_for
+
+if TYPE_CHECKING:
+    import discord
+
+    from signoff.broker import Broker
+    from signoff.core.decision import ApprovalDecision
+    from signoff.core.mode import ApprovalMode
+    from signoff.gate.capability import Signoff
+    from signoff.ports import Desk
+
+NAME = "discord"
+
+
+class Elsewhere:
+    """An `ApprovalUI` that asks nobody here: the run waits until somebody answers somewhere else, or time is up."""
+
+    async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        """Never returns; it is cancelled when the answer is there."""
+        return await asyncio.get_running_loop().create_future()
+
+
+class DiscordApprovals:
+    """Asks people on Discord through a bot of yours, and takes their answers.
+
+    ```python
+    class Bot(discord.Client):
+        async def setup_hook(self) -> None:
+            self.approvals = DiscordApprovals(self, signoff=gate)
+            await self.approvals.start()
+    ```
+
+    It runs beside the bot, on the same event loop, from `start` to `stop`; `async with` does both. Nothing is global: a
+    process may have several, each with a bot and a name of its own. The bot needs no intent beyond `guilds`.
+
+    A run that is to wait in place for the answer needs an approver that does not ask at the terminal:
+    `Signoff(…, approver=DiscordApprovals.approver)`.
+    """
+
+    approver: ClassVar[ApprovalUI] = Elsewhere()
+
+    def __init__(
+        self,
+        bot: discord.Client,
+        *,
+        signoff: Signoff | None = None,
+        channel: str | int | None = None,
+        people: Mapping[str, str | int] | None = None,
+        store: Store | str | None = None,
+        timeout: timedelta | Literal["default"] | None = "default",
+        name: str | None = None,
+    ) -> None:
+        """What is not given is taken from the project's `signoff.yaml`.
+
+        `signoff`: the capability of your agents, whose requests are shown; without it, those of the project's store, or
+        of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each
+        with their Discord id; their roles are the capability's or the file's. `timeout`: how long a request waits once it was shown, where its rule does not say; None: for ever.
+        `name`: which channel of the file is meant, where it has several; answers are recorded as given there.
+        """
+        if signoff is not None and store is not None:
+            raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
+        self._bot = bot
+        # Whoever says everything needs no file, not even a right one.
+        is_told = signoff is not None and channel is not None and people is not None and name is None
+        self._settings = settings_for(None) if not is_told else Settings(policy=Policy(rules=()), people={})
+        entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
+        self.name = entry.name if entry is not None else name or NAME
+        self._channel = str(channel) if channel is not None else entry.channel if entry is not None else ""
+        self._people = _people(people, self._settings, self.name)
+        self._timeout = (entry.timeout if entry else TIMEOUTS["discord"]) if timeout == "default" else timeout
+        self._signoff = signoff
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+        self._own: Broker | None = None
+
+    async def start(self) -> None:
+        """Begin: what waits is shown as soon as the bot is connected. To be awaited where the bot's loop runs.
+
+        It returns at once, so it can be called from `setup_hook`.
+        """
+        if self._task is not None:
+            raise WrongUse("these approvals were started already")
+        from signoff.broker.post import Post, Route
+        from signoff.channels.discord.channel import DiscordChannel
+
+        broker = self._broker()
+        channel = DiscordChannel(self._bot, name=self.name, channel=self._channel, people=self._people)
+        post = Post(broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name))
+        self._task = asyncio.create_task(post.run(), name=f"signoff {self.name}")
+        self._task.add_done_callback(_report)
+
+    async def stop(self) -> None:
+        """End: what stands on Discord stays, and is brought up to date after the next start."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):  # what it failed of was told when it did
+                await task
+        if self._own is not None:
+            self._own.watch.close()
+            if self._store is None or isinstance(self._store, str):  # a store that was given is not ours to close
+                self._own.store.close()
+            self._own = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _broker(self) -> Broker:
+        if self._signoff is not None:
+            return self._signoff.broker
+        from signoff.broker import Broker
+
+        given = self._store
+        kept = store_for(given, self._settings) if given is None or isinstance(given, str) else given
+        roles = roles_of(self._settings) or {one.name: one.roles for one in self._people.values()}
+        self._own = Broker(kept, people=roles)
+        return self._own
+
+    def _desk(self, broker: Broker, name: str) -> Desk:
+        if self._signoff is not None:
+            return GateDesk(broker, self._settings, name, self._signoff)
+        return ProjectDesk(broker, self._settings, name)
+
+
+@dataclass(frozen=True, slots=True)
+class GateDesk(ProjectDesk):
+    """A desk in front of a gate in this process, which checks edited arguments as the tool itself would."""
+
+    gate: Signoff
+
+    async def _take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        if decision.edited_args is not None:
+            masks = redact(request.args, secrets=request.secrets)
+            decision = replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
+        return await self.gate.answer(request.id, decision, by=by)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Say at once that nobody is asked any longer: whoever started the task may not look at it for days."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        told = {"message": f"{task.get_name()}: nobody is asked any longer: {error}", "exception": error, "task": task}
+        task.get_loop().call_exception_handler(told)
+
+
+def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntry | None:
+    """The channel of the project file that is meant."""
+    found = {one.name: one for one in settings.channels.values() if one.use == "discord"}
+    if name is not None and name in found:
+        return found[name]
+    if name is None and found:
+        if len(found) == 1 or NAME in found:
+            return found.get(NAME) or next(iter(found.values()))
+        raise WrongUse(f"{settings.file} has several Discord channels: name one, of {listed(found)}")
+    if needed:
+        where = settings.file or "a signoff.yaml here or above"
+        what = f"no Discord channel {shown(name)}" if name is not None else "no Discord channel"
+        raise WrongUse(f'{where} has {what}: add it, or say where to ask: DiscordApprovals(bot, channel="ID", …)')
+    return None
+
+
+def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: str) -> dict[str, Answerer]:
+    """Who may answer, by account."""
+    known = {person_key(person.name): person for person in settings.people.values()}
+    if given is None:
+        given = {person.name: person.discord for person in settings.people.values() if person.discord}
+    people: dict[str, Answerer] = {}
+    for name, account in ((name, str(account)) for name, account in given.items()):
+        if not is_discord_id(account):
+            raise WrongUse(f'{shown(account)} is no Discord id of {name}: people={{"ana": "102938475610293847"}}')
+        if account in people:
+            raise WrongUse(f"{name} and {people[account].name} have the same Discord account {account}")
+        person = known.get(person_key(name))
+        people[account] = Answerer(name=name, roles=person.roles if person is not None else frozenset(), via=channel)
+    if not people:
+        raise WrongUse(
+            f"nobody could answer on Discord: {settings.file or 'signoff.yaml'} knows nobody's Discord account\n"
+            '  add `discord: "ID"` to people, or say DiscordApprovals(bot, people={"ana": "ID"})'
+        )
+    return people

@@ -1,0 +1,109 @@
+"""Which runs can go on now, of those that were begun or asked about on some channels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+
+from signoff.broker import Broker
+from signoff.broker.said import places
+from signoff.broker.standing import RunStatus, standing
+from signoff.broker.watch import HALTED
+from signoff.core.run import KeptRun, RunState
+from signoff.ports import Transaction
+
+MOST_EVENTS = 500
+"""Events since the last look beyond which it is quicker to look at all runs."""
+SHORTEST, LONGEST = timedelta(seconds=1), timedelta(seconds=60)
+"""How long to wait until a run is tried again that could not go on."""
+
+
+class Looking:
+    """Looks for runs that can go on: at all of them first, then at those about which something is new."""
+
+    def __init__(self, broker: Broker, channel_names: Collection[str]) -> None:
+        self._broker = broker
+        self._names = frozenset(channel_names)
+        self._seen: int | None = None
+        """The last event that was looked at; None: all runs are to be looked at."""
+        self._again: set[str] = set()
+        """Runs to look at whatever the events say."""
+        self._acted: dict[str, frozenset[str]] = {}
+        """Answers that a run went on with last."""
+        self._failed: dict[str, tuple[timedelta, datetime]] = {}
+        """Runs that could not go on: how long they wait for another try, and until when."""
+
+    def at_all(self) -> None:
+        """Look at all runs the next time."""
+        self._seen = None
+
+    def at(self, run_id: str) -> None:
+        """Look at this one too, the next time."""
+        self._again.add(run_id)
+
+    def takes_up(self, status: RunStatus) -> None:
+        """A run goes on with what was answered so far."""
+        self._acted[status.run.id] = frozenset(one.id for one in status.answered)
+
+    def went_on(self, run_id: str) -> None:
+        """A run could go on."""
+        self._failed.pop(run_id, None)
+
+    def wait(self, run_id: str) -> None:
+        """Leave a run alone for a while that could not go on, longer each time."""
+        wait = min(self._failed[run_id][0] * 2, LONGEST) if run_id in self._failed else SHORTEST
+        self._failed[run_id] = (wait, self._broker.clock.now() + wait)
+        self._acted.pop(run_id, None)
+
+    def has_place(self, run: KeptRun) -> bool:
+        """Whether it was begun in one of our channels, or gone on with for one."""
+        return not self._names.isdisjoint(places(run))
+
+    async def found(self, busy: Collection[str]) -> list[RunStatus]:
+        """Runs of ours that can go on, oldest first, without those that are being gone on with."""
+        again, self._again = self._again, set()
+        now = self._broker.clock.now()
+
+        def work(tx: Transaction) -> tuple[list[RunStatus], int]:
+            head = tx.head()[0]
+            if tx.setting(HALTED):
+                return [], head
+            ours = [run for run in self._touched(tx, again) if run.id not in busy and self._is_ours(tx, run)]
+            return [status for run in ours if self._can(status := standing(self._broker, tx, run), now)], head
+
+        try:
+            found, self._seen = await self._broker.store.read(work)
+        except BaseException:
+            self._again |= again
+            raise
+        return sorted(found, key=lambda status: status.run.started_at or now)
+
+    def _touched(self, tx: Transaction, again: Iterable[str]) -> Iterable[KeptRun]:
+        """Runs about which something is new."""
+        if self._seen is None:
+            return tx.runs(going=True)
+        entries = tx.entries(after=self._seen, limit=MOST_EVENTS)
+        if len(entries) == MOST_EVENTS or any(entry.kind == "unhalted" for entry in entries):
+            return tx.runs(going=True)
+        ids = dict.fromkeys([*again, *(entry.run for entry in entries if entry.run)])
+        for request_id in dict.fromkeys(entry.request for entry in entries if entry.request and not entry.run):
+            if (request := tx.request(request_id)) is not None and request.run:
+                ids[request.run] = None
+        runs = (tx.run(run_id) for run_id in ids)
+        return [run for run in runs if run is not None and run.state is RunState.GOING and not run.parent]
+
+    def _is_ours(self, tx: Transaction, run: KeptRun) -> bool:
+        return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries(trail=run.id))
+
+    def _can(self, status: RunStatus, now: datetime) -> bool:
+        """Whether a run can go on: nobody has it in hand, and there is an answer that it does not know."""
+        run_id = status.run.id
+        if status.word not in ("ready", "died"):
+            return False
+        if run_id in self._failed and now < self._failed[run_id][1]:
+            return False
+        # What was denied stays among the answers: going on with it once more would change nothing.
+        if not {one.id for one in status.answered} <= self._acted.get(run_id, frozenset()):
+            return True
+        # One that somebody stopped elsewhere is left to them, until there is an answer for it.
+        return not status.waiting and self.has_place(status.run)

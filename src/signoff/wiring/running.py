@@ -1,0 +1,319 @@
+"""Agents that are begun and go on from a channel: what people say begins a turn, what they answer lets it go on.
+
+A turn is written down before anything of it happens, in nobody's hands; whoever looks next takes it up. So there is one
+way to go on, whether a turn is new, was answered, or was left by a process that died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol
+from uuid import uuid4
+
+from signoff.broker import Broker, new_id
+from signoff.broker.said import places, said_in
+from signoff.broker.talks import was_said
+from signoff.config import Settings
+from signoff.core.redact import redact_text
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import AlreadyHeard, Halted, RunOver, RunTaken, SignoffError, StoreError
+from signoff.ports import Heard, Transaction
+from signoff.wiring.addressing import addressed, talk_of
+from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, kept_options
+from signoff.wiring.looking import Looking
+from signoff.wiring.telling import answer_text, failure_text
+
+AT_ONCE = 4
+"""Runs that go on side by side."""
+EVERY = timedelta(seconds=5)
+"""How often all runs are looked at: a process that dies tells nobody."""
+RECENT = 50
+"""Runs to look through for answers that were not told whole."""
+
+
+class Telling(Protocol):
+    """Tells people what a run came to; `broker.post.Post` does."""
+
+    in_hand: set[str]
+    """Runs that somebody here is busy with, who says what they come to."""
+
+    async def say(self, run_id: str, worker: str, state: RunState, text: str) -> object: ...
+
+
+class Running:
+    """Begins turns, and goes on with the runs of this folder that were begun or asked about on these channels."""
+
+    def __init__(
+        self,
+        post: Telling,
+        broker: Broker,
+        settings: Settings,
+        channel_names: Collection[str],
+        options: RunOptions,
+        *,
+        observe: Callable[[str], None] | None = None,
+    ) -> None:
+        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
+        self._post = post
+        self._broker = broker
+        self._settings = settings
+        self._names = frozenset(channel_names)
+        # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
+        self._options = replace(options, unattended="park", wait=timedelta(0), requester=None)
+        self._observe = observe or _nobody
+        self._changed = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._building = asyncio.Lock()
+        self._looking = Looking(broker, channel_names)
+        self._told: set[str] = set()
+        """Runs of which it was said that they cannot go on here."""
+
+    # --- beginning ---
+
+    async def begin(self, heard: Heard) -> str:
+        """Have a worker do what was said; gives what is to be replied at once, which may be nothing.
+
+        One turn at a time in one place, each after the one before. What was heard before begins nothing.
+        """
+        talk = talk_of(heard)
+        entry = self._settings.channels.get(heard.channel)
+        last = await self._broker.runs.talk(talk)
+        whom = addressed(
+            heard.text,
+            entry.workers if entry is not None else (),
+            last.agent.removeprefix(WORKER) if last is not None else "",
+        )
+        if isinstance(whom, str):
+            return whom
+        try:
+            check_name(self._settings, whom.worker)
+            run = await self._broker.runs.begin(
+                KeptRun(
+                    id=new_id(),
+                    conversation_id=str(uuid4()),
+                    agent=f"{WORKER}{whom.worker}",
+                    prompt=whom.text,
+                    requester=heard.by.name,
+                    options={
+                        **kept_options(replace(self._options, chat=True), self._settings),
+                        "place": {heard.channel: heard.at},
+                    },
+                ),
+                talk=talk,
+                heard=heard.id,
+                put_down=True,
+            )
+        except AlreadyHeard:
+            return ""
+        except RunTaken as taken:
+            return f"One at a time: {taken}. `signoff cancel` ends it."
+        except SignoffError as error:
+            return redact_text(str(error))
+        self._observe(f"{run.id}  {whom.worker} begins for {heard.by.name}")
+        self._looking.at(run.id)
+        self._changed.set()
+        return ""
+
+    # --- going on ---
+
+    async def run(self) -> None:
+        """Go on with whatever can, until cancelled: what was in hand then is put down, for any process to take up."""
+        loop = asyncio.get_running_loop()
+        stop = self._broker.store.watch(lambda: _wake(loop, self._changed))
+        beside = [asyncio.create_task(one) for one in (self._tick(), self._say_in_full())]
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self.look()
+                except StoreError as error:
+                    self._looking.at_all()
+                    self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+                await self._changed.wait()
+        finally:
+            stop()
+            tasks = [*beside, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def look(self) -> None:
+        """Begin to go on with every run that can now, as far as there is room."""
+        for status in await self._looking.found(self._tasks):
+            run = status.run
+            if why := self._cannot(run):
+                await self._say_once(run, why, only_if=bool(status.answered) and not status.waiting)
+            elif len(self._tasks) < AT_ONCE:
+                self._looking.takes_up(status)
+                self._tasks[run.id] = task = asyncio.create_task(self._go_on(run), name=f"run {run.id}")
+                task.add_done_callback(lambda done, run_id=run.id: self._done(run_id, done))
+            else:
+                self._looking.at(run.id)
+
+    async def idle(self) -> None:
+        """Return once nothing goes on here."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def _tick(self) -> None:
+        clock = self._broker.clock
+        while True:
+            await clock.sleep_until(clock.now() + EVERY)
+            self._looking.at_all()
+            self._changed.set()
+
+    def _cannot(self, run: KeptRun) -> str:
+        """Why a run cannot go on here, for people; empty where it can."""
+        if not run.agent:
+            return "Answered. The program that began it goes on with it."
+        if not _is_here(str(run.options.get("folder", ""))):
+            return f"Answered. To go on: signoff resume {run.id}"
+        return ""
+
+    async def _go_on(self, run: KeptRun) -> None:
+        """Take a run up, and tell what it comes to. A run that waits again is left, and one that others have."""
+        job: Job | None = None
+        self._post.in_hand.add(run.id)
+        try:
+            await self._adopt(run)
+            job = await self._built(run)
+            finished = await job.resume(run)
+            self._looking.went_on(run.id)
+            if finished.waiting:
+                self._observe(f"{run.id}  {job.name} waits for {len(finished.waiting)} answers")
+                return
+            self._observe(f"{run.id}  {job.name} is done")
+            secrets = job.runner.gate.secrets
+            await self._post.say(run.id, job.name, RunState.DONE, answer_text(finished.output, tuple(secrets)))
+        except (RunTaken, RunOver):
+            return  # somebody else did
+        except Halted:
+            if not await self._broker.switch.state():  # an agent with a gate of its own may hear of it late
+                self._looking.wait(run.id)
+        except Exception as error:
+            await self._went_wrong(run, job, error)
+        finally:
+            if job is not None:
+                job.close()
+            self._post.in_hand.discard(run.id)
+
+    async def _adopt(self, run: KeptRun) -> None:
+        """Note where a run belongs from now on that was begun elsewhere: if this process dies, the next takes it up."""
+        if self._looking.has_place(run):
+            return
+
+        def work(tx: Transaction) -> None:
+            stored = tx.run(run.id)
+            shown = {one.channel: one.at for one in tx.deliveries(trail=run.id) if one.channel in self._names}
+            if stored is not None and stored.state is RunState.GOING and shown:
+                tx.put_run(replace(stored, options={**stored.options, "place": {**places(stored), **shown}}))
+
+        await self._broker.store.write("adopt", work)
+
+    async def _say_in_full(self) -> None:
+        """Say whole what was only begun to be told: the process that had a turn in hand died right after its end."""
+        names = self._names
+
+        def work(tx: Transaction) -> list[KeptRun]:
+            recent = [run for run in tx.runs(limit=RECENT) if was_said(run) and not self._cannot(run)]
+            return [run for run in recent if any(is_cut(tx, name, run) for name in names & {*places(run)})]
+
+        found: list[KeptRun] = []
+        with suppress(StoreError):  # whoever looks for runs says so
+            found = await self._broker.store.read(work)
+        for run in found:
+            job: Job | None = None
+            try:
+                job = await self._built(run)
+                if (said := await job.runner.said_in(run.id)) is not None:
+                    text = answer_text(job.runner.last_answer(said), tuple(job.runner.gate.secrets))
+                    await self._post.say(run.id, job.name, run.state, text)
+            except Exception as error:  # what is told of it stays as it is
+                self._observe(f"{run.id}  {failure_text(error)}")
+            finally:
+                if job is not None:
+                    job.close()
+
+    async def _built(self, run: KeptRun) -> Job:
+        """The run's job, made in a thread: what it imports may take seconds. One at a time."""
+        async with self._building:
+            making = asyncio.get_running_loop().run_in_executor(None, job_of, run, self._options)
+            try:
+                return await asyncio.shield(making)
+            except asyncio.CancelledError:
+                making.add_done_callback(_close)
+                raise
+
+    async def _went_wrong(self, run: KeptRun, job: Job | None, error: Exception) -> None:
+        """Tell why a run failed. One that could not go on is over too if it came nowhere; else it is tried again."""
+        if job is not None:
+            await job.runner.gate.broker.store.flush()
+        text = failure_text(error, tuple(job.runner.gate.secrets) if job is not None else ())
+        name = run.agent.removeprefix(WORKER)
+        stands = await self._broker.runs.inside(run.id)
+        if stands is None:
+            return
+        if stands.state is RunState.GOING and not stands.rest and not isinstance(error, StoreError):
+            with suppress(RunOver, RunTaken):
+                taken = await self._broker.runs.take(run.id)
+                await self._broker.runs.end(run.id, taken.epoch, RunState.FAILED, text)
+                stands = replace(stands, state=RunState.FAILED)
+        self._observe(f"{run.id}  {name} failed: {text}")
+        if stands.state is not RunState.GOING:
+            await self._post.say(run.id, name, stands.state, text)
+            return
+        self._looking.wait(run.id)
+        await self._say_once(run, f"It cannot go on now: {text}\nIt is tried again; or: signoff resume {run.id}")
+
+    async def _say_once(self, run: KeptRun, text: str, *, only_if: bool = True) -> None:
+        """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
+        if not only_if or run.id in self._told:
+            return
+        self._told.add(run.id)
+        subject = f"said:{run.id}"
+        names = self._names
+        if await self._broker.store.read(lambda tx: any(tx.delivery(one, subject) is not None for one in names)):
+            return
+        await self._post.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
+
+    def _done(self, run_id: str, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(run_id, None)
+        self._looking.at(run_id)
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._observe(f"{run_id}  {failure_text(error) if isinstance(error, Exception) else error!r}")
+            self._looking.wait(run_id)
+
+
+def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
+    """Whether of a run's answer nothing is told in a channel, or only the beginning that is kept with the run."""
+    delivery = tx.delivery(channel, f"said:{run.id}")
+    if delivery is None or not delivery.text:
+        return True
+    return run.detail.endswith(" characters)") and said_in(delivery).text == run.detail
+
+
+def _nobody(line: str) -> None:
+    """Nobody wants to know."""
+
+
+def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # the loop was closed in the same instant
+        loop.call_soon_threadsafe(changed.set)
+
+
+def _close(made: asyncio.Future[Job]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().close()
+
+
+def _is_here(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, os.getcwd())
+    except OSError:
+        return False

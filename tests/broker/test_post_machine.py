@@ -1,0 +1,290 @@
+"""The post against anything in any order: failures, answers, deaths, time. What must hold at every step, and at last.
+
+A channel that is told where something stands is told so whenever that was written down; within a trail messages come
+in the order asked; and once everything works, whatever stands anywhere says what is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.broker.conftest import PEOPLE, kill, maker
+from tests.broker.machine import RAM
+from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
+
+from signoff.broker import Broker
+from signoff.broker.post import Post, Route
+from signoff.core.delivery import NEVER, Delivery, DeliveryState
+from signoff.core.lifecycle import OPEN
+from signoff.core.notice import Asked, Notice, Together
+from signoff.core.request import State
+from signoff.errors import ChannelFailed, RequestError
+from signoff.testing import FakeClock
+
+T = TypeVar("T")
+MOODS = ("well", "well", "away", "each", "never", "breaks", "half", "hangs")
+
+
+class Watched(Board):
+    """A board that fails in every way there is, and notices when it is not told what is known."""
+
+    def __init__(self, name: str, delivery: Callable[[str], Awaitable[Delivery | None]]) -> None:
+        super().__init__(name)
+        self.mood = "well"
+        self.hopeless: set[str] = set()
+        self.wrong: list[str] = []
+        self._delivery = delivery
+        self.fails = self._failure
+
+    def _failure(self, notice: Notice) -> BaseException | None:
+        match self.mood:
+            case "away":
+                return ChannelFailed("away", whole=True)
+            case "each":
+                return ChannelFailed("not this one")
+            case "never":
+                self.hopeless.add(notice.subject)
+                return ChannelFailed("never this one", again=False)
+            case "half":
+                return ChannelFailed("half of it", at="")
+            case _:
+                return None
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        known = await self._delivery(notice.subject)
+        if known is not None and known.shown != NEVER and at != known.at:
+            self.wrong.append(f"{notice.subject} stands at {known.at!r}, and {at!r} was handed over")
+        place = await super().show(notice, at, beside)
+        if self.mood == "breaks":  # it stands there, and nobody hears of it
+            self.hopeless.add(notice.subject)
+            raise KeyError("oh")
+        if self.mood == "hangs":
+            self.hung.set()
+            await asyncio.Event().wait()
+        return place
+
+
+class AnyPost(RuleBasedStateMachine):
+    """One store, a channel and its backup, and a process that dies now and then."""
+
+    kind = "memory"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.clock = FakeClock()
+        self.folder = TemporaryDirectory(dir=RAM)
+        self.make = maker(self.kind, Path(self.folder.name))
+        self.broker = Broker(self.make(), self.clock, people=PEOPLE)
+        self.brokers = [self.broker]
+        self.main, self.night = (Watched(name, self._delivery_in(name)) for name in ("main", "night"))
+        self.asked: list[str] = []
+        self.trails: dict[str, list[str]] = {}
+        self.out_of_order: set[str] = set()
+        """What may come late: it was settled first, or taken away."""
+
+    def _delivery_in(self, name: str) -> Callable[[str], Awaitable[Delivery | None]]:
+        return lambda subject: self.broker.store.read(lambda tx: tx.delivery(name, subject))
+
+    def do(self, work: Awaitable[T]) -> T:
+        async def doing() -> T:
+            return await work
+
+        return self.loop.run_until_complete(doing())
+
+    @initialize(backup=st.booleans(), timeout=st.sampled_from([None, timedelta(minutes=5)]))
+    def begins(self, backup: bool, timeout: timedelta | None) -> None:
+        routes = [Route(self.main, timeout=timeout)]
+        self.routes = [*routes, Route(self.night, backup_for="main")] if backup else routes
+        self.post: Post = post_for(self.broker, *self.routes)
+
+    # --- what people and programs do ---
+
+    @rule(count=st.integers(1, 3), run=st.sampled_from(["r1", "r2", "r3"]))
+    def ask(self, count: int, run: str) -> None:
+        self.clock.advance(0.001)
+        names = [f"c{len(self.asked) + number}" for number in range(count)]
+        ids = self.do(ask_all(self.broker, *names, run=run))
+        self.asked += ids
+        self.trails.setdefault(run, []).extend(ids)
+
+    @precondition(lambda self: self.asked)
+    @rule(which=st.integers(0, 60), how=st.sampled_from(["yes", "no", "cancel", "claim", "finish", "lose"]))
+    def something_happens(self, which: int, how: str) -> None:
+        request, broker = self.asked[which % len(self.asked)], self.broker
+        self.out_of_order.add(request)
+        try:
+            match how:
+                case "yes" | "no":
+                    self.do(broker.answer(request, YES if how == "yes" else NO, by=ANA))
+                case "cancel":
+                    self.do(broker.cancel(request, "moot"))
+                case "claim":
+                    self.do(broker.claim(request))
+                case "lose":
+                    self.do(broker.lose(request))
+                case _:
+                    if self.do(broker.get(request)).state is State.CLAIMED:
+                        broker.finish(request, preview="done")
+                        self.do(broker.store.flush())
+        except RequestError:
+            pass
+
+    @precondition(lambda self: self.main.places)
+    @rule(which=st.integers(0, 60))
+    def taken_away(self, which: int) -> None:
+        subject = list(self.main.places)[which % len(self.main.places)]
+        if not subject.startswith("all:"):
+            self.out_of_order |= {subject}
+            del self.main.messages[self.main.places.pop(subject)]
+            self.do(self.broker.deliveries.gone("main", subject))
+
+    # --- what the outside does ---
+
+    @rule(main=st.sampled_from(MOODS), night=st.sampled_from(MOODS))
+    def moods(self, main: str, night: str) -> None:
+        self.main.mood, self.night.mood = main, night
+
+    @rule(seconds=st.sampled_from([1, 2, 10, 61, 125, 400]))
+    def time_passes(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    # --- what the post does ---
+
+    @rule()
+    def round(self) -> None:
+        self.do(self._round())
+
+    async def _round(self) -> None:
+        going = asyncio.ensure_future(self.post.round())
+        while not going.done():
+            hung = asyncio.ensure_future(self.main.hung.wait()), asyncio.ensure_future(self.night.hung.wait())
+            await asyncio.wait((going, *hung), return_when=asyncio.FIRST_COMPLETED)
+            for one in hung:
+                one.cancel()
+            if not going.done():
+                for board in (self.main, self.night):
+                    board.hung.clear()
+                    if board.mood == "hangs":  # otherwise it would go on for ever, a minute at a time
+                        board.mood = "each"
+                self.clock.advance(61)
+        await going
+
+    @rule(turns=st.integers(0, 40))
+    def dies(self, turns: int) -> None:
+        """In the middle of a round, at any moment."""
+        self.do(self._dies(turns))
+
+    async def _dies(self, turns: int) -> None:
+        going = asyncio.ensure_future(self.post.round())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        tasks = [going, *self.post._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if await self.broker.store.read(lambda tx: tx.process(self.broker.process.id)) is not None:
+            await kill(self.broker)
+        self.broker = Broker(self.make(), self.clock, people=PEOPLE)
+        self.brokers.append(self.broker)
+        self.post = post_for(self.broker, *self.routes)
+
+    # --- what must hold ---
+
+    @invariant()
+    def what_is_known_is_handed_over_and_nothing_stands_twice(self) -> None:
+        for board in (self.main, self.night):
+            assert board.wrong == []
+            assert len(board.messages) == len(board.places)
+
+    @invariant()
+    def in_the_order_asked(self) -> None:
+        for board in (self.main, self.night):
+            late = self.out_of_order | self.main.hopeless | self.night.hopeless
+            for run, asked in self.trails.items():
+                shown = [one for one in board.order(run) if one not in late and not one.startswith("all:")]
+                assert shown == [one for one in asked if one in shown]
+
+    def teardown(self) -> None:
+        if hasattr(self, "post"):
+            self._at_last()
+        self.do(self.post.stop()) if hasattr(self, "post") else None
+        for broker in self.brokers:
+            broker.store.close()
+        self.loop.close()
+        self.folder.cleanup()
+
+    def _at_last(self) -> None:
+        """Everything works again, and time passes."""
+        self.main.mood = self.night.mood = "well"
+        for _ in range(4):
+            self.do(self._round())
+            self.clock.advance(3_601)
+        self.do(self._round())
+        self.what_is_known_is_handed_over_and_nothing_stands_twice()
+        self.in_the_order_asked()
+        for request_id in self.asked:
+            request = self.do(self.broker.get(request_id))
+            if request.state in OPEN:
+                assert request_id in self.main.places or request_id in self.night.places, "somebody can see it"
+            for board in (self.main, self.night):
+                if request_id in board.places:
+                    self._says_what_is_so(board, request_id)
+        for one in self.do(self.broker.store.read(lambda tx: tx.deliveries(live=True))):
+            assert one.state is not DeliveryState.DUE or one.shown == NEVER
+
+    def _says_what_is_so(self, board: Board, request_id: str) -> None:
+        request, notice = self.do(self.broker.get(request_id)), board.standing(request_id)
+        assert isinstance(notice, Asked)
+        delivery = self.do(self.broker.store.read(lambda tx: tx.delivery(board.name, request_id)))
+        assert delivery is not None, "what stands there is known"
+        if delivery.state is DeliveryState.FAILED and request.state in OPEN:
+            return  # it may stand there, and the backup shows it: it is closed once it is settled
+        assert notice.request.state is request.state
+        assert notice.request.version == request.version
+        first = f"all:{request_id}"
+        if first in board.places:
+            together = board.standing(first)
+            assert isinstance(together, Together)
+            states = [self.do(self.broker.get(one.id)).state for one in together.requests]
+            if State.PENDING in states:
+                assert [one.state for one in together.requests] == states
+            else:
+                assert State.PENDING not in [one.state for one in together.requests]
+
+
+class InAFile(AnyPost):
+    kind = "sqlite"
+
+
+USUAL = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+@pytest.mark.parametrize(("machine", "examples"), [(AnyPost, 60), (InAFile, 10)], ids=["memory", "sqlite"])
+def test_whatever_happens_nothing_is_shown_twice_or_forgotten(machine: type[AnyPost], examples: int) -> None:
+    run_state_machine_as_test(machine, settings=settings(USUAL, max_examples=examples, stateful_step_count=30))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("machine", [AnyPost, InAFile], ids=["memory", "sqlite"])
+def test_whatever_happens_all_night_nothing_is_shown_twice_or_forgotten(machine: type[AnyPost]) -> None:
+    run_state_machine_as_test(machine, settings=settings(USUAL, max_examples=3_000, stateful_step_count=60))

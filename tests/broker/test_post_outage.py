@@ -1,0 +1,153 @@
+"""Ten minutes in which a channel cannot be reached, while five hundred questions are asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.broker.conftest import PEOPLE, Opens, kill, maker
+from tests.broker.machine import RAM
+from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
+
+from signoff.broker import Broker
+from signoff.broker.post import Post, Route
+from signoff.broker.showing import may_stand
+from signoff.core.delivery import DeliveryState
+from signoff.core.notice import Asked
+from signoff.errors import ChannelFailed
+from signoff.ports import Store
+from signoff.testing import FakeClock
+
+REQUESTS, RUNS = 500, 40
+BEGINS, ENDS, LATER = 60, 660, 900
+"""Seconds from the start: ten minutes of outage, and what comes after."""
+TICK = 5
+
+
+class Outage:
+    """A quarter of an hour, five seconds at a time."""
+
+    def __init__(self, another: Opens, clock: FakeClock, *, backup: bool, whole: bool, dies_at: int, seed: int) -> None:
+        self.another, self.clock, self.die = another, clock, Random(seed)
+        self.backup, self.whole, self.dies_at = backup, whole, dies_at
+        self.now = 0
+        self.asked: list[str] = []
+        self.runs: dict[str, list[str]] = {}
+        self.answered_unseen: set[str] = set()
+        self.on_its_way: set[str] = set()
+        self.main, self.night = Board("main"), Board("night")
+        self.main.fails = lambda notice: self._away()
+        self.broker: Broker = another()
+        self.post = self._posted()
+
+    def _away(self) -> ChannelFailed | None:
+        return ChannelFailed("the service is away", whole=self.whole) if BEGINS <= self.now < ENDS else None
+
+    def _posted(self) -> Post:
+        routes = [Route(self.main), Route(self.night, backup_for="main")] if self.backup else [Route(self.main)]
+        return post_for(self.broker, *routes)
+
+    async def happens(self) -> None:
+        moments = sorted(self.die.randrange(0, ENDS + 60) for _ in range(REQUESTS))
+        while self.now < LATER:
+            while moments and moments[0] <= self.now:
+                moments.pop(0)
+                await self._ask()
+            if self.now == self.dies_at:
+                await self._dies()
+            await self.post.round()
+            if self.die.random() < 0.5:
+                await self._answer()
+            self.clock.advance(TICK)
+            self.now += TICK
+        await self.post.round()
+
+    async def _ask(self) -> None:
+        run = f"run{self.die.randrange(RUNS)}"
+        [request] = await ask_all(self.broker, f"c{len(self.asked)}", run=run)
+        self.asked.append(request)
+        self.runs.setdefault(run, []).append(request)
+        self.clock.advance(0.001)  # not asked at once: nothing is shown together
+
+    async def _answer(self) -> None:
+        pending = await self.broker.pending()
+        if pending:
+            chosen = self.die.choice(pending).id
+            await self.broker.answer(chosen, self.die.choice([YES, NO]), by=ANA)
+            if chosen not in self.main.places and chosen not in self.night.places:
+                self.answered_unseen.add(chosen)
+
+    async def _dies(self) -> None:
+        """In the middle of it all: nothing is given back, and what was on its way is on its way."""
+        going = asyncio.ensure_future(self.post.round())
+        for _ in range(self.die.randrange(60)):
+            await asyncio.sleep(0)
+        tasks = [going, *self.post._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await kill(self.broker)
+        self.broker = self.another()
+        self.post = self._posted()
+        left = await self.broker.store.read(lambda tx: tx.deliveries(live=True))
+        self.on_its_way = {one.subject for one in left if may_stand(one)}
+
+
+CASES = [
+    ("memory", backup, whole, dies_at)
+    for backup in (False, True)
+    for whole in (False, True)
+    for dies_at in (-1, 30, 300, ENDS)
+] + [("sqlite", True, False, 300), ("sqlite", False, True, 300)]
+
+
+@pytest.fixture
+def another(request: pytest.FixtureRequest, clock: FakeClock) -> Iterator[Opens]:
+    """On one store of the kind that the case says, in RAM."""
+    stores: list[Store] = []
+    with TemporaryDirectory(dir=RAM) as folder:
+        make = maker(request.getfixturevalue("case")[0], Path(folder))
+
+        def open_one(**options: Any) -> Broker:
+            stores.append(make())
+            return Broker(stores[-1], clock, people=PEOPLE)
+
+        yield open_one
+        for store in stores:
+            store.close()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_after_ten_minutes_everything_was_shown_once_or_fell_back_and_in_order(
+    another: Opens, clock: FakeClock, case: tuple[str, bool, bool, int]
+) -> None:
+    _, backup, whole, dies_at = case
+    outage = Outage(another, clock, backup=backup, whole=whole, dies_at=dies_at, seed=dies_at + 10 * whole)
+    await outage.happens()
+    main, night = outage.main, outage.night
+    assert len(outage.asked) == REQUESTS and len(outage.runs) == RUNS
+    for board in (main, night):
+        assert len(board.messages) == len(board.places), f"{board.name} shows something twice"
+        for run, asked in outage.runs.items():
+            assert board.order(run) == [one for one in asked if one in board.places], "in the order they were asked"
+    assert not set(main.places) & set(night.places), "in one of them, and not in both"
+    unseen = set(outage.asked) - set(main.places) - set(night.places)
+    assert unseen <= outage.answered_unseen, "only what somebody answered elsewhere before it could be shown"
+    assert outage.answered_unseen - unseen <= outage.on_its_way, "of which is shown what may have stood there already"
+    for board in (main, night):
+        for request, place in board.places.items():
+            stored, notice = await outage.broker.get(request), board.messages[place]
+            assert isinstance(notice, Asked)
+            assert notice.request.version == stored.version and notice.request.state is stored.state
+    assert bool(night.messages) == backup
+    deliveries = await outage.broker.store.read(lambda tx: tx.deliveries())
+    fell_back = {one.subject for one in deliveries if one.state is DeliveryState.FAILED}
+    assert fell_back - outage.answered_unseen == set(night.places)
+    troubled = await outage.broker.deliveries.troubles(outage.asked)
+    assert set(troubled) - outage.answered_unseen == set(night.places), "the inbox tells no more than is so"
+    assert len(main.tries) < 40 * REQUESTS // 10, "an outage is not met with more and more tries"

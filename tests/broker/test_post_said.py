@@ -1,0 +1,172 @@
+"""What a run came to is told where something of it was shown, or where it began; once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.broker.conftest import Opens, kill
+from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
+
+from signoff.broker import Broker
+from signoff.broker.post import Route
+from signoff.core.delivery import DeliveryState
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import ChannelFailed
+from signoff.testing import FakeClock
+
+
+async def begun(broker: Broker, run_id: str = "r1", **options: Any) -> KeptRun:
+    return await broker.runs.begin(KeptRun(id=run_id, agent="worker:triage", options=options))
+
+
+async def test_the_answer_is_told_after_all_questions_and_beside_them(broker: Broker) -> None:
+    board, other = Board(), Board("other")
+    other.fails = lambda notice: ChannelFailed("away")
+    post = post_for(broker, board, other)
+    run = await begun(broker)
+    [request] = await ask_all(broker, "a")
+    await post.round()
+    await broker.answer(request, YES, by=ANA)
+    post.in_hand.add(run.id)
+    await broker.runs.end(run.id, run.epoch, RunState.DONE, "beginning")
+    await post.round()
+    assert board.order("r1") == [request], "whoever finishes it will say more"
+    assert await post.say(run.id, "triage", RunState.DONE, "all is well") == ["board"]
+    post.in_hand.discard(run.id)
+    await post.round()
+    said = board.said("r1")
+    assert (said.text, said.worker, said.state) == ("all is well", "triage", RunState.DONE)
+    assert board.order("r1") == [request, "said:r1"]
+    assert board.tries[-1][2] == board.places[request], "beside the question"
+    assert "said:r1" not in other.places, "nothing of the run stands there"
+    tries = len(board.tries)
+    await post.say(run.id, "triage", RunState.DONE, "all is well")
+    await post.round()
+    assert len(board.tries) == tries
+
+
+async def test_it_is_told_where_the_run_began_though_nothing_was_asked(broker: Broker) -> None:
+    board, other = Board(), Board("other")
+    post = post_for(broker, board, other)
+    run = await begun(broker, place={"board": "thread/", "nowhere": "x"})
+    assert await post.say(run.id, "triage", RunState.DONE, "hello") == ["board", "nowhere"]
+    await post.round()
+    assert [(notice.subject, at, beside) for notice, at, beside in board.tries] == [("said:r1", "", "thread/")]
+    assert not other.tries
+
+
+async def test_questions_come_where_the_run_began(broker: Broker) -> None:
+    board = Board()
+    await begun(broker, place={"board": "thread/"})
+    await ask_all(broker, "a")
+    await post_for(broker, board).round()
+    assert board.tries[0][2] == "thread/"
+
+
+async def test_secrets_are_masked_in_what_is_said_and_long_texts_are_kept(another: Opens) -> None:
+    broker, board = another(masked=("hunter2hunter2",)), Board()
+    post = post_for(broker, board)
+    run = await begun(broker, place={"board": "x"})
+    text = "hunter2hunter2 and 0therSecret99\n" + "é" * 20_000
+    await post.say(run.id, "triage", RunState.DONE, text, secrets=("0therSecret99",))
+    await post.round()
+    told = board.said("r1").text
+    assert "hunter2" not in told and "0therSecret99" not in told
+    assert told.endswith("é" * 20_000) and "\n" in told
+
+
+@pytest.mark.parametrize("ends", [RunState.DONE, RunState.FAILED, RunState.CANCELLED])
+async def test_a_run_that_ended_elsewhere_is_told_of_with_how_it_ended(another: Opens, ends: RunState) -> None:
+    here, there, board = another(), another(), Board()
+    post = post_for(here, board)
+    run = await begun(there)
+    [request] = await ask_all(there, "a")
+    await post.round()
+    if ends is RunState.CANCELLED:
+        await there.runs.cancel(run.id, by="ana")
+    else:
+        await there.runs.end(run.id, run.epoch, ends, "how it ended")
+    await post.round()
+    said = board.said("r1")
+    assert (said.state, said.worker) == (ends, "triage")
+    assert "how it ended" in said.text or "ana cancelled the run" in said.text
+    assert board.order("r1") == [request, "said:r1"]
+    tries = len(board.tries)
+    await post.round()
+    assert len(board.tries) == tries
+
+
+async def test_a_run_that_began_here_and_ended_while_nobody_ran_the_channel(another: Opens) -> None:
+    one, two, board = another(), another(), Board()
+    post = post_for(one, board)
+    await post.round()
+    began = await begun(one, place={"board": "x"})
+    shown = await begun(one, "r2")
+    await begun(one, "r3")
+    [request] = await ask_all(one, "a", run="r2")
+    await post.round()
+    await one.answer(request, NO, by=ANA)
+    await post.round()
+    assert not (await row(one, "board", request)).live
+    await kill(one)
+    for run in (began, shown):
+        await two.runs.end(run.id, run.epoch, RunState.DONE, "bye")
+    await post_for(two, board).round()
+    assert board.said("r1").text == board.said("r2").text == "bye"
+    assert "said:r3" not in board.places
+
+
+async def test_the_end_of_a_run_that_nobody_here_heard_of_is_not_told(broker: Broker) -> None:
+    board = Board()
+    run = await begun(broker)
+    post = post_for(broker, board)
+    await post.round()
+    await broker.runs.end(run.id, run.epoch, RunState.DONE, "bye")
+    await post.round()
+    assert not board.tries and not await rows(broker)
+
+
+async def test_what_is_said_of_a_run_that_goes_on_makes_room_for_what_it_comes_to(broker: Broker) -> None:
+    board = Board()
+    post = post_for(broker, board)
+    run = await begun(broker, place={"board": "x"})
+    await post.say(run.id, "triage", RunState.GOING, "resume it with `signoff resume r1`")
+    await post.round()
+    await post.say(run.id, "triage", RunState.DONE, "done")
+    await post.round()
+    assert board.said("r1").text == "done"
+    assert [at for _, at, _ in board.tries] == ["", "board/1"]
+
+
+async def test_what_cannot_be_said_is_said_by_the_backup(broker: Broker, clock: FakeClock) -> None:
+    main, night = Board("main"), Board("night")
+    post = post_for(broker, Route(main), Route(night, backup_for="main"))
+    run = await begun(broker, place={"main": "x"})
+    main.fails = lambda notice: ChannelFailed("away", whole=True)
+    await post.say(run.id, "triage", RunState.DONE, "done")
+    await post.round()
+    clock.advance(120)
+    await post.round()  # one more try, as the pause is over, and then no more
+    assert night.said("r1").text == "done"
+    assert (await row(broker, "main", "said:r1")).state is DeliveryState.FAILED
+    main.fails = lambda notice: None
+    clock.advance(120)
+    await post.round()
+    assert not main.messages
+
+
+async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> None:
+    board = Board()
+    post = post_for(broker, board)
+    for number in range(2):
+        await begun(broker, f"r{number}", place={"board": "x"})
+        await post.say(f"r{number}", "triage", RunState.DONE, "done")
+    board.fails = lambda notice: ChannelFailed("no", again=notice.trail == "r0")
+    await post.round()
+    left = await row(broker, "board", "said:r1")
+    assert (left.state, left.live) == (DeliveryState.FAILED, False)
+    assert (await row(broker, "board", "said:r0")).state is DeliveryState.DUE
+    clock.advance(86_400)
+    await post.round()
+    assert (await row(broker, "board", "said:r0")).state is DeliveryState.FAILED

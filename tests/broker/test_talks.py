@@ -1,0 +1,102 @@
+"""Talks: turns that follow each other in one place, one at a time, and nothing heard twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.broker.conftest import Opens, ask
+
+from signoff.broker import Broker
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import AlreadyHeard, Halted, RunTaken, WrongUse
+
+THREAD = "discord:77"
+
+
+def turn(run: str, agent: str = "worker:talker") -> KeptRun:
+    return KeptRun(id=run, agent=agent, prompt="go", conversation_id=f"talk of {run}", options={"chat": True})
+
+
+async def end(broker: Broker, run: str, state: RunState = RunState.DONE, *, whole: bool = True) -> None:
+    """The run ends; its conversation is kept, or not."""
+    taken = await broker.runs.take(run)
+    if whole:
+        await broker.store.write("save", lambda tx: tx.put_run(KeptRun(**{**fields(taken), "rest": "{}"})))
+    await broker.runs.end(run, taken.epoch, state)
+
+
+def fields(run: KeptRun) -> dict[str, object]:
+    return {name: getattr(run, name) for name in KeptRun.__slots__}
+
+
+async def test_a_turn_follows_the_last_that_was_brought_to_an_end(broker: Broker) -> None:
+    assert await broker.runs.talk(THREAD) is None
+    one = await broker.runs.begin(turn("run1"), talk=THREAD, heard="5", put_down=True)
+    assert (one.holder, "after" in one.options, one.conversation_id) == ("", False, "talk of run1")
+    await end(broker, "run1")
+    two = await broker.runs.begin(turn("run2"), talk=THREAD, heard="6", put_down=True)
+    assert (two.options["after"], two.conversation_id) == ("run1", "talk of run1")
+    await end(broker, "run2", RunState.FAILED, whole=False)
+    three = await broker.runs.begin(turn("run3"), talk=THREAD, heard="7")
+    assert three.options["after"] == "run1", "nothing can follow one that failed"
+    assert three.holder == broker.process.id
+    assert (await broker.runs.talk(THREAD) or one).id == "run3"
+    assert await broker.runs.talk("discord:78") is None
+
+
+async def test_each_agent_has_a_conversation_of_its_own(broker: Broker) -> None:
+    for run, agent, after in (("a1", "a", None), ("b1", "b", None), ("a2", "a", "a1"), ("b2", "b", "b1")):
+        begun = await broker.runs.begin(turn(run, agent), talk=THREAD)
+        assert begun.options.get("after") == after
+        await end(broker, run)
+
+
+async def test_one_turn_at_a_time(broker: Broker) -> None:
+    await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")
+    with pytest.raises(RunTaken, match=r"^run run1 is still going$"):
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="6")
+    request = await ask(broker, run="run1")
+    with pytest.raises(RunTaken, match=r"^run run1 waits for an answer$"):
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="7")
+    await broker.answer(request, ApprovalDecision(approved=False), by=Answerer(name="ana"))
+    await broker.runs.cancel("run1", by="ana")
+    with pytest.raises(AlreadyHeard):  # whoever said it was told that it does not begin
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="7")
+    assert (await broker.runs.begin(turn("run2"), talk=THREAD, heard="8")).options.get("after") is None
+
+
+async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:
+    brokers = [another() for _ in range(8)]
+    begun = await asyncio.gather(
+        *(one.runs.begin(turn(f"run{number}"), talk=THREAD) for number, one in enumerate(brokers)),
+        return_exceptions=True,
+    )
+    assert sorted(type(one).__name__ for one in begun) == ["KeptRun", *["RunTaken"] * 7]
+    assert len(await brokers[0].runs.list()) == 1
+
+
+async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
+    await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
+    for heard in ("999", "998", "1"):
+        with pytest.raises(AlreadyHeard):
+            await broker.runs.begin(turn("run2"), talk=THREAD, heard=heard)
+    await end(broker, "run1")
+    with pytest.raises(AlreadyHeard):
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="999")
+    await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")  # a number, not a text
+    with pytest.raises(WrongUse, match="'x' is none"):
+        await broker.runs.begin(turn("run3"), talk=THREAD, heard="x")
+    said = await broker.store.read(lambda tx: tx.setting(f"talk:{THREAD}"))
+    assert json.loads(said or "")["heard"] == "1000"
+
+
+async def test_nothing_begins_while_halted(broker: Broker) -> None:
+    await broker.switch.halt(by="ana")
+    with pytest.raises(Halted):
+        await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")
+    await broker.switch.unhalt(by="ana")
+    assert (await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")).id == "run1"

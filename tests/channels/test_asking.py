@@ -1,0 +1,357 @@
+"""An approver as a channel answers for nobody: what no person said is not passed on, and stays open for others.
+
+That it keeps the contract of all channels is in tests/contracts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.channels.ui_case import Booth, TerminalCase, terminal_case
+
+from signoff.channels import headless_approver, scripted_approver, terminal_approver
+from signoff.channels.asking import UIChannel
+from signoff.channels.terminal import TerminalApprover
+from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.mode import ApprovalMode
+from signoff.core.notice import Asked, Said, Together
+from signoff.core.people import AnswererKind
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import RunState
+from signoff.errors import ChannelFailed, NobodyHere, WrongUse
+from signoff.ports import ApprovalUI, Channel
+from signoff.testing import Office
+from signoff.testing.office import ANA, WatchedDesk, soon
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+async def started(office: Office, ui: Any, **options: Any) -> tuple[UIChannel, WatchedDesk]:
+    channel = UIChannel(ui, **options)
+    desk = office.desk(channel.name)
+    await channel.start(desk)
+    return channel, desk
+
+
+async def asked(office: Office, channel: Channel, **about: Any) -> Asked:
+    [notice] = await office.ask(**about)
+    await office.deliver(channel, notice)
+    return notice
+
+
+async def open_again(office: Office, channel: Channel, notice: Asked) -> None:
+    """Wait until the channel has said that the question is no longer there; nothing was decided."""
+
+    async def due() -> bool:
+        return await office.is_due(channel.name, notice)
+
+    await soon(due, "it is never given back")
+    assert (await office.now(notice)).request.state is State.PENDING
+
+
+# --- answering for nobody ---
+
+
+@pytest.mark.parametrize("otherwise", ["deny", "park"])
+async def test_a_place_without_people_denies_nothing(office: Office, otherwise: Any) -> None:
+    channel, desk = await started(office, headless_approver(otherwise))
+    [notice] = await office.ask()
+    with pytest.raises(ChannelFailed, match="no terminal to ask at") as failed:
+        await channel.show(notice)
+    assert not failed.value.again and failed.value.whole
+    assert desk.taken == desk.refused == []
+
+
+@pytest.mark.parametrize("headless", ["deny", "park"])
+async def test_without_a_terminal_nothing_is_denied(office: Office, headless: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("signoff.channels.terminal.terminal_console", lambda: None)
+    channel, desk = await started(office, terminal_approver(headless=headless, answerer=ANA), by=ANA)
+    [notice] = await office.ask()
+    with pytest.raises(ChannelFailed, match="no terminal") as failed:
+        await channel.show(notice)
+    assert not failed.value.again
+    assert desk.taken == []
+    await channel.stop()
+
+
+@pytest.fixture
+async def terminal(tmp_path: Path) -> AsyncIterator[TerminalCase]:
+    async with terminal_case(tmp_path) as case:
+        yield case
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
+async def test_who_leaves_the_terminal_has_denied_nothing(office: Office, terminal: TerminalCase, key: str) -> None:
+    channel = terminal.make()
+    desk = office.desk(channel.name)
+    await channel.start(desk)
+    notices = await office.ask(count=3)
+    for notice in notices:
+        await office.deliver(channel, notice)
+    await terminal.pty.sees("your answer > ")
+    terminal.pty.types(key)
+    for notice in notices:
+        await open_again(office, channel, notice)
+    assert desk.taken == desk.refused == []
+    await terminal.pty.sees("left undecided at the terminal")
+    with pytest.raises(ChannelFailed, match="has left") as failed:
+        await office.deliver(channel, notices[0])
+    assert not failed.value.again and failed.value.whole
+    await channel.stop()
+    await channel.start(desk)
+    await office.deliver(channel, notices[0])
+    await terminal.approve(notices[0])
+    await soon(lambda: len(desk.taken) == 1, "whoever comes back can answer")
+    await channel.stop()
+
+
+async def test_the_approver_itself_still_denies_when_it_is_left(terminal: TerminalCase) -> None:
+    """Without other channels there is nobody to leave it to."""
+    approver = terminal.make()._ui  # type: ignore[attr-defined]
+    assert isinstance(approver, TerminalApprover)
+    call = Call(tool="pay", args={})
+    request = ApprovalRequest(id="r1", tool_call_id="c1", tool_name="pay", call=call)
+    answered = asyncio.ensure_future(asyncio.to_thread(approver.choose, request))
+    await terminal.pty.sees("your answer > ")
+    terminal.pty.types("\x03")
+    assert (await answered).ending is Ending.DENIED
+
+
+async def test_an_answer_without_a_name_does_not_count(office: Office) -> None:
+    channel, desk = await started(office, Plain(ApprovalDecision(approved=True)))
+    notice = await asked(office, channel)
+    await open_again(office, channel, notice)
+    assert desk.taken == desk.refused == []
+    with pytest.raises(ChannelFailed, match="without a name"):
+        await channel.show(notice)
+
+
+async def test_a_script_answers_as_a_script(office: Office) -> None:
+    channel, desk = await started(office, scripted_approver(["approve"]), by=ANA)
+    notice = await asked(office, channel)
+    await soon(lambda: len(desk.taken) == 1, "no answer")
+    by = desk.taken[0][1].by
+    assert by is not None and by.kind is AnswererKind.SCRIPT
+    more = await asked(office, channel)
+    await open_again(office, channel, more)
+    with pytest.raises(ChannelFailed, match="1 answers were given"):
+        await channel.show(more)
+    assert (await office.now(notice)).request.state is State.APPROVED
+
+
+# --- approvers of all kinds ---
+
+
+class Plain:
+    """Somebody's own approver: a plain method that gives what it was made with, or raises it."""
+
+    def __init__(self, *answers: ApprovalDecision | Exception) -> None:
+        self.answers = list(answers)
+        self.threads: list[threading.Thread] = []
+        self.asked: list[ApprovalRequest] = []
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        self.threads.append(threading.current_thread())
+        self.asked.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_a_plain_approver_is_asked_in_a_thread_in_order(office: Office) -> None:
+    ui = Plain(*[ApprovalDecision(approved=approved) for approved in (True, False, True)])
+    assert isinstance(ui, ApprovalUI)
+    channel, desk = await started(office, ui, by=ANA)
+    notices = await office.ask(count=3)
+    for notice in notices:
+        await office.deliver(channel, notice)
+    await office.deliver(channel, Together(requests=tuple(notice.request for notice in notices)))
+    await soon(lambda: len(desk.taken) == 3, "not all answered")
+    assert [one for one, _ in desk.taken] == [notice.request.id for notice in notices]
+    assert [decision.approved for _, decision in desk.taken] == [True, False, True]
+    assert threading.main_thread() not in ui.threads
+    await channel.stop()
+
+
+@pytest.mark.parametrize("error", [NobodyHere("out for lunch"), ValueError("a fault \u202e in it")])
+async def test_what_an_approver_raises_is_told_with_the_next_showing(office: Office, error: Exception) -> None:
+    channel, desk = await started(office, Plain(error), by=ANA)
+    notice = await asked(office, channel)
+    await open_again(office, channel, notice)
+    with pytest.raises(ChannelFailed) as failed:
+        await channel.show(notice)
+    assert not failed.value.again and "\u202e" not in str(failed.value)
+    assert desk.taken == []
+
+
+async def test_an_approver_that_takes_back_by_itself_is_not_asked_for_ever(office: Office) -> None:
+    ui = Plain(ApprovalDecision(approved=False, ending=Ending.CANCELLED))
+    channel, desk = await started(office, ui, by=ANA)
+    notice = await asked(office, channel)
+    await open_again(office, channel, notice)
+    with pytest.raises(ChannelFailed, match="has left"):
+        await channel.show(notice)
+    assert len(ui.asked) == 1 and desk.taken == []
+
+
+class Stuck:
+    """A plain approver that cannot be told anything."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        self.asked.set()
+        assert self.go.wait(30)
+        return ApprovalDecision(approved=True)
+
+
+async def test_stopping_does_not_wait_for_who_cannot_be_told(office: Office, monkeypatch: Any) -> None:
+    monkeypatch.setattr("signoff.channels.asking._GRACE", 0.01)
+    ui = Stuck()
+    channel, desk = await started(office, ui, by=ANA)
+    notice = await asked(office, channel)
+    await soon(ui.asked.is_set, "it is never asked")
+    await channel.stop()
+    ui.go.set()
+    await soon(lambda: not _turning(), "its thread goes on for ever")
+    assert desk.taken == [] and (await office.now(notice)).request.state is State.PENDING
+
+
+def _turning() -> Sequence[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "signoff-turns"]
+
+
+async def test_a_late_answer_of_who_cannot_be_told_does_nothing(office: Office) -> None:
+    ui = Stuck()
+    channel, desk = await started(office, ui, by=ANA)
+    notice = await asked(office, channel)
+    await soon(ui.asked.is_set, "it is never asked")
+    settled = await office.settle_elsewhere(notice, approved=False)
+    await office.deliver(channel, settled)
+    ui.go.set()
+    await soon(lambda: len(desk.refused) == 1, "it never came")
+    assert desk.taken == [] and (await office.now(notice)).request.state is State.DENIED
+    await channel.stop()
+
+
+class Later:
+    """An async approver that has no way to be told."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+    async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            self.waiting -= 1
+
+
+async def test_an_async_approver_that_cannot_be_told_is_cancelled(office: Office) -> None:
+    ui = Later()
+    channel, _ = await started(office, ui, by=ANA)
+    first, second = await office.ask(count=2)
+    for notice in (first, second):
+        await office.deliver(channel, notice)
+    await soon(lambda: ui.waiting == 1, "it is never asked")
+    await office.deliver(channel, await office.settle_elsewhere(first, approved=True))
+    await soon(lambda: ui.waiting == 1 and not channel._open.get(first.request.id), "the first is still asked")
+    await channel.stop()
+    await soon(lambda: ui.waiting == 0, "the second is still asked")
+
+
+# --- what else a channel does ---
+
+
+async def test_a_refused_answer_is_asked_again_with_the_problem_and_the_draft(office: Office) -> None:
+    edited = {"to": "bo@example.com", "subject": "Lunch", "copies": "many"}
+    ui = Plain(ApprovalDecision(approved=True, edited_args=edited), ApprovalDecision(approved=False))
+    channel, desk = await started(office, ui, by=ANA)
+    await asked(office, channel)
+    await soon(lambda: len(desk.taken) == 1, "it is not asked again")
+    first, second = ui.asked
+    assert not first.problem and "copies" in second.problem
+    assert second.metadata["draft"] == edited
+    await channel.stop()
+
+
+async def test_a_vote_that_needs_more_is_not_asked_about_again(office: Office) -> None:
+    from signoff.core.verdict import Requirement
+
+    ui = Plain(ApprovalDecision(approved=True))
+    channel, desk = await started(office, ui, by=ANA)
+    notice = await asked(office, channel, need=Requirement(quorum=2))
+    await soon(lambda: len(desk.taken) == 1, "no vote")
+    now = await office.now(notice)
+    assert now.request.state is State.PENDING and now.version > notice.version
+    await office.deliver(channel, now)
+    assert len(ui.asked) == 1
+    await office.settle_elsewhere(notice, approved=True)
+    await channel.stop()
+
+
+async def test_a_call_that_cannot_be_shown_is_left_to_others(office: Office) -> None:
+    channel, desk = await started(office, Plain(), by=ANA)
+    [notice] = await office.ask()
+    odd = notice.request.changed_to(args={"n": float("nan")})
+    with pytest.raises(ChannelFailed, match="cannot be shown here") as failed:
+        await channel.show(Asked(request=odd))
+    assert not failed.value.again and not failed.value.whole and desk.taken == []
+
+
+async def test_what_stood_on_another_screen_is_shown_anew(office: Office) -> None:
+    booth = Booth()
+    channel, _ = await started(office, booth, by=ANA)
+    notice = await asked(office, channel)
+    del channel  # killed
+    after, desk = await started(office, Booth(), by=ANA)
+    assert await office.is_due(after.name, notice)
+    assert await desk.where(notice.request.id) == ""
+    await after.stop()
+
+
+async def test_an_unknown_outcome_is_said_and_not_asked(office: Office) -> None:
+    booth = Booth()
+    channel, _ = await started(office, booth, by=ANA)
+    notice = await asked(office, channel)
+    settled = await office.settle_elsewhere(notice, approved=True)
+    await office.deliver(channel, settled)
+    await office.broker.claim(notice.request.id)
+    await office.broker.lose(notice.request.id)
+    await office.deliver(channel, await office.now(notice))
+    assert "nobody knows whether it happened" in booth.said[-1]
+    await soon(lambda: booth.now is None, "it is asked about")
+    await channel.stop()
+
+
+async def test_an_approver_that_cannot_say_anything_is_not_made_to(office: Office) -> None:
+    channel, _ = await started(office, Plain(), by=ANA)
+    said = Said(run="run", state=RunState.DONE, worker="triage", text="done")
+    assert await channel.show(said) == channel.name
+    await channel.stop()
+
+
+async def test_it_is_started_once_and_shows_nothing_before(office: Office) -> None:
+    channel = UIChannel(Plain(), by=ANA)
+    assert isinstance(channel, Channel)
+    [notice] = await office.ask()
+    with pytest.raises(ChannelFailed, match="not running"):
+        await channel.show(notice)
+    await channel.start(office.desk("terminal"))
+    with pytest.raises(WrongUse, match="already"):
+        await channel.start(office.desk("terminal"))
+    await channel.stop()
+    await channel.start(office.desk("terminal"))
+    await channel.stop()

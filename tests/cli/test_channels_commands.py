@@ -1,0 +1,320 @@
+"""`signoff channels list`, and what `signoff inbox` says about channels that fail: over real stores."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pexpect
+import pytest
+from tests.cli.desk import Desk, asks
+
+from signoff.broker import Broker
+from signoff.broker.post import Post, Route
+from signoff.cli.listing import clock
+from signoff.core.notice import Notice
+from signoff.core.request import State
+from signoff.errors import ChannelFailed
+from signoff.ports import Desk as ChannelDesk
+from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.project import settings_for
+
+ID = "112233445566778899"
+PROJECT = f"""\
+people:
+  ana: {{roles: [ops], discord: "102938475610293847"}}
+  ben: {{roles: [ops]}}
+policy: []
+channels:
+  discord: {{channel: "{ID}", workers: [triage]}}
+  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "{ID}", timeout: none, backup_for: discord}}
+  terminal: {{}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").write_text(PROJECT)
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    desk.monkeypatch.setenv("DISCORD_TOKEN", "MTA1.secret")
+    desk.monkeypatch.delenv("NIGHT_TOKEN", raising=False)
+
+
+class Wall:
+    """A channel that shows what it is told to, or fails as it is told to."""
+
+    def __init__(self, name: str, failure: ChannelFailed | None = None) -> None:
+        self.name = name
+        self.failure = failure
+        self.shown: list[Notice] = []
+
+    async def start(self, desk: ChannelDesk) -> None: ...
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        if self.failure is not None:
+            raise self.failure
+        self.shown.append(notice)
+        return "here"
+
+    async def stop(self) -> None: ...
+
+
+def posted(desk: Desk, *routes: Route, stays: bool = False) -> None:
+    """What a process did that ran these channels, and which ended since, unless it `stays`."""
+
+    async def work(broker: Broker) -> None:
+        post = Post(broker, routes, desk=lambda name: ProjectDesk(broker, settings_for(None), name))
+        await post.round()
+        if not stays:
+            await post.stop()
+
+    desk.do(work)
+
+
+# --- list ---
+
+
+def test_the_channels_of_a_project(desk: Desk) -> None:
+    said = desk.run("channels", "list")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        f"discord  discord, in channel {ID}",
+        "  asks      ana",
+        "  starts    triage",
+        "  timeout   the rule's, or 5 min",
+        "  backup    night takes over when it fails",
+        "  secret    DISCORD_TOKEN is set",
+        "  runs      nowhere: signoff channels run discord",
+        "",
+        f"night  discord, in channel {ID}",
+        "  asks      ana",
+        "  starts    no workers",
+        "  timeout   the rule's, or none",
+        "  backup    for discord",
+        "  secret    NIGHT_TOKEN is not set",
+        "  runs      nowhere: signoff channels run night",
+        "",
+        "terminal  terminal",
+        "  asks      ana, ben",
+        "  timeout   the rule's, or none",
+        "  runs      nowhere: signoff channels run terminal",
+    ]
+    assert not desk.file.exists(), "who only looks leaves no store behind"
+
+
+def test_the_channels_for_programs_hold_no_secret(desk: Desk) -> None:
+    said = desk.run("channels", "list", "--json")
+    discord, night, terminal = said.data["channels"]
+    assert discord == {
+        "name": "discord",
+        "kind": "discord",
+        "channel": ID,
+        "people": ["ana"],
+        "workers": ["triage"],
+        "timeout": 300.0,
+        "backup_for": None,
+        "backup": "night",
+        "secret": {"variable": "DISCORD_TOKEN", "set": True},
+        "process": None,
+        "down": None,
+        "failing": [],
+    }
+    assert (night["backup_for"], night["secret"]["set"], night["timeout"]) == ("discord", False, None)
+    assert terminal["secret"] is None
+    assert "MTA1" not in said.out
+
+
+def test_no_channels_and_nobody_to_ask(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").write_text("policy: []\n")
+    assert desk.run("channels", "list").out.startswith("No channels: people are asked at the terminal.")
+    assert desk.run("channels", "list", "--json").data == {"channels": []}
+    (desk.folder / "signoff.yaml").write_text(
+        f'policy: []\npeople: {{ana: {{}}}}\nchannels: {{discord: {{channel: "{ID}"}}}}\n'
+    )
+    assert 'asks      nobody: add `discord: "ID"` to people' in desk.run("channels", "list").out
+
+
+def test_who_runs_a_channel_and_what_is_wrong_with_it(desk: Desk) -> None:
+    [first] = desk.open(asks())
+    posted(desk, Route(Wall("discord", ChannelFailed("Discord cannot be reached", whole=True))), stays=True)
+    said = desk.run("channels", "list")
+    here = desk.do(lambda broker: broker.store.read(lambda tx: broker.process))
+    assert f"  runs      in process {here.pid} on " in said.out
+    assert "  failing   since " in said.out
+    assert ": Discord cannot be reached; next try " in said.out
+    data = desk.run("channels", "list", "--json").data["channels"][0]
+    assert data["process"]["pid"] == here.pid
+    assert data["down"]["problem"] == "Discord cannot be reached"
+    assert data["failing"] == [first]
+
+
+def test_what_single_requests_fail_of(desk: Desk) -> None:
+    [first, _] = desk.open(asks(), asks("write_file", {"path": "a"}))
+    posted(desk, Route(Wall("discord", ChannelFailed("it is too long", again=False))), stays=True)
+    said = desk.run("channels", "list")
+    assert "  failing   2 requests could not be shown: it is too long" in said.out
+    assert first in desk.run("channels", "list", "--json").data["channels"][0]["failing"]
+
+
+# --- the inbox says so ---
+
+
+def test_the_inbox_says_where_a_request_cannot_be_shown(desk: Desk) -> None:
+    [first] = desk.open(asks())
+    plain = desk.run("inbox").out
+    posted(
+        desk, Route(Wall("discord", ChannelFailed("Discord cannot be reached\x1b[2J (connection refused)", after=180)))
+    )
+    said = desk.run("inbox")
+    now = desk.clock.now()
+    since, soon = clock(now, now), clock(now + timedelta(minutes=3), now)
+    told = f"discord: fails since {since} (Discord cannot be reached⟦ESC⟧[2J (connection refused)); next try {soon}"
+    assert " ".join(line.strip() for line in said.out.splitlines()[4:]) == told
+    assert said.out.startswith(plain.rpartition("\n\n")[0])
+    [item] = desk.run("inbox", "--json").data["requests"]
+    [delivery] = item["deliveries"]
+    assert item["id"] == first
+    assert (delivery["channel"], delivery["state"], delivery["attempts"]) == ("discord", "due", 1)
+    assert datetime.fromisoformat(delivery["next_at"]) - datetime.fromisoformat(delivery["since"]) == timedelta(
+        minutes=3
+    )
+
+
+def test_the_inbox_says_who_took_over(desk: Desk) -> None:
+    [first] = desk.open(asks())
+    night = Wall("night")
+    broken = Wall("discord", ChannelFailed("the thread was locked", again=False))
+    posted(desk, Route(broken), Route(night, backup_for="discord"))
+    assert [notice.subject for notice in night.shown] == [first]
+    assert "discord gave up: the thread was locked; asked in night instead" in desk.run("inbox").out
+    [item] = desk.run("inbox", "--json").data["requests"]
+    states = {one["channel"]: (one["state"], one["instead"]) for one in item["deliveries"]}
+    assert states == {"discord": ("failed", "night"), "night": ("shown", None)}
+
+
+def test_a_channel_that_is_down_is_told_of_for_whatever_waits(desk: Desk) -> None:
+    desk.open(asks())
+    posted(desk, Route(Wall("discord", ChannelFailed("Discord cannot be reached", whole=True))), stays=True)
+    desk.open(asks("write_file", {"path": "b"}))  # nobody tried to show this one
+    assert desk.run("inbox").out.count("discord: fails since ") == 2
+    requests = desk.run("inbox", "--json").data["requests"]
+    assert [one["deliveries"][0]["problem"] for one in requests] == ["Discord cannot be reached"] * 2
+
+
+def test_a_part_of_the_inbox_says_it_too(desk: Desk) -> None:
+    desk.open(asks(), asks("write_file", {"path": "b"}))
+    posted(desk, Route(Wall("discord", ChannelFailed("it is too long", again=False))))
+    for flags in (["--limit", "1"], ["--mine", "--limit", "1"]):
+        assert desk.run("inbox", *flags).out.count("discord: fails since ") == 1
+
+
+def test_what_works_is_not_mentioned(desk: Desk) -> None:
+    desk.open(asks())
+    before = desk.run("inbox").out
+    posted(desk, Route(Wall("discord")))
+    assert desk.run("inbox").out == before
+    [item] = desk.run("inbox", "--json").data["requests"]
+    assert [(one["channel"], one["state"]) for one in item["deliveries"]] == [("discord", "shown")]
+
+
+# --- what cannot work ---
+
+
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_a_channel_that_is_not_there(desk: Desk, command: str) -> None:
+    said = desk.run("channels", command, "dicsord")
+    assert said.code == 2
+    assert "signoff.yaml has no channel `dicsord`" in said.err
+    assert "did you mean `discord`?" in said.err
+    (desk.folder / "signoff.yaml").write_text("policy: []\n")
+    assert "signoff.yaml has no channels" in desk.run("channels", command, "discord").err
+    assert not desk.file.exists()
+
+
+def test_a_secret_that_is_not_there_is_named(desk: Desk) -> None:
+    said = desk.run("channels", "run", "night")
+    assert said.code == 2
+    assert "signoff.yaml:7:32: channels.night.token: the environment has no NIGHT_TOKEN" in said.err
+    tested = desk.run("channels", "test", "night")
+    assert tested.code == 1
+    assert "failed  the secret is there: signoff.yaml:7:32: channels.night.token: the environment has no" in tested.out
+    assert desk.run("inbox").code == 0, "everything else works without it"
+    assert not desk.file.exists()
+
+
+def test_nobody_could_answer(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").write_text(
+        f'policy: []\npeople: {{ana: {{}}}}\nchannels: {{discord: {{channel: "{ID}"}}}}\n'
+    )
+    said = desk.run("channels", "run", "discord")
+    assert said.code == 2
+    assert "nobody could answer in discord" in said.err
+    assert 'add `discord: "ID"` to people' in said.err
+
+
+def test_a_worker_that_is_not_there(desk: Desk) -> None:
+    (desk.folder / "workers" / "triage.yaml").rename(desk.folder / "workers" / "triages.yaml")
+    said = desk.run("channels", "run", "discord")
+    assert said.code == 2
+    assert "signoff.yaml:6:54: channels.discord.workers[0]: there is no worker `triage`" in said.err
+    assert "did you mean `triages`?" in said.err
+
+
+def test_one_process_at_a_time(desk: Desk) -> None:
+    desk.open(asks())
+    posted(desk, Route(Wall("terminal")), stays=True)
+    said = desk.run("channels", "test", "terminal", "--wait", "1s")
+    assert said.code == 2
+    assert "terminal is run already, by process " in said.err
+    assert "signoff channels test terminal --no-answer" in said.err
+
+
+def test_a_time_that_is_none(desk: Desk) -> None:
+    said = desk.run("channels", "test", "discord", "--wait", "soon")
+    assert said.code == 2
+    assert "'soon' is not a time" in said.err
+
+
+# --- the terminal is a channel too ---
+
+
+def test_whoever_sits_at_the_terminal_is_asked(desk: Desk) -> None:
+    [first, second] = desk.open(asks(), asks("write_file", {"path": "b"}))
+    program = desk.sits_down("channels", "run", "terminal", "--no-resume")
+    program.expect("terminal: 2 requests wait")
+    program.expect("your answer >")
+    program.send("a\r")
+    program.expect("approved once: pay")
+    program.expect("your answer >")
+    program.sendintr()
+    program.expect("Stopped. What waits stays where it stands")
+    program.expect(pexpect.EOF)
+    program.close()
+    assert program.exitstatus == 0
+    assert "Traceback" not in str(program.before)
+    answered = desk.request(first)
+    assert (answered.state, desk.request(second).state) == (State.APPROVED, State.PENDING)
+    assert answered.decision is not None
+    assert answered.decision.by is not None
+    assert (answered.decision.by.name, answered.decision.by.via) == ("ana", "terminal")
+
+
+@pytest.mark.mission("H10")
+def test_h10_the_terminal_can_be_tried_too(desk: Desk) -> None:
+    program = desk.sits_down("channels", "test", "terminal")
+    program.expect("nothing will run")
+    program.expect("your answer >")
+    program.send("d\r")
+    program.expect("denied by ana")
+    program.expect("terminal works. Nothing ran.")
+    program.expect(pexpect.EOF)
+    program.close()
+    assert program.exitstatus == 0
+    assert not desk.file.exists()
+
+
+def test_a_terminal_that_is_none(desk: Desk) -> None:
+    desk.types("")
+    said = desk.run("channels", "test", "terminal")
+    assert said.code == 1
+    assert "failed  a harmless request stands there: no terminal to ask at" in said.out

@@ -1,0 +1,336 @@
+"""`signoff channels test` and `run` as programs of their own, with discord.py and a stand-in of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.desk import asks
+from tests.discord.service import Message, Service
+from tests.discord.service.pointed import ENVIRONMENT
+
+from signoff.broker import Broker
+from signoff.core.request import ApprovalRequest, State
+from signoff.store.sqlite import SqliteStore
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60
+SECRET = "MTA1.very.secret"
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    made = Service().start()
+    try:
+        yield made
+    finally:
+        made.stop()
+    assert made.errors == []
+
+
+@dataclass
+class Running:
+    """The program, while it runs."""
+
+    process: asyncio.subprocess.Process
+    lines: list[str] = field(default_factory=list[str])
+
+    async def line(self, part: str) -> str:
+        """Wait until it prints a line that holds this; lines that it printed before count."""
+        if found := next((one for one in self.lines if part in one), None):
+            return found
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            while text := await self.process.stdout.readline():
+                self.lines.append(text.decode().rstrip("\n"))
+                if part in self.lines[-1]:
+                    return self.lines[-1]
+        raise AssertionError(f"it never said {part!r}, but:\n" + "\n".join(self.lines))
+
+    async def ended(self) -> int:
+        """Its exit code, once it has printed everything."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            self.lines.extend((await self.process.stdout.read()).decode().splitlines())
+            return await self.process.wait()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass
+class Project:
+    """A project that asks on Discord."""
+
+    folder: Path
+    service: Service
+    token: str = SECRET
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "approvals.db"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            ENVIRONMENT: self.service.url,
+            "DISCORD_TOKEN": self.token,
+            "SIGNOFF_STORE": f"sqlite:{self.file}",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+            "NO_COLOR": "1",
+        }
+
+    @asynccontextmanager
+    async def signoff(self, *arguments: str) -> AsyncIterator[Running]:
+        """The program with these arguments; killed in the end, if it has not ended."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.discord.service.pointed", "channels", *arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        running = Running(process)
+        try:
+            yield running
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert self.token not in running.text, "a secret was printed"
+
+    async def opened(self, *requests: ApprovalRequest) -> list[str]:
+        store = SqliteStore(self.file)
+        try:
+            return [one.id for one in await Broker(store).open(list(requests))]
+        finally:
+            store.close()
+
+    async def request(self, request_id: str) -> ApprovalRequest:
+        store = SqliteStore(self.file)
+        try:
+            return await Broker(store).get(request_id)
+        finally:
+            store.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path, service: Service) -> Project:
+    ana = service.person("ana")
+    (tmp_path / "signoff.yaml").write_text(
+        f'people: {{ana: {{roles: [ops], discord: "{ana.id}"}}}}\n'
+        f'policy: [{{ask: "*"}}]\nchannels: {{discord: {{channel: "{service.channel.id}"}}}}\n'
+    )
+    service.state.token = SECRET
+    return Project(tmp_path, service)
+
+
+def asked(message: Message) -> bool:
+    return "signoff_test" in message.text and "Approve" in message.text
+
+
+def about(tool: str) -> Any:
+    return lambda message: tool in message.text
+
+
+# --- test ---
+
+
+@pytest.mark.mission("H10")
+@pytest.mark.parametrize(("button", "word"), [("Approve", "approved"), ("Deny", "denied")])
+async def test_h10_a_harmless_request_goes_there_and_back(project: Project, button: str, word: str) -> None:
+    service = project.service
+    async with project.signoff("test", "discord") as program:
+        message = await service.message(asked)
+        assert "nothing will run" in message.text
+        await program.line("waiting 2 min for anybody in `people`")
+        await service.person("ana").press(message, button)
+        assert await program.ended() == 0
+    assert [line for line in program.lines if line.startswith(("ok", "failed"))] == [
+        "ok      the secret is there: DISCORD_TOKEN",
+        "ok      somebody could answer: ana",
+        "ok      Discord takes the token",
+        "ok      the bot can connect",
+        "ok      the channel is there: #approvals",
+        *(f"ok      may {what}" for what in ("View Channels", "Send Messages", "Create Public Threads")),
+        *(f"ok      may {what}" for what in ("Send Messages in Threads", "Embed Links", "Attach Files")),
+        "ok      may Read Message History",
+        "ok      a harmless request stands there",
+        f"ok      {word} by ana",
+        "ok      what stands there was brought up to date",
+    ]
+    assert program.lines[-1] == "discord works. Nothing ran."
+    stands = service.find(message.id)
+    assert "ana" in stands.text
+    assert stands.components == []
+    assert not project.file.exists(), "the project's approvals are left alone"
+
+
+@pytest.mark.mission("H10")
+async def test_h10_nobody_answers(project: Project) -> None:
+    async with project.signoff("test", "discord", "--wait", "1s", "--json") as program:
+        message = await project.service.message(asked)
+        assert await program.ended() == 3
+    *steps, result = map(json.loads, program.lines)
+    assert all(step["ok"] for step in steps)
+    assert (result["exit"], result["ok"]) == (3, False)
+    assert result["result"].startswith("Nobody answered in time")
+    assert project.service.find(message.id).components == []
+
+
+@pytest.mark.mission("H10")
+async def test_h10_without_an_answer_the_question_is_taken_back(project: Project) -> None:
+    async with project.signoff("test", "discord", "--no-answer") as program:
+        assert await program.ended() == 0
+    message = await project.service.message(about("`signoff_test`"))
+    assert message.components == []
+    assert "the test is over" in message.text
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+async def test_a_test_that_is_stopped_leaves_no_question_behind(project: Project, stop: signal.Signals) -> None:
+    async with project.signoff("test", "discord") as program:
+        message = await project.service.message(asked)
+        await program.line("waiting")
+        program.process.send_signal(stop)
+        assert await program.ended() == 1
+    assert program.lines[-1] == "Stopped."
+    assert project.service.find(message.id).components == []
+
+
+async def failing_test(project: Project) -> Running:
+    async with project.signoff("test", "discord") as program:
+        assert await program.ended() == 1
+    assert program.lines[-1] == "discord does not work yet."
+    assert not [one for one in project.service.messages() if "signoff_test" in one.text]
+    return program
+
+
+async def test_a_token_that_discord_does_not_know(project: Project) -> None:
+    project.service.state.token = "another"
+    program = await failing_test(project)
+    assert "failed  Discord takes the token: Discord refused the token in DISCORD_TOKEN." in program.text
+
+
+async def test_a_channel_that_the_bot_does_not_see(project: Project) -> None:
+    text = (project.folder / "signoff.yaml").read_text()
+    (project.folder / "signoff.yaml").write_text(text.replace(str(project.service.channel.id), "112233445566778899"))
+    program = await failing_test(project)
+    assert "failed  the channel is there: the bot does not see a Discord channel 112233445566778899" in program.text
+
+
+async def test_permissions_that_are_missing(project: Project) -> None:
+    await project.service.deny(project.service.channel, "attach_files", "create_public_threads")
+    program = await failing_test(project)
+    assert "failed  may Create Public Threads: missing, to give every run a thread" in program.text
+    assert "failed  may Attach Files: missing, to hand out what is too long for a message" in program.text
+    assert "ok      may Embed Links" in program.text
+
+
+# --- run ---
+
+
+async def test_what_waits_is_shown_and_answered(project: Project) -> None:
+    service = project.service
+    [first] = await project.opened(asks())
+    async with project.signoff("run", "discord") as program:
+        message = await service.message(about("`pay`"))
+        await program.line(f"discord: {first}  asked  pay(")
+        assert program.lines[0].startswith("discord: connected")
+        assert program.lines[1] == "discord: 1 request waits"
+        await service.person("ana").press(message, "Approve")
+        line = await program.line(f"discord: {first}  approved by ana  pay(")
+        assert "250" in line
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert program.lines[-1].startswith("Stopped.")
+    assert "Traceback" not in program.text
+    request = await project.request(first)
+    assert request.state is State.APPROVED
+    assert request.decision is not None
+    assert request.decision.by is not None
+    assert (request.decision.by.name, request.decision.by.via) == ("ana", "discord")
+
+
+async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
+    """Somebody mentions the bot, a worker begins, asks, is allowed to or not, and its answer is posted."""
+    service, ana = project.service, project.service.person("ana")
+    (project.folder / "notes").mkdir()
+    (project.folder / "workers").mkdir()
+    (project.folder / "workers" / "talker.yaml").write_text(
+        "instructions: Talk.\nmodel: script:talker.turns\ntoolsets: [files]\n"
+    )
+    (project.folder / "workers" / "talker.turns").write_text(
+        "- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]\n- say: The eggs are noted.\n"
+    )
+    file = project.folder / "signoff.yaml"
+    text = file.read_text().replace("{channel:", "{workers: [talker], channel:")
+    file.write_text(text + "toolsets: {files: {use: filesystem_rw, config: {root: notes}}}\n")
+    async with project.signoff("run", "discord") as program:
+        await program.line("discord: 0 requests wait")
+        await ana.say(service.channel, f"{service.bot.mention} note the eggs")
+        message = await service.message(lambda one: "write_file" in one.text and "Approve" in one.text)
+        await program.line("talker begins for ana")
+        assert not (project.folder / "notes" / "a.txt").exists()
+        await ana.press(message, "Approve")
+        answer = await service.message(about("The eggs are noted."))
+        await program.line("  ran  ")
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert (project.folder / "notes" / "a.txt").read_text() == "eggs"
+    assert answer.place.id == message.place.id, "in the thread it was asked in"
+    assert "Traceback" not in program.text
+
+
+async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None:
+    async with project.signoff("run", "discord", "--no-resume", "--json") as program:
+        await program.line('"event": "connected"')
+        async with project.signoff("run", "discord") as second:
+            assert await second.ended() == 2
+        assert f"channel 'discord' is run by process {program.process.pid} on" in second.text
+        async with project.signoff("test", "discord") as test:
+            assert await test.ended() == 2
+        assert f"discord is run already, by process {program.process.pid}" in test.text
+        program.process.send_signal(signal.SIGINT)
+        assert await program.ended() == 0
+    [first] = await project.opened(asks())
+    async with project.signoff("run", "discord", "--no-resume", "--json") as program:
+        shown = json.loads(await program.line('"event": "shown"'))
+    assert (shown["channel"], shown["request"], shown["state"], shown["by"]) == ("discord", first, "pending", None)
+    assert json.loads(program.lines[1])["waiting"] == 1
+
+
+async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
+    service = project.service
+    async with project.signoff("run", "discord", "--no-resume") as program:
+        await program.line("discord: 0 requests wait")
+        await service.down()
+        [first] = await project.opened(asks())
+        await program.line("; tried again until it can be")
+        await service.up()
+        await program.line(f"{first}  asked")
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert len([line for line in program.lines if "; tried again until" in line]) == 1
+    assert len([line for line in program.lines if line == "discord: works again"]) == 1
+    assert "Traceback" not in program.text
+
+
+async def test_running_with_a_token_that_discord_does_not_know(project: Project) -> None:
+    project.service.state.token = "another"
+    async with project.signoff("run", "discord") as program:
+        assert await program.ended() == 2
+    assert "signoff: Discord refused the token in DISCORD_TOKEN." in program.text
+    assert "Traceback" not in program.text

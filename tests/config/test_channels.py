@@ -1,0 +1,139 @@
+"""`channels` of the project file: read strictly, each mistake told with its place; secrets stay in the environment."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from signoff.config import load_settings
+from signoff.config.channels import ChannelEntry
+from signoff.errors import PolicyError, WrongFile
+
+ID = "112233445566778899"
+WHOLE = f"""\
+policy: []
+channels:
+  discord:
+    channel: "{ID}"
+    workers: [triage, clerk]
+  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "11223344556677880", timeout: none, backup_for: discord}}
+  terminal: {{timeout: 90s, backup_for: night}}
+"""
+
+
+def read(folder: Path, channels: str) -> dict[str, ChannelEntry]:
+    file = folder / "signoff.yaml"
+    file.write_text(channels if "channels" in channels else f"policy: []\nchannels: {channels}\n")
+    return dict(load_settings(file).channels)
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    channels = read(tmp_path, WHOLE)
+    assert list(channels) == ["discord", "night", "terminal"]
+    discord, night, terminal = channels.values()
+    assert (discord.use, discord.channel, discord.workers) == ("discord", ID, ("triage", "clerk"))
+    assert (discord.token, discord.variable, discord.timeout) == (
+        "${DISCORD_TOKEN}",
+        "DISCORD_TOKEN",
+        timedelta(minutes=5),
+    )
+    assert (night.use, night.variable, night.timeout, night.backup_for) == ("discord", "NIGHT_TOKEN", None, "discord")
+    assert (terminal.use, terminal.variable, terminal.timeout) == ("terminal", "", timedelta(seconds=90))
+    assert night.spots["backup_for"].place.line == 6
+
+
+@pytest.mark.parametrize("text", ["channels:\npolicy: []\n", "policy: []\n#channels\n", "policy: []\nchannels: {}\n"])
+def test_none_is_none(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text) == {}
+
+
+def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISCORD_TOKEN", raising=False)
+    monkeypatch.delenv("NIGHT_TOKEN", raising=False)
+    channels = read(tmp_path, WHOLE)
+    with pytest.raises(WrongFile, match="the environment has no DISCORD_TOKEN") as missing:
+        channels["discord"].secret()
+    assert missing.value.place is not None
+    assert missing.value.place.line == 4, "where the channel stands, for the token is not written"
+    with pytest.raises(WrongFile, match="the environment has no NIGHT_TOKEN") as missing:
+        channels["night"].secret()
+    assert missing.value.place is not None
+    assert missing.value.place.key == "channels.night.token"
+    monkeypatch.setenv("NIGHT_TOKEN", " ")
+    with pytest.raises(WrongFile, match="an empty NIGHT_TOKEN"):
+        channels["night"].secret()
+    monkeypatch.setenv("NIGHT_TOKEN", "mfa.night\n")
+    assert channels["night"].secret() == "mfa.night"
+
+
+GOOD = f'channel: "{ID}"'
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says", "fix"),
+    [
+        ("[discord]", "channels", "a mapping of names to channels, not a list", ""),
+        ("{discord: on air}", "channels.discord", "a mapping such as", ""),
+        ("{slack: {}}", "channels.slack", "this version has no slack channel yet", "there are: discord, terminal"),
+        ("{a: {use: web}}", "channels.a.use", "this version has no web channel yet", "remove it"),
+        ("{webhook: {}}", "channels.webhook", "has no webhook channel yet", "remove it"),
+        ("{notify: {}}", "channels.notify", "has no notify channel yet", "remove it"),
+        ("{a: {use: dicsord}}", "channels.a.use", "no kind of channel called `dicsord`", "`discord`?"),
+        (f"{{a: {{{GOOD}}}}}", "channels.a", "nothing says what kind of channel `a` is", "add `use:`"),
+        ("{'a b': {use: terminal}}", 'channels["a b"]', "bad name `a b` for a channel", "letters"),
+        ("{discord: {}}", "channels.discord", "nothing says where to ask", 'channel: "1122'),
+        (f"{{discord: {{{GOOD}, worker: a}}}}", "channels.discord.worker", "unknown key `worker`", "`workers`?"),
+        (f"{{terminal: {{{GOOD}}}}}", "channels.terminal.channel", "unknown key `channel`", "known here"),
+        ("{discord: {channel: 112233445566778899}}", "channels.discord.channel", "not a number", "quotes"),
+        ("{discord: {channel: general}}", "channels.discord.channel", "`general` is no Discord id", "Copy ID"),
+        ("{discord: {channel: '1234'}}", "channels.discord.channel", "15 to 20 digits", "Developer Mode"),
+        (f"{{discord: {{{GOOD}, timeout: soon}}}}", "channels.discord.timeout", "a duration, not `soon`", "`15m`"),
+        (f"{{discord: {{{GOOD}, timeout: 0}}}}", "channels.discord.timeout", "over before it begins", ""),
+        (f"{{discord: {{{GOOD}, workers: [a, a]}}}}", "channels.discord.workers[1]", "named twice", ""),
+        (f"{{discord: {{{GOOD}, workers: {{}}}}}}", "channels.discord.workers", "a mapping", ""),
+        ("{terminal: {backup_for: terminal}}", "channels.terminal.backup_for", "take over from itself", ""),
+        ("{terminal: {backup_for: discrd}}", "channels.terminal.backup_for", "there is no channel `discrd`", ""),
+        (
+            "{a: {use: terminal}, b: {use: terminal, backup_for: a}, c: {use: terminal, backup_for: a}}",
+            "channels.c.backup_for",
+            "`a` has a backup already: `b`",
+            "backup_for: b",
+        ),
+        (
+            "{a: {use: terminal, backup_for: b}, b: {use: terminal, backup_for: c}, c: {use: terminal, backup_for: a}}",
+            "channels.a.backup_for",
+            "in a circle: a > b > c > a",
+            "asked first",
+        ),
+    ],
+)
+def test_a_mistake_is_told_where_it_stands(tmp_path: Path, text: str, key: str, says: str, fix: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        read(tmp_path, text)
+    assert caught.value.place is not None
+    assert caught.value.place.key == key
+    assert caught.value.place.line == 2
+    assert says in caught.value.what
+    assert fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "token", ["MTA1.secret.token", "${TOKEN:-MTA1.secret.token}", "Bot ${A} MTA1.secret", "$$MTA1"]
+)
+def test_a_token_in_the_file_is_refused_and_not_repeated(tmp_path: Path, token: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        read(tmp_path, f"{{discord: {{{GOOD}, token: '{token}'}}}}")
+    assert 'secrets come from the environment: token: "${DISCORD_TOKEN}"' in caught.value.fix
+    assert "MTA1" not in str(caught.value)
+
+
+def test_one_account_is_one_person(tmp_path: Path) -> None:
+    (tmp_path / "signoff.yaml").write_text(
+        f'policy: []\npeople:\n  ana: {{discord: "{ID}"}}\n  ben: {{}}\n  eve: {{discord: "{ID}"}}\n'
+    )
+    with pytest.raises(PolicyError, match="`ana` has the same Discord account") as caught:
+        load_settings(tmp_path / "signoff.yaml")
+    assert caught.value.place is not None
+    assert caught.value.place.key == "people.eve.discord"

@@ -1,0 +1,242 @@
+"""`DiscordApprovals`: approvals in a bot of one's own, over the real discord.py and a stand-in of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import discord
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+from tests.cli.desk import asks
+from tests.discord.service import Message, Service
+from tests.discord.service.pointed import point_at
+
+from signoff import DiscordApprovals, Signoff, open_store
+from signoff.broker import Broker
+from signoff.config import load_settings
+from signoff.core.request import State
+from signoff.errors import MissingExtra, WrongUse
+from signoff.wiring.channels import channel_for
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    made = Service().start()
+    back = point_at(made.url)
+    try:
+        yield made
+    finally:
+        back()
+        made.stop()
+    assert made.errors == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, service, f'{{discord: {{channel: "{service.channel.id}"}}}}')
+    return tmp_path
+
+
+def write(folder: Path, service: Service, channels: str) -> None:
+    (folder / "signoff.yaml").write_text(
+        f'people: {{ana: {{roles: [ops], discord: "{service.person("ana").id}"}}}}\n'
+        f'policy: [{{ask: "*"}}]\nstore: sqlite:s.db\nchannels: {channels}\n'
+    )
+
+
+class Bot(discord.Client):
+    """Somebody's own bot."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(intents=discord.Intents(guilds=True))
+        self.options = options
+        self.approvals: DiscordApprovals | None = None
+
+    async def setup_hook(self) -> None:
+        self.approvals = DiscordApprovals(self, **self.options)
+        await self.approvals.start()
+
+
+@asynccontextmanager
+async def bot_of(service: Service, **options: Any) -> AsyncIterator[Bot]:
+    async with Bot(**options) as bot:
+        task = asyncio.create_task(bot.start(service.token))
+        try:
+            await service.connected()
+            yield bot
+        finally:
+            if bot.approvals is not None:
+                await bot.approvals.stop()
+            await bot.close()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def about(text: str) -> Any:
+    return lambda message: text in message.text
+
+
+def buttons(message: Message) -> list[Any]:
+    return message.components
+
+
+@pytest.mark.usefixtures("folder")
+async def test_a_bot_alone_takes_everything_from_the_project(service: Service) -> None:
+    store = open_store("sqlite:s.db")
+    broker = Broker(store)
+    [first] = await broker.open([asks()])
+    async with bot_of(service) as bot:
+        message = await service.message(about("`pay`"))
+        assert bot.approvals is not None
+        assert bot.approvals.name == "discord"
+        ben = service.person("ben")
+        assert str(ben.id) in (await (await ben.press(message, "Approve")).reply()).text, "so that he can be added"
+        await service.person("ana").press(message, "Approve")
+        settled = await broker.wait(first.id)
+        assert settled.state is State.APPROVED
+        assert settled.decision is not None
+        assert settled.decision.by is not None
+        assert (settled.decision.by.name, settled.decision.by.via) == ("ana", "discord")
+        assert settled.deadline is not None, "five minutes, since its rule has no timeout"
+        await service.message(lambda one: one.id == message.id and not buttons(one))
+    broker.watch.close()
+    store.close()
+
+
+@pytest.mark.usefixtures("folder")
+async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> None:
+    gate = Signoff([{"ask": "*"}], approver=DiscordApprovals.approver)
+    ran: list[str] = []
+    agent = Agent(TestModel(call_tools=["pay"], custom_output_text="done"), capabilities=[gate])
+
+    @agent.tool_plain
+    def pay(to: str) -> str:
+        ran.append(to)
+        return "paid"
+
+    people = {"ana": service.person("ana").id}
+    async with bot_of(service, signoff=gate, channel=service.channel.id, people=people, timeout=None):
+        running = asyncio.create_task(agent.run("Pay."))
+        message = await service.message(about("`pay`"))
+        assert ran == []
+        await service.person("ana").press(message, "Approve")
+        result = await running
+    assert result.output == "done"
+    assert len(ran) == 1
+    [request] = await gate.broker.store.read(lambda tx: tx.recent(limit=5))
+    assert request.deadline is None
+
+
+@pytest.mark.usefixtures("folder")
+async def test_edited_arguments_are_checked_by_the_tool_itself(service: Service) -> None:
+    gate = Signoff(
+        [{"deny": {"tool": "pay", "args": {"to": "mallory"}}}, {"ask": "*"}], approver=DiscordApprovals.approver
+    )
+    ran: list[str] = []
+    agent = Agent(TestModel(call_tools=["pay"]), capabilities=[gate])
+
+    @agent.tool_plain
+    def pay(to: str) -> str:
+        ran.append(to)
+        return "paid"
+
+    people = {"ana": str(service.person("ana").id)}
+    async with bot_of(service, signoff=gate, channel=service.channel.id, people=people):
+        running = asyncio.create_task(agent.run("Pay."))
+        message = await service.message(about("`pay`"))
+        person = service.person("ana")
+        form = await (await person.press(message, "Edit…")).modal()
+        [field] = form.values
+        refused = await (await form.submit({field: '{"to": "mallory"}'})).reply()
+        assert "denies" in refused.text
+        form = await (await person.press(message, "Edit…")).modal()
+        await form.submit({field: '{"to": "ben"}'})
+        await running
+    assert ran == ["ben"]
+
+
+@pytest.mark.usefixtures("folder")
+async def test_it_can_be_stopped_and_started_and_leaves_nothing_behind(service: Service) -> None:
+    store = open_store("sqlite:s.db")
+    broker = Broker(store)
+    async with bot_of(service, store=store) as bot:
+        approvals = bot.approvals
+        assert approvals is not None
+        with pytest.raises(WrongUse, match="started already"):
+            await approvals.start()
+        [first] = await broker.open([asks()])
+        message = await service.message(about("`pay`"))
+        await approvals.stop()
+        assert await broker.deliveries.channels() == {}, "anybody may run it now"
+        await broker.cancel(first.id, "no longer needed")
+        async with approvals:
+            await service.message(lambda one: one.id == message.id and not buttons(one))
+        await approvals.stop()
+    store.close()
+
+
+@pytest.mark.usefixtures("folder")
+async def test_what_goes_wrong_later_is_reported_at_once(service: Service) -> None:
+    told: list[dict[str, Any]] = []
+    heard = asyncio.Event()
+
+    def handler(_: Any, context: dict[str, Any]) -> None:
+        told.append(context)
+        heard.set()
+
+    asyncio.get_running_loop().set_exception_handler(handler)
+    async with bot_of(service, channel="112233445566778899"):
+        async with asyncio.timeout(30):
+            await heard.wait()
+    assert "signoff discord: nobody is asked any longer: the bot does not see a Discord channel" in told[0]["message"]
+
+
+def test_which_channel_is_meant(folder: Path, service: Service) -> None:
+    bot: Any = object()
+    two = '{a: {use: discord, channel: "112233445566778801"}, b: {use: discord, channel: "112233445566778802"}}'
+    write(folder, service, two)
+    with pytest.raises(WrongUse, match="several Discord channels: name one, of `a`, `b`"):
+        DiscordApprovals(bot)
+    assert DiscordApprovals(bot, name="b").name == "b"
+    assert DiscordApprovals(bot, channel=112233445566778803).name == "discord"
+    with pytest.raises(WrongUse, match="no Discord channel `c`"):
+        DiscordApprovals(bot, name="c")
+    write(folder, service, "{terminal: {}}")
+    with pytest.raises(WrongUse, match=r"signoff.yaml has no Discord channel: add it, or say where to ask"):
+        DiscordApprovals(bot)
+
+
+def test_discord_may_not_be_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(folder / "signoff.yaml")
+    monkeypatch.setenv("DISCORD_TOKEN", "MTA1.secret")
+    channel_for(settings.channels["discord"], settings)
+    monkeypatch.setitem(sys.modules, "discord", None)
+    with pytest.raises(MissingExtra, match=r"The Discord channel needs .*signoff\[discord\]"):
+        channel_for(settings.channels["discord"], settings)
+
+
+def test_nobody_to_ask_and_two_stores(folder: Path) -> None:
+    bot: Any = object()
+    (folder / "signoff.yaml").write_text('policy: []\nchannels: {discord: {channel: "112233445566778801"}}\n')
+    with pytest.raises(WrongUse, match="nobody could answer on Discord"):
+        DiscordApprovals(bot)
+    assert DiscordApprovals(bot, people={"ana": "112233445566778801"}).name == "discord"
+    with pytest.raises(WrongUse, match="`ana` is no Discord id of 112233445566778801"):
+        DiscordApprovals(bot, people={"112233445566778801": "ana"})
+    with pytest.raises(WrongUse, match="ben and ana have the same Discord account"):
+        DiscordApprovals(bot, people={"ana": 112233445566778801, "ben": 112233445566778801})
+    with pytest.raises(WrongUse, match="either signoff or store"):
+        DiscordApprovals(bot, signoff=Signoff([]), store="sqlite:x.db")
+
+
+def test_whoever_says_everything_needs_no_file(folder: Path) -> None:
+    bot: Any = object()
+    (folder / "signoff.yaml").write_text("polcy: [\n")
+    gate = Signoff([{"ask": "*"}])
+    DiscordApprovals(bot, signoff=gate, channel=112233445566778801, people={"ana": 112233445566778802})
