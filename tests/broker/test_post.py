@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row, ro
 from signoff.broker import Broker
 from signoff.broker.post import Post, Route
 from signoff.core.delivery import NEVER, DeliveryState
-from signoff.core.notice import Asked
+from signoff.core.notice import Asked, Notice
 from signoff.core.request import State
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import ChannelFailed, WrongUse
@@ -294,7 +295,7 @@ async def test_what_changes_while_it_is_being_shown_is_shown_again(broker: Broke
     class Quick(Board):
         """Somebody answers before the channel has even said where it stands."""
 
-        async def show(self, notice: object, at: str = "", beside: str = "") -> str:
+        async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
             assert isinstance(notice, Asked)
             place = await super().show(notice, at, beside)
             if notice.request.state is State.PENDING:
@@ -307,6 +308,40 @@ async def test_what_changes_while_it_is_being_shown_is_shown_again(broker: Broke
     assert board.call(request).state is State.DENIED
     assert "dated" not in await kinds(broker)
     assert len(board.messages) == 1
+
+
+async def test_a_vote_while_it_is_being_shown_and_dated_is_shown_too(broker: Broker) -> None:
+    class Quick(Board):
+        async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+            if not at:
+                await broker.answer(notice.subject, YES, by=ANA)
+            return await super().show(notice, at, beside)
+
+    board = Quick()
+    [request] = await ask_all(broker, "c1", need=Requirement(quorum=2))
+    await post_for(broker, Route(board, timeout=MINUTE)).round()
+    stored = await broker.get(request)
+    assert stored.state is State.PENDING and stored.deadline is not None
+    assert board.call(request) == stored and len(stored.votes) == 1
+
+
+async def test_what_is_taken_away_while_it_is_brought_up_to_date_is_shown_anew(broker: Broker) -> None:
+    class Taken(Board):
+        async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+            place = await super().show(notice, at, beside)
+            if at == "board/1":
+                await broker.deliveries.gone("board", notice.subject)
+                del self.messages[self.places.pop(notice.subject)]
+            return place
+
+    board = Taken()
+    post = post_for(broker, board)
+    [request] = await ask_all(broker, "c1", need=Requirement(quorum=2))
+    await post.round()
+    await broker.answer(request, YES, by=ANA)
+    board.tries.clear()
+    await post.round()
+    assert len(board.tries) > 1, "it was not taken for shown"
 
 
 # --- death, and what stands there all the same ---
@@ -335,8 +370,6 @@ async def test_what_was_shown_and_not_written_down_is_closed_though_it_waits_no_
 
 
 async def _dies_while_showing(broker: Broker, board: Board) -> None:
-    import asyncio
-
     board.answers = False
     dying = asyncio.ensure_future(post_for(broker, board).run())
     await board.hung.wait()

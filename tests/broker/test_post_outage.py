@@ -115,6 +115,7 @@ def another(request: pytest.FixtureRequest, clock: FakeClock) -> Iterator[Opens]
 
         def open_one(**options: Any) -> Broker:
             stores.append(make())
+            stores[-1].remind(3_600, lambda: None)  # only the test says that a process lives
             return Broker(stores[-1], clock, people=PEOPLE)
 
         yield open_one

@@ -153,3 +153,16 @@ async def test_different_channels_may_be_run_by_different_processes(another: Ope
         await post.round()
     assert left.call(request).state is right.call(request).state is State.DENIED
     assert (await row(one, "left", request)).live is False
+
+
+async def test_one_that_is_stopped_while_it_takes_the_channel_does_not_keep_it(another: Opens) -> None:
+    board = Board()
+    for turns in range(12):
+        one, two = another(), another()
+        running = asyncio.ensure_future(post_for(one, board).run())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await stopped(running)
+        post = post_for(two, board)
+        await post.round()
+        await post.stop()

@@ -18,6 +18,7 @@ from signoff.core.lifecycle import (
     Assigned,
     Cancelled,
     Claimed,
+    Dated,
     Entered,
     Event,
     Expired,
@@ -29,6 +30,7 @@ from signoff.core.lifecycle import (
     Told,
     Voted,
     advance,
+    may_be_dated,
     settled_text,
 )
 from signoff.core.people import Answerer, AnswererKind
@@ -70,6 +72,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.just(Entered()),
     st.just(Paused()),
     st.just(Reminded()),
+    st.builds(Dated, st.integers(-60, 600).map(lambda seconds: NOW + timedelta(seconds=seconds))),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
     st.builds(Told, answerers, st.booleans()),
 )
@@ -120,6 +123,9 @@ def test_no_sequence_reaches_approved_without_the_votes_nor_leaves_a_final_state
             assert votes_needed(after)
         if after.state is State.CLAIMED and not isinstance(event, Entered):
             assert current.state is State.APPROVED
+        if isinstance(event, Dated):
+            assert current.state is after.state is State.PENDING
+            assert requirement.timeout is None and current.deadline is None and after.deadline == event.deadline
         if after.state is State.APPROVED and current.state is State.CLAIMED:
             assert isinstance(event, Paused), "a claim was given back by something else"
             assert current.claim is not None and current.claim.inside, "nothing inside the call waited"
@@ -310,6 +316,23 @@ def test_silence_is_no() -> None:
     assert not expired.decision.approved
     with pytest.raises(AlreadySettled, match="ran out of time"):
         advance(waiting, Voted(person(), YES), late)
+
+
+def test_a_channel_says_how_long_a_request_waits_where_nothing_else_does() -> None:
+    late = NOW + timedelta(minutes=5)
+    dated = advance(request(Requirement(remind=timedelta(minutes=1))), Dated(late), NOW)
+    assert (dated.state, dated.deadline, dated.remind_at) == (State.PENDING, late, late - timedelta(minutes=1))
+    assert advance(request(), Dated(late), NOW).remind_at is None
+    assert advance(dated, Expired(), late).state is State.EXPIRED
+    ruled = request(Requirement(timeout=timedelta(hours=1)))
+    for one in (dated, ruled, ruled.changed_to(deadline=NOW + timedelta(hours=1)), request(deadline=late)):
+        assert not may_be_dated(one)
+        with pytest.raises(RequestError, match="settled before"):
+            advance(one, Dated(late + timedelta(hours=1)), NOW)
+    denied = advance(request(), Voted(person(), NO), NOW)
+    assert not may_be_dated(denied)
+    with pytest.raises(AlreadySettled):
+        advance(denied, Dated(late), NOW)
 
 
 def test_escalation_asks_the_other_role_once() -> None:

@@ -13,14 +13,15 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
 import yaml
 from tests.discord.house import plainly
+from tests.discord.scripts import TOOLS, Turns
 from tests.discord.service import Answered, Message, Person, Place, Service
 from tests.discord.service.pointed import ENVIRONMENT
 
@@ -29,61 +30,10 @@ from signoff.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds for what needs a process to start, on a machine that is busy."""
 ROLES = {"ana": ("ops",), "ben": ("ops", "dev"), "dan": ()}
 """The people on file; anybody else is a stranger."""
-TOOLS = '''\
-"""Tools that leave a trace each time they run."""
-
-from pathlib import Path
-
-from pydantic_ai.toolsets import FunctionToolset
-
-bell: FunctionToolset[None] = FunctionToolset(id="bell")
-
-
-@bell.tool_plain
-def ring(name: str) -> str:
-    """Ring a bell."""
-    with open(f"{name}.rung", "a") as file:
-        file.write("rung\\n")
-    return f"{name} was rung"
-
-
-@bell.tool_plain
-def hang(name: str, early: bool) -> str:
-    """Ring a bell, early or late; in between it hangs, if there is somebody to tell that it does."""
-    if early:
-        ring(name)
-    if Path(f"{name}.began").exists():
-        Path(f"{name}.began").write_text("began")
-        Path(f"{name}.ended").read_text()
-    return f"{name} was rung" if early else ring(name)
-
-
-TOOLSETS = {"bell": bell}
-'''
-
-Turns = Sequence[Mapping[str, Any]]
-
-
-def calls(*made: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A turn in which the agent calls tools."""
-    return {"calls": [{"tool": tool, "args": dict(args)} for tool, args in made]}
-
-
-def writes(path: str, content: str) -> dict[str, Any]:
-    return calls(("write_file", {"path": path, "content": content}))
-
-
-def rings(name: str) -> dict[str, Any]:
-    return calls(("ring", {"name": name}))
-
-
-def says(text: str) -> dict[str, Any]:
-    """A turn in which it answers; `{{last}}` is what the tools said."""
-    return {"say": text}
 
 
 class Done(NamedTuple):
@@ -175,10 +125,16 @@ class Flow:
 
     async def start(self) -> None:
         """Start the bot, and wait until it has connected."""
-        assert self.program is None, "it runs already"
         before = self.service.gateway.identified
+        self.program = self._launched()
+        self._watcher = threading.Thread(target=self._watch, args=(self.program,), daemon=True)
+        self._watcher.start()
+        await self._wait(lambda: self.service.gateway.identified > before, lambda: "the bot did not connect")
+
+    def _launched(self) -> subprocess.Popen[bytes]:
+        assert self.program is None, "it runs already"
         with self.log.open("ab") as log:
-            self.program = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-m", "tests.discord.service.pointed", "channels", "run", "discord"],
                 cwd=self.folder,
                 env=self.environment,
@@ -186,14 +142,11 @@ class Flow:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        threading.Thread(target=self._watch, args=(self.program,), daemon=True).start()
-        await self._wait(lambda: self.service.gateway.identified > before, lambda: "the bot did not connect")
 
     def _watch(self, program: subprocess.Popen[bytes]) -> None:
         """Whoever waits for the bot looks again when it has ended."""
         program.wait()
-        with suppress(RuntimeError):  # the stand-in has ended before
-            asyncio.run(self.service.do(self.service.state.touch))
+        asyncio.run(self.service.do(self.service.state.touch))
 
     async def _wait(self, look: Callable[[], T | None], what: Callable[[], str]) -> T:
         """What `look` gives, as soon as it gives something; fails at once where the bot has ended by itself."""
@@ -225,7 +178,7 @@ class Flow:
             return program.wait(PATIENCE)
         finally:
             program.kill()
-            program.wait()
+            self._watcher.join(PATIENCE)  # before the stand-in ends
 
     async def signoff(self, *arguments: str) -> Done:
         """The program once more, beside the bot, until it ends."""
@@ -250,7 +203,11 @@ class Flow:
         """Wait until this is on record about the run that asked this."""
         store = SqliteStore(self.folder / "signoff.db")
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
-        stop = store.watch(lambda: loop.call_soon_threadsafe(changed.set))
+
+        def tick() -> None:
+            loop.call_soon_threadsafe(changed.set)
+
+        stop = store.watch(tick)
 
         def look(tx: Transaction) -> bool:
             request = tx.request(request_id)
@@ -309,15 +266,10 @@ class Flow:
         """Everything that the bot has said in a thread."""
         return [one for one in self.service.messages(thread) if one.author is self.service.bot]
 
-    @property
-    def requests(self) -> list[Message]:
-        """All messages about requests, everywhere."""
-        return [one for one in self.service.messages() if re.search(r"^request \w+ · sha256", one.text, re.M)]
-
 
 def id_of(message: Message) -> str:
     """The id of the request that a message is about."""
-    found = re.search(r"^request (\w+) · sha256", message.text, re.M)
+    found = re.search(r"^request (\w+) · sha256", message.text, re.MULTILINE)
     assert found is not None, message.text
     return found[1]
 
@@ -339,7 +291,7 @@ async def told(answered: Answered) -> str:
 
 
 @contextmanager
-def project(folder: Path) -> Iterator[Flow]:
+def project(folder: Path) -> Generator[Flow]:
     """A project to be written; the bot is started by whoever uses it, and ended here. So is the stand-in."""
     service = Service().start()
     flow = Flow(folder, service)
@@ -354,7 +306,7 @@ def project(folder: Path) -> Iterator[Flow]:
 
 
 @contextmanager
-def on_record(flow: Flow) -> Iterator[None]:
+def on_record(flow: Flow) -> Generator[None]:
     """After each test the record holds; what the bot printed meanwhile is printed, for whoever reads a failure."""
     began = len(flow.log.read_text()) if flow.log.exists() else 0
     yield
@@ -380,7 +332,7 @@ def _verified(patch: pytest.MonkeyPatch) -> int:
 
 
 @asynccontextmanager
-async def hanging(path: Path) -> AsyncIterator[Callable[[], Any]]:
+async def hanging(path: Path) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """A tool hangs within; what is given waits until it does. `path` is where it says so."""
     os.mkfifo(path)
     os.mkfifo(path.with_suffix(".ended"))
@@ -397,4 +349,4 @@ async def hanging(path: Path) -> AsyncIterator[Callable[[], Any]]:
     finally:
         loop.remove_reader(end)
         os.close(end)
-        path.unlink()
+        os.unlink(path)

@@ -22,15 +22,17 @@ RULES = {
     "heading": re.compile(r"(?m:^)\s*#{1,3} |(?m:^)-# "),
     "quote": re.compile(r"(?m:^)\s*>(?:>>)? "),
     "list": re.compile(r"(?m:^)\s*(?:[-*]|\d+\.) "),
-    "spoiler": re.compile(r"\|\|(?s:.+?)\|\|"),
-    "strike": re.compile(r"~~(?s:.+?)~~"),
-    "underline": re.compile(r"__(?s:.+?)__(?!_)"),
+    "spoiler": re.compile(r"\|\|((?s:.+?))\|\|"),
+    "strike": re.compile(r"~~((?s:.+?))~~"),
+    "underline": re.compile(r"__((?s:.+?))__(?!_)"),
     "bold": re.compile(r"\*\*((?s:.+?))\*\*(?!\*)"),
     "italic": re.compile(r"\*(?=\S)((?s:.+?))(?<=\S)\*(?!\*)|\b_((?s:.+?))_\b"),
 }
 _DULL = re.compile(r"(?<=[^\W_])[^\W_]+|(?<=\S) (?=[^\W_])")
 """Inside a word, or between two: nothing begins there."""
 CODE = frozenset({"block", "span"})
+AROUND = frozenset({"spoiler", "strike", "underline", "bold", "italic"})
+"""What may hold other pieces."""
 
 
 class Node(NamedTuple):
@@ -72,9 +74,17 @@ def _read(text: str) -> Iterator[Node]:
 
 def outside(text: str) -> str:
     """All that does not stand in code; a `\\0` for each piece that does."""
-    return "".join("\0" if node.kind in CODE else node.raw for node in read(text))
+
+    def left(node: Node) -> str:
+        if node.kind in CODE:
+            return "\0"
+        return node.raw.replace(node.seen, outside(node.seen)) if node.kind in AROUND else node.raw
+
+    return "".join(map(left, read(text)))
 
 
 def acting(text: str) -> set[str]:
     """The kinds of pieces that would act or hide something."""
-    return {node.kind for node in read(text)} - CODE - {"text", "escape", "bold", "italic"}
+    nodes = read(text)
+    inside = [acting(node.seen) for node in nodes if node.kind in AROUND]
+    return {node.kind for node in nodes}.union(*inside) - CODE - {"text", "escape", "bold", "italic"}

@@ -95,6 +95,22 @@ async def test_what_was_sent_though_the_reply_was_lost_is_found_again(
     assert len(service.threads()) == 1 and service.messages(service.threads()[0]) == [message]
 
 
+async def test_what_was_sent_though_the_reply_was_lost_is_found_again_after_a_while_too(
+    house: House, service: Service
+) -> None:
+    channel = house.channel()
+    await channel.start(house.desk())
+    [request] = await house.ask()
+    service.kill_response("POST /channels/*/messages")
+    with pytest.raises(ChannelFailed) as failure:
+        await channel.show(Asked(request=request))
+    service.state._nonces.clear()  # as after some minutes
+    at = await channel.show(Asked(request=request), at=failure.value.at)
+    await channel.stop()
+    [message] = service.messages(service.threads()[0])
+    assert at == f"{message.place.id}/{message.id}"
+
+
 async def test_what_another_process_sent_and_did_not_write_down_is_found_again(house: House, service: Service) -> None:
     first, second = house.channel(), house.channel()
     await first.start(house.desk())

@@ -164,6 +164,7 @@ async def test_nothing_else_that_is_said_is_heard(house: House, service: Service
         await house.ana.say(service.channel, f"{service.bot.mention} this one")
         heard = await worker.heard.get()
     assert heard.text == "this one" and worker.heard.empty()
+    assert [one for one in service.messages() if one.author is service.bot and one.content] == []
 
 
 async def test_what_goes_wrong_at_the_beginning_is_told(house: House, service: Service) -> None:
@@ -209,9 +210,13 @@ async def test_a_bot_keeps_its_own_handlers(house: House, service: Service, kind
         with pytest.raises(WrongUse, match="started already"):
             await channel.start(house.desk())
         request, message = await _shown(house, channel)
+        await (await house.ana.press(message, "Edit…")).modal()
+        assert (await own.get()).startswith("signoff:1:edit:")
         await house.ana.press(message, "Approve")
         await house.becomes(request, State.APPROVED)
         assert (await own.get()).startswith("signoff:1:approve:")
+        kept = bot._connection._view_store
+        assert not bot.persistent_views and not kept._views and not kept._modals, "it would grow with every message"
         await channel.stop()
         second, other = (await house.ask())[0], None
         other = await house.ana.forge(message.place, message_id(second), message)

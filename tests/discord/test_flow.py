@@ -1,4 +1,4 @@
-"""The whole way over Discord with the real program: a mention, a question, a press, and the agent goes on (H1 to H3)."""
+"""The whole way over Discord with the real program: a mention, a question, a press, the agent goes on (H1 to H3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.discord.flow import Flow, calls, id_of, on_record, project, run_of, says, told, writes
+from tests.discord.flow import PATIENCE, Flow, id_of, on_record, project, run_of, told
+from tests.discord.scripts import calls, says, writes
 
 WORKERS = {
     "clerk": [writes("clerk.txt", "eggs"), says("Noted: {{last}}"), says("Anything else?")],
@@ -22,6 +23,7 @@ WORKERS = {
     "hasty": [writes("hasty.txt", "eggs"), says("Too late: {{last}}")],
     "elsewhere": [writes("elsewhere.txt", "eggs"), says("Answered elsewhere: {{last}}")],
     "cancelled": [writes("cancelled.txt", "eggs"), says("never said")],
+    "outside": [writes("outside.txt", "eggs"), says("Begun elsewhere: {{last}}")],
     "talker": [says("What shall I note?"), writes("talker.txt", "milk"), says("First and second: {{last}}")],
 }
 RULES = [
@@ -93,6 +95,17 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
     await flow.ana.press(question, "Approve")
     await flow.sees(question.place, "**chief** answered:", "The scribe said: It is written")
     assert flow.file("scribe.txt") == "two\nthree\n"
+
+
+@pytest.mark.mission("H1")
+async def test_h1_a_run_that_was_begun_elsewhere_is_asked_about_in_a_thread_of_its_own_and_goes_on(flow: Flow) -> None:
+    done = await flow.signoff("run", "outside", "Note the eggs", "--suspend", "--as", "ben")
+    assert done.code == 3, done.out
+    question = await flow.service.message(lambda one: "outside.txt" in one.text and bool(one.buttons), PATIENCE)
+    assert question.place.parent is flow.service.channel and question.place.name.startswith("outside · ")
+    await flow.ana.press(question, "Approve")
+    await flow.sees(question.place, "**outside** answered:", "Begun elsewhere: wrote 4 bytes")
+    assert flow.file("outside.txt") == "eggs"
 
 
 @pytest.mark.mission("H1")
@@ -192,6 +205,8 @@ async def test_h3_the_talk_is_kept_by_thread(flow: Flow) -> None:
     await flow.sees(thread, "What shall I note?")
     await flow.mention("the milk", place=thread)
     question = await flow.asked(thread, "talker.txt")
+    await flow.mention("and the bread", place=thread)
+    await flow.sees(thread, "One at a time:")
     await flow.ana.press(question, "Approve")
     await flow.sees(thread, "First and second: wrote 4 bytes")
     other = await flow.mention("talker: hello")

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.discord.flow import Flow, calls, id_of, on_record, project, rings, says, told, writes
+from tests.discord.flow import Flow, id_of, on_record, project, told
+from tests.discord.scripts import calls, rings, says
 from tests.discord.service import Message, Person
 
 LONG = "".join(f"line {number} of what is to be written\n" for number in range(300))

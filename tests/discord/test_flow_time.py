@@ -6,14 +6,15 @@ real discord.py.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.discord.flow import Flow, says, told
+from tests.discord.flow import Flow, told
 from tests.discord.house import ROLES, House
+from tests.discord.scripts import says
 from tests.discord.service import Message, Service
 
 from signoff.broker import Broker
@@ -42,7 +43,7 @@ class Timed(House):
         self.settings = load_settings(folder / "signoff.yaml")
 
     @asynccontextmanager
-    async def posting(self) -> AsyncIterator[Post]:
+    async def posting(self) -> AsyncGenerator[Post]:
         post = Post(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
         try:
             yield post
@@ -62,9 +63,7 @@ def timeout() -> str | None:
 
 
 @pytest.fixture
-def house(
-    service: Service, tmp_path: Path, timeout: str | None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Timed]:
+def house(service: Service, tmp_path: Path, timeout: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Timed]:
     monkeypatch.setenv("DISCORD_TOKEN", service.token)
     made = Timed(service, tmp_path, timeout)
     yield made

@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
-from tests.discord.flow import Flow, calls, hanging, id_of, on_record, project, rings, says, told, writes
+from tests.discord.flow import Flow, hanging, id_of, on_record, project, told
+from tests.discord.scripts import calls, rings, says, writes
 from tests.discord.service import Answered, Message, Place
 
 WORKERS = {

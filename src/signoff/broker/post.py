@@ -67,7 +67,7 @@ class Post:
         """Seconds that a look takes."""
         self._turned_away = False
         """Whether a trail waits for another one to be done."""
-        self._has_leases = False
+        self._has_leases = self._takes_leases = False
         self._swept: datetime | None = None
         self._afresh: datetime | None = None
         self.in_hand: set[str] = set()
@@ -134,19 +134,24 @@ class Post:
                     await line.route.channel.stop()
                 except Exception as error:
                     warnings.warn(f"channel {line.name!r} did not stop: {error!r}", RuntimeWarning, stacklevel=2)
-        if self._has_leases:
-            self._has_leases = False
-            names = list(self._lines)
-            self._broker.deliveries.here.difference_update(names)
-            self._broker.deliveries.listeners.remove(self._agenda.touch)
+        self._let_go()
+        with suppress(StoreError):  # otherwise it is found that the process is gone
+            await self._broker.store.flush()
 
-            def work(tx: Transaction) -> None:
-                for name in names:
-                    give_back(tx, self._broker, name)
+    def _let_go(self) -> None:
+        """Give back the channels, as far as they were taken."""
+        if not self._takes_leases:
+            return
+        self._has_leases = self._takes_leases = False
+        names = list(self._lines)
+        self._broker.deliveries.here.difference_update(names)
+        self._broker.deliveries.listeners.remove(self._agenda.touch)
 
-            self._broker.store.later("stop", work)
-            with suppress(StoreError):  # otherwise it is found that the process is gone
-                await self._broker.store.flush()
+        def work(tx: Transaction) -> None:
+            for name in names:
+                give_back(tx, self._broker, name)
+
+        self._broker.store.later("stop", work)
 
     # --- one look ---
 
@@ -214,9 +219,14 @@ class Post:
                 # What was down when the last process ended is not known to be up, but may be tried at once.
                 line.down = None if lease.down is None else replace(lease.down, next_at=None)
 
-        await broker.store.write("run channels", work)
         broker.deliveries.here.update(self._lines)
         broker.deliveries.listeners.append(self._agenda.touch)
+        self._takes_leases = True
+        try:
+            await broker.store.write("run channels", work)
+        except BaseException:  # also where whoever waits for this is stopped, and it may yet be written
+            self._let_go()
+            raise
         self._has_leases = True
 
     # --- what happens side by side ---

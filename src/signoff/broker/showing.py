@@ -180,8 +180,7 @@ class Showings:
                 dated = self._broker.put(tx, stored, Dated(showing.deadline), now)
                 said = {"deadline": showing.deadline.isoformat(), "channel": line.name}
                 tx.append([self._broker.journal.step(dated, "dated", now, **said)])
-                if stored.version == version:  # otherwise what stands there is behind, and is brought up to date
-                    version = notice.version
+                version = notice.version  # less than what is stored where it changed meanwhile, so it is shown again
         known = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
         if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
             tx.put_delivery(replace(known, at=at))

@@ -75,9 +75,10 @@ class DiscordApprovals:
         """What is not given is taken from the project's `signoff.yaml`.
 
         `signoff`: the capability of your agents, whose requests are shown; without it, those of the project's store, or
-        of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each
-        with their Discord id; their roles are the capability's or the file's. `timeout`: how long a request waits once it was shown, where its rule does not say; None: for ever.
-        `name`: which channel of the file is meant, where it has several; answers are recorded as given there.
+        of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each with their
+        Discord id; their roles are the capability's or the file's. `timeout`: how long a request waits once it was
+        shown, where its rule does not say; None: for ever. `name`: which channel of the file is meant, where it has
+        several; answers are recorded as given there.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")

@@ -208,6 +208,7 @@ class Service:
             if how == "503":
                 self.faults.is_out = True
             elif self._site is not None:
+                await self._deaf()
                 await self._site.stop()
                 self._site = None
             for connection in list(self._runner.server.connections):
@@ -215,6 +216,14 @@ class Service:
                     connection.transport.abort()
 
         await self.inside(work())
+
+    async def _deaf(self) -> None:
+        """Accept nobody any longer, and see those through who are at the door: asyncio would forget to close them."""
+        server: Any = getattr(self._site, "_server", None)
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(5):
+            await asyncio.sleep(0)
 
     async def up(self) -> None:
         """The outage is over; sessions can be resumed."""

@@ -27,8 +27,12 @@ _PIECE = re.compile(
     r"|```(?:(?P<language>[A-Za-z0-9_+.#-]{1,20})\n)?(?P<block>(?s:.*?[^\n`].*?))```(?!`)"
     r"|(?<!`)(?P<ticks>``?)(?!`)(?P<span>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
 )
-_OPENS = re.compile(r"<(?!https?://)|[\[`]|@(?=everyone|here)|\|(?=\|)|\|\Z")
+_OPENS = re.compile(r"[<\[`]|@(?=everyone|here)|\|(?=\|)|\|\Z")
 """What begins a mention, a moment, an emoji, a link whose words are not its target, code, or a text to be uncovered."""
+_ADDRESS = re.compile(r"<(https?://[^\s<>`]+)>")
+_PAIRED = re.compile(r"[*_~|]")
+"""What stands at both ends of a stretch. An end of it in code would take that apart: it is no code then."""
+_ACTS = re.compile(r"[<\[]|@everyone|@here|\|\|")
 _INTO = re.compile(r"((?:://|discord\.gg/)[^\s<]*)(?=<|\Z)")
 """An address up to where something else begins: it would swallow the backslash before that, or a backtick."""
 _LANGUAGES = frozenset(
@@ -50,6 +54,8 @@ def said_sheet(said: Said) -> Sheet:
         short = f"{head}{cut_block(text, '', CONTENT - size(head) - size(_REST) - 1)[0]}\n{_REST}"
     else:
         pieces = list(_pieces(text))
+        if any(kind != "text" and _PAIRED.search(held) and _ACTS.search(held) for kind, held in pieces):
+            pieces = [(kind, _without_pairs(held) if kind == "text" else held) for kind, held in pieces]
         whole = (head + "".join(_drawn(*piece) for piece in pieces)).rstrip()
         short = head + _beginning(pieces, CONTENT - size(head) - size(_REST) - 1) + f"\n{_REST}"
     if size(whole) <= CONTENT:
@@ -92,9 +98,18 @@ def _drawn(kind: str, text: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """Text outside of code. What is escaped already stays as it is: escaped twice it would act."""
-    parts = re.split(r"(\\[^\w\s])", _INTO.sub(r"\1 ", text))
-    return "".join(part if index % 2 else _OPENS.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
+    """Text outside of code, where an address in brackets is shown without them."""
+    return _escaped(_OPENS, _INTO.sub(r"\1 ", _ADDRESS.sub(r"\1", text)))
+
+
+def _without_pairs(text: str) -> str:
+    return _escaped(_PAIRED, text)
+
+
+def _escaped(what: re.Pattern[str], text: str) -> str:
+    """What is escaped already stays as it is: escaped twice it would act."""
+    parts = re.split(r"(\\[^0-9A-Za-z\s])", text)
+    return "".join(part if index % 2 else what.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
 
 
 def _beginning(pieces: list[tuple[str, str]], room: int) -> str:

@@ -15,7 +15,7 @@ from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 from signoff.core.vote import Vote
 
 AMBER, GREEN, RED, GREY, BLUE = 0xF0B232, 0x248046, 0xDA373C, 0x80848E, 0x5865F2
@@ -173,4 +173,5 @@ def _safe(request: ApprovalRequest, text: str) -> str:
 
 def _kept(text: str) -> str:
     """A text that was made safe before it was kept; made visible all the same if something hides in it."""
-    return text if text.isprintable() else visible(text)
+    beside_markers = text.replace(OPEN, "").replace(CLOSE, "")
+    return text if is_clean(beside_markers) else visible(text)
