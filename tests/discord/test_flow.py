@@ -60,6 +60,7 @@ async def test_h1_h2_h3_a_mention_a_question_a_press_and_the_answer_is_posted(fl
     thread = await flow.mention("clerk: note the eggs")
     question = await flow.asked(thread, "`clerk.txt`")
     assert thread.parent is flow.service.channel and not flow.file("clerk.txt")
+    await flow.recorded(id_of(question), "dated")
     await flow.ana.press(question, "Approve")
     answer = await flow.sees(thread, "**clerk** answered:", "Noted: wrote 4 bytes to clerk.txt")
     assert flow.file("clerk.txt") == "eggs"

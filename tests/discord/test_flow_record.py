@@ -93,6 +93,7 @@ async def test_h9_a_long_value_is_whole_behind_a_button_and_locked_until_that_pe
     assert opened.is_private and opened.message is not None, "the first press only opens it"
     [paper] = opened.message.attachments
     assert LONG in paper.text.replace("\n│ ", "\n") and opened.message.buttons == ["Approve", "Deny"]
+    await flow.recorded(id_of(question), "opened")
     other = await (await flow.ben.press(question, "Approve: open it first")).reply()
     assert other.message is not None and other.message.attachments, "who has not opened it opens it, too"
     assert "Deny" in question.buttons and not flow.file("long.txt")
@@ -100,6 +101,8 @@ async def test_h9_a_long_value_is_whole_behind_a_button_and_locked_until_that_pe
     await flow.sees(question.place, "long: wrote")
     await flow.until(question, "**Approved** by `ana`", "`write_file` ran")
     assert flow.file("long.txt") == LONG
+    log = (await flow.signoff("audit", "log")).out
+    assert any("opened" in line and "ana" in line for line in log.splitlines() if id_of(question) in line)
 
 
 @pytest.mark.mission("H9")

@@ -120,6 +120,7 @@ async def test_h5_h9_what_has_to_be_opened_first_is_left_out_until_it_was(flow: 
     assert opened.message is not None and opened.is_private
     paper = opened.message.attachments[0].text.replace("\n│ ", "\n")
     assert LONG in paper, "not the whole of it"
+    await flow.recorded(id_of(long), "opened")
     assert "open it there first" in await told(await flow.ben.press(all_of_them, "Approve all: open 1 first"))
     assert "Show whole" in long.buttons, "only who opened it may"
     assert "approved" in await told(await flow.ana.press(all_of_them, "Approve all: open 1 first"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from weakref import WeakValueDictionary
 
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
 from signoff.channels.discord.paper import digest_of, shows_whole
@@ -40,6 +42,7 @@ class Answers:
         self.refresh = refresh
         """Draws the message about a request anew."""
         self._drafts: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._hands: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def form(self, pressed: Pressed) -> Form | str | None:
         """The form that a button opens, or why there is none; None where the whole has to be looked at before."""
@@ -85,11 +88,19 @@ class Answers:
             return
         text = "All that would run. What was too long for the message is in the file: read it before you approve."
         rows = (_buttons(request),) if request.state is State.PENDING else ()
-        if await reply.tell(Sheet(content=text, rows=rows, paper=paper)):
-            await self._desk.opened(request.id, pressed.by)
+        async with self._hand(request, pressed.by):
+            if await reply.tell(Sheet(content=text, rows=rows, paper=paper)):
+                await self._desk.opened(request.id, pressed.by)
 
     async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
-        return not shows_whole(request) and not await self._desk.has_opened(request.id, by)
+        if shows_whole(request):
+            return False
+        async with self._hand(request, by):
+            return not await self._desk.has_opened(request.id, by)
+
+    def _hand(self, request: ApprovalRequest, by: Answerer) -> asyncio.Lock:
+        """Held while somebody is given a file: they may press before it is written down that they have it."""
+        return self._hands.setdefault((by.key, request.id), asyncio.Lock())
 
     async def _approve(self, pressed: Pressed, decision: ApprovalDecision) -> None:
         if await self._is_locked(pressed.request, pressed.by):
