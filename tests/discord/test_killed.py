@@ -26,6 +26,8 @@ WORKERS = {
     "unsaid": [says("This is said once.")],
     "happened": [calls(("hang", {"name": "happened", "early": True})), says("I was told: {{last}}")],
     "nothing": [calls(("hang", {"name": "nothing", "early": False})), says("I was told: {{last}}")],
+    "chief": [calls(("worker_call", {"worker": "helper", "prompt": "Ring it."})), says("The helper said: {{last}}")],
+    "helper": [rings("inside"), says("it is done")],
     "unsent": [rings("unsent"), says("unsent: {{last}}")],
     "unheard": [rings("unheard"), says("unheard: {{last}}")],
 }
@@ -54,7 +56,7 @@ class Stories:
     async def tell(self) -> None:
         """Bring each story to its moment."""
         flow, service = self.flow, self.flow.service
-        for name in ("pending", "pair", "late"):
+        for name in ("pending", "pair", "late", "chief"):
             self.messages[name] = await flow.asks(name)
         self.messages["both"] = await flow.sees(self.messages["pair"].place, "2 calls wait for an answer")
         await flow.ben.press(self.messages["late"], "Deny")
@@ -100,7 +102,7 @@ async def told_and_killed(flow: Flow) -> Stories:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stories]:
     with project(tmp_path_factory.mktemp("killed")) as flow:
-        flow.write(WORKERS)
+        flow.write(WORKERS, [{"allow": {"tool": "worker_call"}}], chief={"delegates": ["helper"]})
         yield asyncio.run(told_and_killed(flow))
         flow.stop()
 
@@ -138,6 +140,16 @@ async def test_h8_h5_buttons_for_all_work_after_the_restart(stories: Stories, fl
     await flow.sees(both.place, "pair:", "pair1 was rung", "pair2 was rung")
     await flow.until(both, "All 2 calls are answered")
     assert (flow.rung("pair1"), flow.rung("pair2")) == (1, 1) and len(flow.by_bot(both.place)) == 4
+
+
+@pytest.mark.mission("H8")
+async def test_h8_what_an_agent_inside_another_asked_goes_on_in_both(stories: Stories, flow: Flow) -> None:
+    question = stories.messages["chief"]
+    assert "**By** `chief > helper > ring`" in question.text
+    await flow.ben.press(question, "Approve")
+    said = await flow.sees(question.place, "**chief** answered:", "The helper said: it is done")
+    await flow.until(question, "`ring` ran")
+    assert flow.by_bot(question.place) == [question, said] and flow.rung("inside") == 1
 
 
 @pytest.mark.mission("H6")
