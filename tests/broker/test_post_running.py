@@ -50,6 +50,25 @@ async def test_it_feeds_time_by_itself(broker: Broker, clock: FakeClock) -> None
     await stopped(running)
 
 
+async def test_a_deadline_is_kept_to_the_second(broker: Broker, clock: FakeClock) -> None:
+    board = Board()
+    [request] = await ask_all(broker, "a")
+    running = asyncio.ensure_future(post_for(broker, Route(board, timeout=timedelta(seconds=7))).run())
+    await board.until(lambda: request in board.places)
+    asked_at = clock.now()
+    while board.call(request).state is State.PENDING:
+        await wakes(clock)
+    assert clock.now() - asked_at <= timedelta(seconds=8)
+    await stopped(running)
+
+
+async def wakes(clock: FakeClock) -> None:
+    """A second passes, and everybody who was woken has had time to act."""
+    clock.advance(SECOND)
+    for _ in range(200):
+        await asyncio.sleep(0)
+
+
 async def test_two_rounds_at_once_and_a_run_beside_them_show_everything_once(broker: Broker) -> None:
     board = Board()
     post = post_for(broker, board)

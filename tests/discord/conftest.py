@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+from tests.discord.house import House
 from tests.discord.service import Service
 from tests.discord.service.listener import Listener
 from tests.discord.service.pointed import point_at
@@ -32,3 +34,11 @@ async def client(service: Service) -> AsyncIterator[Listener]:
     """A plain discord.py client that is logged in to it and ready."""
     async with running(Listener(), service) as made:
         yield made
+
+
+@pytest.fixture
+def house(service: Service, tmp_path: Path) -> Iterator[House]:
+    """A broker over a file, with a channel of the stand-in that is not running yet."""
+    made = House(service, tmp_path)
+    yield made
+    made.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.discord.house import House, thread_of
@@ -19,13 +17,6 @@ from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel
 
 BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
-
-
-@pytest.fixture
-def house(service: Service, tmp_path: Path) -> Iterator[House]:
-    made = House(service, tmp_path)
-    yield made
-    made.close()
 
 
 async def test_a_call_stands_in_a_thread_of_its_own_and_is_brought_up_to_date(house: House, service: Service) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.discord.house import House, press_id, thread_of, told
@@ -16,13 +14,6 @@ from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
 LONG = {"to": "ACME" * 1500, "amount": 1}
-
-
-@pytest.fixture
-def house(service: Service, tmp_path: Path) -> Iterator[House]:
-    made = House(service, tmp_path)
-    yield made
-    made.close()
 
 
 async def quiet(answered: Answered) -> None:

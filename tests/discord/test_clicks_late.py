@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
 BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
-
-
-@pytest.fixture
-def house(service: Service, tmp_path: Path) -> Iterator[House]:
-    made = House(service, tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.mark.mission("H6")

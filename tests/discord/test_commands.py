@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import discord
@@ -24,13 +23,6 @@ from signoff.ports import Heard
 
 BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 UPSERT = "/applications/{}/guilds/{}/commands"
-
-
-@pytest.fixture
-def house(service: Service, tmp_path: Path) -> Iterator[House]:
-    made = House(service, tmp_path)
-    yield made
-    made.close()
 
 
 class Worker:

@@ -369,3 +369,18 @@ async def test_whoever_watches_a_resumed_run_hears_what_was_denied_meanwhile(pro
     await later.answer((await later.pending())[0].id, NO, by=ANA)
     await resume_run(agent_with(later, turns, till, suspends=True), run)
     assert heard == [("denied", "ana", "not today")]
+
+
+async def test_an_approval_that_policy_denies_by_now_comes_to_nothing_and_says_why(
+    process: Process, till: Till
+) -> None:
+    turns = pays(5)
+    run = await asked(process(), turns, till)
+    later = process(policy=[{"deny": "pay", "reason": "the till is closed"}])
+    [request] = await later.pending()
+    await later.answer(request.id, YES, by=ANA)
+    result = await resume_run(agent_with(later, turns, till, suspends=True), run)
+    assert [outcome for outcome, _ in returns(result.all_messages())] == ["denied"] and not till.paid
+    settled = await later.broker.get(request.id)
+    assert settled.decision is not None
+    assert (settled.state, settled.decision.note) == (State.CANCELLED, "policy denies it: the till is closed")

@@ -55,6 +55,8 @@ class Plan:
     retired: list[Left] = field(default_factory=list[Left])
     """What nothing more will be told of."""
     moment: datetime | None = None
+    due: datetime | None = None
+    """When time does something to what waits: a deadline, or a reminder."""
 
     def not_before(self, moment: datetime | None) -> None:
         """Something may be done at a moment."""
@@ -96,10 +98,15 @@ class Agenda:
         self._seen = tx.head()[0]
         for trail in trails:
             self._sort_out(tx, trail)
-        plan = Plan()
+        plan = Plan(due=self._due())
         for line in self._lines.values():
             self._planned(plan, line, self._jobs.get(line.name, {}), now)
         return plan
+
+    def _due(self) -> datetime | None:
+        waiting = (one for known in self._requests.values() for one in known.values() if one.state is State.PENDING)
+        moments = (moment for one in waiting for moment in (one.deadline, one.remind_at) if moment is not None)
+        return min(moments, default=None)
 
     def _read_all(self, tx: Transaction) -> set[str]:
         self._requests, self._rows, self._jobs = {}, {}, {name: {} for name in self._lines}

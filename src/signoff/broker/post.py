@@ -68,7 +68,7 @@ class Post:
         self._turned_away = False
         """Whether a trail waits for another one to be done."""
         self._has_leases = self._takes_leases = False
-        self._swept: datetime | None = None
+        self._sweeps_at = broker.clock.now()
         self._afresh: datetime | None = None
         self.in_hand: set[str] = set()
         """Runs that this process is about to say more of: their end is not told without that."""
@@ -163,8 +163,8 @@ class Post:
             await self._take_leases()
             self._open_lines()
             now = self._broker.clock.now()
-            if sweep or self._swept is None or now - self._swept >= EVERY:
-                self._swept = now
+            if sweep or now >= self._sweeps_at:
+                self._sweeps_at = now + EVERY
                 await self._broker.sweep()
                 await self._broker.sweeper.sign_if_due()
                 await self._tell_endings()
@@ -175,7 +175,10 @@ class Post:
             self._turned_away = False
             for (name, trail), subjects in plan.work.items():
                 self._carry(self._lines[name], trail, subjects)
-            return min(plan.moment or now + EVERY, now + EVERY)
+            if plan.due is not None:
+                # At most once a second: what is due and does not change must not keep everybody busy.
+                self._sweeps_at = min(self._sweeps_at, max(plan.due, now + timedelta(seconds=1)))
+            return min(plan.moment or self._sweeps_at, self._sweeps_at)
 
     async def _planned(self, now: datetime) -> Plan:
         """What is to be done, once everything is handed over that has to be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from signoff.core.call import Call
 from signoff.core.card import safe_summary
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
+from signoff.errors import RequestError
 from signoff.gate.calls import newest_response
 from signoff.gate.gate import Gate
 from signoff.gate.keeper import Keeper
@@ -84,6 +86,13 @@ class Questions:
                 spoken = request.state not in (*OPEN, State.APPROVED, State.CANCELLED)
                 return request if spoken or ctx.tool_call_approved else None
         return None
+
+    async def void(self, call: Call, reason: str) -> None:
+        """Say on record that an approval comes to nothing, where policy denies the call that it was given for."""
+        request = await self.gate.broker.about(call.key)
+        if request is not None and request.state is State.APPROVED:
+            with suppress(RequestError):  # it was spent or withdrawn in the same instant
+                await self.gate.broker.cancel(request.id, f"policy denies it: {reason}")
 
     def raise_for(self, asked: Asked) -> ApprovalRequired:
         """Note a question, and the exception that makes PydanticAI defer the call."""

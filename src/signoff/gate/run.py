@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -124,6 +124,9 @@ class GatedRun:
         passage.above = above
         effect = passage.verdict.effect
         if effect is Effect.DENY:
+            if ctx.tool_call_approved:
+                with suppress(CannotCanonicalise):
+                    await self.questions.void(self.reading.sealed(passage).call, passage.verdict.reason)
             raise self._refused(passage, POLICY, passage.verdict.reason)
         if self._tickets and not above and (ticket := self._tickets.get(passage.call.call_id)) is not None:
             return await self._run_below(passage, ticket)

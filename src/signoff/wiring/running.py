@@ -185,7 +185,7 @@ class Running:
             finished = await job.resume(run)
             self._looking.went_on(run.id)
             if finished.waiting:
-                self._observe(f"{run.id}  {job.name} waits for {len(finished.waiting)} answers")
+                self._observe(f"{run.id}  {job.name} waits for {_answers(len(finished.waiting))}")
                 return
             self._observe(f"{run.id}  {job.name} is done")
             secrets = job.runner.gate.secrets
@@ -317,3 +317,7 @@ def _is_here(folder: str) -> bool:
         return os.path.samefile(folder, os.getcwd())
     except OSError:
         return False
+
+
+def _answers(number: int) -> str:
+    return "an answer" if number == 1 else f"{number} answers"

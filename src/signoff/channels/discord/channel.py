@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import discord
 
@@ -32,6 +33,10 @@ _log = logging.getLogger("signoff.discord")
 _PATIENCE = 50.0
 """Seconds for one notice, with all the waiting that discord.py does by itself."""
 _PLACES = 2000
+_MOST_DELETED = 5
+"""How often a message that is deleted is written again: whoever deletes it that often means it."""
+_LATE = 5.0
+"""Seconds in which the desk surely knows of a message that was written."""
 
 
 class DiscordChannel:
@@ -65,6 +70,10 @@ class DiscordChannel:
         self._mentions: Mentions | None = None
         self._places: OrderedDict[str, str] = OrderedDict()
         self._numbers: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._removed: OrderedDict[int, None] = OrderedDict()
+        """Messages that somebody deleted."""
+        self._deletions: OrderedDict[str, int] = OrderedDict()
+        """How often that happened, by subject."""
 
     @property
     def name(self) -> str:
@@ -140,6 +149,9 @@ class DiscordChannel:
                 raise
             raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
         self._note(notice, shown)
+        thread, message = read_place(shown)
+        if message in self._removed and _waits(notice):
+            raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(thread))
         return shown
 
     async def _put(self, threads: Threads, notice: Notice, sheet: Sheet, at: str, beside: str) -> str:
@@ -173,7 +185,7 @@ class DiscordChannel:
             self._numbers[notice.subject] = notice.number, notice.of
         if not notice.is_live and self._threads is not None:
             self._threads.forget(notice.subject)
-        for noted in (self._places, self._numbers):
+        for noted in (self._places, self._numbers, self._removed, self._deletions):
             while len(noted) > _PLACES:
                 noted.popitem(last=False)
 
@@ -205,11 +217,31 @@ class DiscordChannel:
         where = self._client.get_channel(thread)
         if isinstance(where, discord.Thread) and where.parent_id != int(self._channel_id):
             return
+        self._removed.update(dict.fromkeys(messages or ()))
         for request in await self._desk.pending():
             for subject in (request.id, together(request.id)):
-                shown = read_place(await self._desk.where(subject))
+                at = await self._desk.where(subject) or await self._written(subject)
+                shown = read_place(at)
                 if shown[0] == thread and (messages is None or shown[1] in messages):
-                    await self._desk.gone(subject)
+                    await self._show_anew(subject)
+
+    async def _written(self, subject: str) -> str:
+        """Where something stands that was written a moment ago, once the desk knows."""
+        if subject not in self._places:
+            return ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LATE):
+                while not (at := await self._desk.where(subject)):
+                    await asyncio.sleep(_LATE / 50)
+                return at
+        return ""
+
+    async def _show_anew(self, subject: str) -> None:
+        times = self._deletions[subject] = self._deletions.get(subject, 0) + 1
+        if times <= _MOST_DELETED:
+            await self._desk.gone(subject)
+        else:
+            _log.warning("the message about %s was deleted %d times, and is left alone", subject, times)
 
 
 def _waits(notice: Notice) -> bool:

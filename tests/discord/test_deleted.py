@@ -1,0 +1,46 @@
+"""Messages that are deleted the moment they are there, or again and again."""
+
+from __future__ import annotations
+
+from tests.discord.house import House
+from tests.discord.service import Message, Service
+
+from signoff.channels.discord.channel import _MOST_DELETED
+from signoff.core.request import State
+
+
+async def anew(service: Service, request_id: str, *old: Message) -> Message:
+    return await service.message(lambda one: f"request {request_id}" in one.text and one not in old)
+
+
+async def test_one_that_is_deleted_before_anybody_noted_it_comes_back(house: House, service: Service) -> None:
+    async with house.running():
+        [request] = await house.ask()
+        old: list[Message] = []
+        for _ in range(3):
+            message = await anew(service, request.id, *old)
+            old.append(message)
+            await house.ana.delete(message)
+        last = await anew(service, request.id, *old)
+        await house.until(lambda: _stands(house, request.id, last))
+        await house.ana.press(last, "Approve")
+        await house.becomes(request, State.APPROVED)
+
+
+async def test_one_that_is_deleted_again_and_again_is_left_alone_at_last(house: House, service: Service) -> None:
+    async with house.running():
+        [request] = await house.ask()
+        old: list[Message] = []
+        for _ in range(_MOST_DELETED + 1):
+            message = await anew(service, request.id, *old)
+            await house.until(lambda message=message: _stands(house, request.id, message))
+            old.append(message)
+            await house.ana.delete(message)
+        other, _ = await house.shown()  # all that was to be done before was done
+        assert other.id != request.id
+    assert [one.id for one in await house.broker.pending()] == [request.id, other.id], "it waits, and the inbox has it"
+    assert len(list(service.calls("POST", "/channels/{}/messages"))) == len(old) + 1
+
+
+async def _stands(house: House, request_id: str, message: Message) -> bool:
+    return await house.desk().where(request_id) == f"{message.place.id}/{message.id}"
