@@ -14,7 +14,7 @@ IDS = [
     for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11))
     for number in range(1, last + 1)
 ]
-DONE = {one for one in IDS if one[0] in "DWPC"}
+DONE = {one for one in IDS if one[0] in "DWPC"} | {f"H{number}" for number in range(1, 11)}
 """What has to be proven from now on. It only grows."""
 
 
