@@ -23,7 +23,8 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import AlreadySettled, RunError, RunOver, UnknownRun, WrongUse
-from signoff.gate.nest import Nest, Pause
+from signoff.gate.beside import Beside
+from signoff.gate.nest import Pause
 
 GRANTED = pytest.mark.parametrize("granted", [False, True], ids=["allowed", "granted"])
 
@@ -195,11 +196,11 @@ async def test_whoever_lost_a_claim_changes_nothing_about_the_next(world: World,
 async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
     world: World, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pauses, real = asyncio.Event(), Nest.quiet
+    pauses, real = asyncio.Event(), Beside.quiet
 
-    async def quiet(nest: Nest) -> None:
+    async def quiet(beside: Beside) -> None:
         pauses.set()
-        await real(nest)
+        await real(beside)
 
     async def pay_c() -> str:
         world.did.append("pay c begins")
@@ -223,7 +224,7 @@ async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
     await world.begin()
     assert set(await world.pending()) == {"a-1/b-1", "a-1/c-1"}
     approved = await world.answer("a-1/c-1")
-    monkeypatch.setattr(Nest, "quiet", quiet)
+    monkeypatch.setattr(Beside, "quiet", quiet)
     assert waits(await world.go_on())
     assert world.did[-2:] == ["pay c begins", "pay c ends"]
     await world.flush()
