@@ -23,7 +23,9 @@ Exception
     │   ├── UnknownRun           no run has that id
     │   ├── RunOver              the run has ended; there is nothing to resume or cancel
     │   ├── RunTaken             another process has the run in hand, or the talk's last turn is not over
-    │   └── AlreadyHeard         what was said was heard before; nothing begins with it
+    │   ├── WaitsElsewhere       the run waits for results that only a program can hand in
+    │   ├── AlreadyHeard         what was said was heard before; nothing begins with it
+    │   └── HeardTooLate         something newer was heard first; nothing begins with it
     ├── RequestError             about one approval request
     │   ├── UnknownRequest       no request has that id
     │   ├── AlreadySettled       the request is no longer open; says who, when and what
@@ -178,8 +180,16 @@ class RunTaken(RunError):
     """Another process has the run in hand, or a run that has to end first is going."""
 
 
+class WaitsElsewhere(RunError):
+    """The run waits for results of calls that are done elsewhere, and that nobody has handed in."""
+
+
 class AlreadyHeard(RunError):
     """A message that a run would begin with was heard before."""
+
+
+class HeardTooLate(RunError):
+    """A message that a run would begin with comes after a newer one was heard."""
 
 
 class RequestError(SignoffError):

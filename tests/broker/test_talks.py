@@ -12,7 +12,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import AlreadyHeard, Halted, RunTaken, WrongUse
+from signoff.errors import AlreadyHeard, Halted, HeardTooLate, RunOver, RunTaken, WrongUse
 
 THREAD = "discord:77"
 
@@ -81,9 +81,8 @@ async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:
 
 async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
     await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
-    for heard in ("999", "998", "1"):
-        with pytest.raises(AlreadyHeard):
-            await broker.runs.begin(turn("run2"), talk=THREAD, heard=heard)
+    with pytest.raises(AlreadyHeard):
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="999")
     await end(broker, "run1")
     with pytest.raises(AlreadyHeard):
         await broker.runs.begin(turn("run2"), talk=THREAD, heard="999")
@@ -92,6 +91,44 @@ async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
         await broker.runs.begin(turn("run3"), talk=THREAD, heard="x")
     said = await broker.store.read(lambda tx: tx.setting(f"talk:{THREAD}"))
     assert json.loads(said or "")["heard"] == "1000"
+
+
+async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_then(broker: Broker) -> None:
+    await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
+    await end(broker, "run1")
+    with pytest.raises(HeardTooLate, match="message 998 came after message 999"):
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="998")
+    with pytest.raises(AlreadyHeard):  # the same one, told twice
+        await broker.runs.begin(turn("run2"), talk=THREAD, heard="998")
+    await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")
+    await end(broker, "run2")
+    with pytest.raises(AlreadyHeard):
+        await broker.runs.begin(turn("run3"), talk=THREAD, heard="999")
+
+
+async def test_a_talk_of_an_earlier_version_goes_on(broker: Broker) -> None:
+    kept = json.dumps({"run": "", "heard": "999", "turns": {}})
+    await broker.store.write("set", lambda tx: tx.set_setting(f"talk:{THREAD}", kept))
+    with pytest.raises(AlreadyHeard):
+        await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
+    assert (await broker.runs.begin(turn("run1"), talk=THREAD, heard="1000")).id == "run1"
+
+
+async def test_only_the_last_numbers_are_kept(broker: Broker) -> None:
+    await broker.runs.begin(turn("run1"), talk=THREAD, heard="1")
+    for heard in range(2, 100):
+        with pytest.raises(RunTaken):
+            await broker.runs.begin(turn("run2"), talk=THREAD, heard=str(heard))
+    said = await broker.store.read(lambda tx: tx.setting(f"talk:{THREAD}"))
+    assert json.loads(said or "")["lately"] == [str(one) for one in range(50, 100)]
+
+
+async def test_what_a_run_came_to_keeps_its_lines_and_says_on_one_that_it_is_over(broker: Broker) -> None:
+    run = await broker.runs.begin(turn("run1"))
+    await broker.runs.end("run1", run.epoch, RunState.DONE, "first\nsecond \x1b[2J")
+    assert (await broker.runs.get("run1")).detail == "first\nsecond ⟦ESC⟧[2J"
+    with pytest.raises(RunOver, match=r"^run run1 is done: first second"):
+        await broker.runs.take("run1")
 
 
 async def test_nothing_begins_while_halted(broker: Broker) -> None:

@@ -403,3 +403,32 @@ def test_the_terminal_shows_what_goes_on(shop: Desk, tmp_path: Path) -> None:
     child.expect("wrote 6 bytes to out.txt")
     child.wait()
     assert child.exitstatus == 0
+
+
+# --- what is done elsewhere ---
+
+FAX = """\
+from pydantic_ai import CallDeferred, FunctionToolset
+
+kit = FunctionToolset()
+
+
+@kit.tool_plain
+def send_fax(to: str) -> str:
+    raise CallDeferred
+"""
+
+
+def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> None:
+    (shop.folder / "faxkit.py").write_text(FAX)
+    shop.monkeypatch.syspath_prepend(shop.folder)
+    rules = "toolsets: {fax: {use: 'faxkit:kit'}}\nplugins: {allow: [faxkit]}\npolicy: [{allow: {tool: send_fax}}]\n"
+    (shop.folder / "signoff.yaml").write_text(rules)
+    (shop.folder / "workers" / "faxer.yaml").write_text("instructions: Fax.\ntoolsets: [fax]\n")
+    (shop.folder / "faxes.yaml").write_text("- calls: [{tool: send_fax, args: {to: bob}}]\n- say: Never.\n")
+    run = ("run", "faxer", "Fax it", "--suspend", "--model", f"script:{shop.folder / 'faxes.yaml'}")
+    said = shop.run(*run)
+    assert said.code == 3 and not said.out, said
+    assert "Waiting for what is done elsewhere: send_fax." in said.err
+    told = json.loads(shop.run(*run, "--json").out.splitlines()[-1])
+    assert (told["waiting"], told["elsewhere"]) == ([], ["send_fax"])

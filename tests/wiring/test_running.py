@@ -12,7 +12,6 @@ from signoff.broker import Broker
 from signoff.core.event import CallEvent, Happened
 from signoff.core.run import KeptRun, RunState
 from signoff.wiring import RunOptions, Task, job_for
-from signoff.wiring.running import AT_ONCE
 from signoff.wiring.telling import answer_text, failure_text
 
 
@@ -135,6 +134,9 @@ async def test_the_same_message_heard_twice_begins_once(town: Town) -> None:
         assert await town.says("hi", number=7) == ""
         await town.told()
         assert await town.says("hi", number=7) == ""
+        assert len(await town.runs()) == 1
+        late = "Say that again, please: something newer was said first."
+        assert await town.says("hi", number=6) == late, "said before, heard after"
         assert await town.says("hi", number=6) == ""
         assert len(await town.runs()) == 1
         assert await town.says("more", number=10) == ""
@@ -325,10 +327,14 @@ async def test_ctrl_c_puts_down_what_is_in_hand_and_the_next_process_goes_on_wit
         assert (await town.told()).text == "Looked."
 
 
-async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town) -> None:
-    places = [f"{number}/" for number in range(1, 2 * AT_ONCE + 2)]
+async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signoff.wiring.running.AT_ONCE", 2)
+    places = [f"{number}/" for number in range(1, 6)]
     with town.at_work():
-        assert await asyncio.gather(*(town.says("hi", at=at) for at in places)) == [""] * len(places)
+        assert [await town.says("hi", at=at) for at in places] == [
+            *["", ""],
+            *(f"{count} runs are before yours; it begins as soon as one of them ends." for count in (2, 3, 4)),
+        ]
     async with working(town):
         told = [await town.told() for _ in places]
     assert {one.text for one in told} == {"Hello. What shall I note?"}

@@ -121,9 +121,9 @@ class Journal:
     def switched(self, kind: str, at: datetime, *, by: str, why: str) -> Draft:
         return Draft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
 
-    def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = ()) -> str:
+    def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = (), lines: bool = False) -> str:
         """A text as it may be kept: first masked, then cut. Half a secret would not be recognised."""
-        safe = safe_text(text[:LONGEST_READ], secrets=(*self.secrets, *secrets))
+        safe = safe_text(text[:LONGEST_READ], secrets=(*self.secrets, *secrets), lines=lines)
         return safe if len(safe) <= longest else f"{safe[:longest]}… ({len(text):,} characters)"
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:

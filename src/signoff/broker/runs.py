@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
 from signoff.broker.standing import RunStatus, standing
-from signoff.broker.talks import following, is_news, note_heard, note_turn, talk_called
+from signoff.broker.talks import following, not_news, note_heard, note_turn, talk_called
 from signoff.core.lifecycle import Cancelled, advance
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
-from signoff.errors import AlreadyHeard, RunError, RunOver, RunTaken, Stale, UnknownRun
+from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Runs:
 
         `talk` names a place where turns follow each other: the run follows the last one of its agent there, and
         `RunTaken` is raised while any other is going. `heard` is the number of the message that it begins with;
-        raises `AlreadyHeard` where that or a later one was heard there.
+        raises `AlreadyHeard` where that was heard there, `HeardTooLate` where only a later one was.
         """
         broker, now = self._broker, self._broker.clock.now()
         holder = "" if put_down else broker.process.id
@@ -85,8 +85,9 @@ class Runs:
             if not talk:
                 return self._begin(tx, run, now, holder)
             known = talk_called(tx, talk)
-            if not is_news(known, heard):
-                return AlreadyHeard(f"message {heard} was heard before")
+            if (why := not_news(known, heard)) is not None:
+                note_heard(tx, talk, known, heard)  # told again, it is no longer too late but known
+                return why
             last = tx.run(known.run)
             if last is not None and last.state is RunState.GOING:
                 note_heard(tx, talk, known, heard)  # whoever said it is told so, and it does not begin by itself later
@@ -274,7 +275,7 @@ class Runs:
         self._close(tx, run, state, detail, now, why="the run ended")
 
     def _detail(self, detail: str, secrets: Sequence[str]) -> str:
-        return self._broker.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets)
+        return self._broker.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets, lines=True)
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
@@ -384,6 +385,6 @@ def _still_going(run: KeptRun) -> KeptRun:
     if run.parent:
         raise UnknownRun(f"{run.id} is part of another run, and goes on with it")
     if run.state is not RunState.GOING:
-        how = f": {run.detail}" if run.detail else ""
+        how = f": {' '.join(run.detail.split())}" if run.detail else ""
         raise RunOver(f"run {run.id} is {run.state}{how}")
     return run

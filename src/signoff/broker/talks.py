@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import WrongUse
+from signoff.errors import AlreadyHeard, HeardTooLate, RunError, WrongUse
 from signoff.ports import Transaction
 
 _NAME = "talk:"
 """Before a talk's name, in the name of the setting that holds it."""
+_LATELY = 50
+"""Messages by which one that is told of twice is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,8 @@ class Talk:
     """Id of the last turn's run."""
     heard: str = ""
     """Number of the last message that was heard."""
+    lately: Sequence[str] = ()
+    """Numbers of the messages that were heard lately, as they came."""
     turns: Mapping[str, str] = field(default_factory=dict[str, str])
     """The last turn of each agent: two that take turns do not read each other's."""
 
@@ -33,28 +37,44 @@ def talk_called(tx: Transaction, name: str) -> Talk:
     return Talk(**cast("dict[str, Any]", json.loads(said))) if said else Talk()
 
 
-def is_news(talk: Talk, heard: str) -> bool:
-    """Whether a message was not heard before. Later ones have higher numbers; without a number everything is news."""
+def not_news(talk: Talk, heard: str) -> RunError | None:
+    """Why nothing begins with a message: it was heard before, or a later one was. Those have higher numbers.
+
+    None for news; without a number everything is.
+    """
     if not heard:
-        return True
+        return None
     if not heard.isdecimal():
         raise WrongUse(f"a message is known by a number, and {heard!r} is none")
-    return not talk.heard or int(heard) > int(talk.heard)
+    if heard == talk.heard or heard in talk.lately:
+        return AlreadyHeard(f"message {heard} was heard before")
+    if talk.heard and int(heard) < int(talk.heard):
+        return HeardTooLate(f"message {heard} came after message {talk.heard}, which is newer")
+    return None
 
 
 def note_heard(tx: Transaction, name: str, talk: Talk, heard: str) -> None:
     """A message was heard, and nothing began with it."""
-    _put(tx, name, replace(talk, heard=heard or talk.heard))
+    _put(tx, name, _with(talk, heard))
 
 
 def note_turn(tx: Transaction, name: str, talk: Talk, heard: str, run: KeptRun) -> None:
     """A run is the next turn."""
     turns = {**talk.turns, run.agent: run.id}
-    _put(tx, name, Talk(run=run.id, heard=heard or talk.heard, turns=turns))
+    _put(tx, name, replace(_with(talk, heard), run=run.id, turns=turns))
+
+
+def _with(talk: Talk, heard: str) -> Talk:
+    """The talk after a message of that number, if it has one."""
+    if not heard:
+        return talk
+    lately = [*(one for one in talk.lately if one != heard), heard][-_LATELY:]
+    return replace(talk, heard=max(talk.heard or heard, heard, key=int), lately=lately)
 
 
 def _put(tx: Transaction, name: str, talk: Talk) -> None:
-    tx.set_setting(_NAME + name, json.dumps({"run": talk.run, "heard": talk.heard, "turns": dict(talk.turns)}))
+    kept = {"run": talk.run, "heard": talk.heard, "lately": list(talk.lately), "turns": dict(talk.turns)}
+    tx.set_setting(_NAME + name, json.dumps(kept))
 
 
 def following(tx: Transaction, talk: Talk, run: KeptRun) -> KeptRun:

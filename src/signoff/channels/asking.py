@@ -24,7 +24,16 @@ from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
-from signoff.errors import AlreadySettled, ChannelFailed, EditRefused, NobodyHere, NotEntitled, SignoffError, WrongUse
+from signoff.errors import (
+    AlreadySettled,
+    ChannelFailed,
+    EditRefused,
+    NobodyHere,
+    NotEntitled,
+    SignoffError,
+    UnknownRequest,
+    WrongUse,
+)
 from signoff.ports import Answer, ApprovalUI, Desk
 
 _LEFT = "whoever was asked there has left"
@@ -32,6 +41,8 @@ _STOPPED = "it is no longer asked about here"
 _GRACE = 2.0
 """Seconds that a user interface has to let go of a question: one that cannot be withdrawn is left to itself."""
 _REMEMBERED = 1_000
+_TRIES = 3
+"""How often a question is put to somebody whose answer was fine, and could not be taken."""
 
 
 @runtime_checkable
@@ -60,8 +71,9 @@ async def until_taken(
     """Ask until an answer is taken, saying why the one before was not; the last decision, None where they leave.
 
     `again` puts the question anew, with the problem and what was written; it gives None where that is no use now.
-    `tell` gets what whoever answered has to be told.
+    `tell` gets what whoever answered has to be told. What keeps every answer from being taken is raised in the end.
     """
+    troubles = 0
     while True:
         decision = await asyncio.wrap_future(shown)
         if decision is None or decision.ending in (Ending.CANCELLED, Ending.EXPIRED):
@@ -70,7 +82,12 @@ async def until_taken(
             await answer(request.id, decision)
         except AlreadySettled as late:
             tell(str(late))
-        except (EditRefused, NotEntitled) as problem:
+        except (ChannelFailed, UnknownRequest):
+            raise  # whoever is asked again could do nothing about it
+        except SignoffError as problem:
+            if not isinstance(problem, EditRefused | NotEntitled) and (troubles := troubles + 1) == _TRIES:
+                tell(f"your answer could not be taken: {problem}")
+                raise
             draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
             request = replace(request, problem=str(problem), metadata={**request.metadata, **draft})
             if (asked := await again(request)) is not None:

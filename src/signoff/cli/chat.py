@@ -34,7 +34,7 @@ async def talk(job: Job, task: Task, going: Going, *, after: Finished | None = N
             finished = await _turn(job, replace(task, text=text), going, after, forgiving=lines.is_typed)
             if finished is not None:
                 going.say(finished)
-                if finished.waiting:
+                if finished.paused:
                     return finished
                 if lines.is_typed:
                     click.echo(err=True)

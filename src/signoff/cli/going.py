@@ -70,6 +70,9 @@ class Going:
         if finished.waiting:
             say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store, out=out)
             return WAITING
+        if finished.paused:
+            say_paused(finished, self.as_json, out=out)
+            return WAITING
         self.progress.spent(finished.spent)
         if self.as_json:
             click.echo(_answer(finished), file=out)
@@ -132,6 +135,22 @@ def _plain(value: Any) -> Any:
     """A value that has no JSON form of its own: a model's fields, or its text."""
     dumped = getattr(value, "model_dump", None)
     return dumped(mode="json") if callable(dumped) else str(value)
+
+
+def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) -> None:
+    """Print that a run is not over though nobody is asked: what it waits for is done elsewhere, or is answered now."""
+    if as_json:
+        elsewhere = {"elsewhere": list(finished.elsewhere)} if finished.elsewhere else {}
+        click.echo(json.dumps({"waiting": [], "run": finished.run, **elsewhere}), file=out)
+        return
+    if finished.elsewhere:
+        tools = ", ".join(dict.fromkeys(map(for_terminal, finished.elsewhere)))
+        click.echo(
+            f"Waiting for what is done elsewhere: {tools}. Your program goes on with it: resume_run(…, calls=…)",
+            err=True,
+        )
+    else:
+        click.echo(f"Answered meanwhile. {_go_on(finished.run)}", err=True)
 
 
 def say_waiting(

@@ -11,11 +11,11 @@ from signoff.core.terms import Condition
 from signoff.core.visible import visible
 
 
-def safe_text(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """A text with secrets masked and everything hidden spelled out."""
+def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
+    """A text with secrets masked and everything hidden spelled out; line breaks are kept with `lines`."""
     redactor = Redactor(secrets, avoid=text)
     shown = redactor.text(text)
-    return visible_around([one.placeholder for one in redactor.masked], shown)
+    return visible_around([one.placeholder for one in redactor.masked], shown, lines=lines)
 
 
 def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
@@ -43,9 +43,9 @@ def masked_pattern(
     return masked, [one.placeholder for one in shown.masked]
 
 
-def visible_around(masks: Iterable[str], text: str) -> str:
+def visible_around(masks: Iterable[str], text: str, *, lines: bool = False) -> str:
     """A redacted text, made visible; the masks stay masks."""
-    shown = visible(text)
+    shown = visible(text, lines=lines)
     for mask in masks:
         shown = shown.replace(visible(mask), mask)
     return shown

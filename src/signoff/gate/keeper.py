@@ -214,11 +214,28 @@ class Keeper:
     def _fence(self) -> tuple[str, int]:
         return (self.root.run.id, self.root.run.epoch) if self.root is not None else ("", 0)
 
-    async def put_down(self) -> None:
-        """Let go of the run, for any process to take up."""
-        if self.saved and self.held:
-            await self.broker.runs.put_down(self.run.id, self.run.epoch)
-            self.held = False
+    async def put_down(self, said: Conversation) -> None:
+        """Let go of the run, for any process to take up. `said` is what it goes on with.
+
+        With its questions it was saved as they were opened. Where it only waits for what is done elsewhere it is saved
+        here: otherwise the calls that began that would be made again.
+        """
+        if not self.saved or not self.held:
+            return
+        waits = said.deferred_tool_requests
+        if waits is not None and waits.calls and not waits.approvals:
+            try:
+                await self._save(said)
+            except Stale:  # as in `opened`
+                self.histories.forget()
+                await self._save(said)
+        await self.broker.runs.put_down(self.run.id, self.run.epoch)
+        self.held = False
+
+    async def _save(self, said: Conversation) -> None:
+        last, now = self._last(said), self.broker.clock.now()
+        if last.run.rest:
+            await self.broker.store.write("save", lambda tx: self.broker.runs.save(tx, last, now))
 
     def dropped(self) -> None:
         """As `put_down`, by whoever is being stopped."""

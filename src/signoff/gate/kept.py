@@ -52,7 +52,7 @@ async def kept(
             await broker.watch.catch_up()
         result = await _told(run, handler)
         if isinstance(result.output, DeferredToolRequests):
-            await keeper.put_down()
+            await keeper.put_down(result.conversation)
         else:
             said = result.conversation if keeper.run.options.get("chat") else None  # the next turn goes on with it
             await keeper.ended(RunState.DONE, str(result.output), said)

@@ -13,7 +13,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.core.request import ApprovalRequest
-from signoff.errors import WrongUse
+from signoff.errors import WaitsElsewhere, WrongUse
 from signoff.gate.capability import Signoff
 from signoff.gate.frames import keeping
 from signoff.gate.keeper import conversation_of
@@ -106,6 +106,7 @@ async def resume_run(
             if conversation is None:
                 begins = {"infer_name": cast("Any", False), **options, **following(after)}
                 return await agent.run(prompt or run.prompt, **begins)
+            _refuse_without_results(run.id, conversation, calls or {})
             known = {request.call.key: request for request in requests if request.call is not None}
             return await _go_on(agent, gate, conversation, known, calls, options)
     except BaseException:
@@ -113,6 +114,22 @@ async def resume_run(
         raise
     finally:
         broker.runs.let_go(run.id)
+
+
+def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapping[str, Any]) -> None:
+    """Raise `WaitsElsewhere` where results of external tools are missing: without them nothing of the step can go on.
+
+    PydanticAI would refuse it too, but as an error of the run, which would be over with it.
+    """
+    waits = conversation.deferred_tool_requests
+    missing = [part for part in (waits.calls if waits is not None else ()) if part.tool_call_id not in calls]
+    if missing:
+        names = ", ".join(f"{part.tool_name} ({part.tool_call_id})" for part in missing)
+        raise WaitsElsewhere(
+            f"run {run_id} waits for what is done elsewhere: {names}.\n"
+            "  Hand the results in: await signoff.resume_run(agent, run_id, calls={call id: result}); "
+            f"or end it: signoff cancel {run_id}"
+        )
 
 
 def following(said: Conversation | None) -> dict[str, Any]:

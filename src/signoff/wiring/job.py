@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +13,7 @@ from uuid import uuid4
 from signoff.config import Settings
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
-from signoff.errors import WrongUse
+from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
 from signoff.wiring.project import (
@@ -138,7 +139,7 @@ class Job:
         if begun is not None:
             begun(kept.id)
         finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(talk)})
-        await broker.sweeper.sign_if_due()
+        await self._sign()
         return replace(finished, store=finished.store or self.store)
 
     async def resume(self, run: KeptRun) -> Finished:
@@ -149,8 +150,13 @@ class Job:
         after = await self._said(before, run.id) if before and prompt is not None else None
         options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
         finished = await self.runner.resume(run.id, prompt, after=after, options=options)
-        await self.runner.gate.broker.sweeper.sign_if_due()
+        await self._sign()
         return finished
+
+    async def _sign(self) -> None:
+        """Sign the record if that is due. It stays due where the store does not work, and the answer is not lost."""
+        with suppress(StoreError):
+            await self.runner.gate.broker.sweeper.sign_if_due()
 
     async def _said(self, turn: str, follower: str = "") -> Conversation:
         """What was said up to the end of a turn; `follower` is the run that is to follow it, if that is there."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import os
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
@@ -32,6 +33,14 @@ class Looking:
         """Answers that a run went on with last."""
         self._failed: dict[str, tuple[timedelta, datetime]] = {}
         """Runs that could not go on: how long they wait for another try, and until when."""
+        self._resting: set[str] = set()
+        """Runs that wait for something that is done elsewhere: only a new answer lets them go on."""
+        self.told: set[str] = set()
+        """Runs of which it was said that they cannot go on here."""
+        self.turns: set[str] = set()
+        """Turns of chats that began in our channels, and were going when they were looked at last."""
+        self.ended: list[KeptRun] = []
+        """Of those, what the last look found to be over."""
 
     def at_all(self) -> None:
         """Look at all runs the next time."""
@@ -44,10 +53,29 @@ class Looking:
     def takes_up(self, status: RunStatus) -> None:
         """A run goes on with what was answered so far."""
         self._acted[status.run.id] = frozenset(one.id for one in status.answered)
+        self._resting.discard(status.run.id)
 
     def went_on(self, run_id: str) -> None:
         """A run could go on."""
         self._failed.pop(run_id, None)
+
+    def rests(self, run_id: str) -> None:
+        """A run waits for something that is done elsewhere: it is left alone until there is a new answer for it."""
+        self.went_on(run_id)
+        self._resting.add(run_id)
+
+    def is_news(self, status: RunStatus) -> bool:
+        """Whether something was answered that a run did not go on with."""
+        # What was denied stays among the answers: going on with it once more would change nothing.
+        return not {one.id for one in status.answered} <= self._acted.get(status.run.id, frozenset())
+
+    def forget(self, *run_ids: str) -> None:
+        """These runs are over."""
+        for run_id in run_ids:
+            self._acted.pop(run_id, None)
+            self._failed.pop(run_id, None)
+            for known in (self._resting, self.told, self.turns):
+                known.discard(run_id)
 
     def wait(self, run_id: str) -> None:
         """Leave a run alone for a while that could not go on, longer each time."""
@@ -64,33 +92,45 @@ class Looking:
         again, self._again = self._again, set()
         now = self._broker.clock.now()
 
-        def work(tx: Transaction) -> tuple[list[RunStatus], int]:
+        def work(tx: Transaction) -> tuple[list[RunStatus], int, list[KeptRun], list[KeptRun]]:
             head = tx.head()[0]
+            touched = self._touched(tx, again)
+            free = [run for run in touched if run.state is RunState.GOING and run.id not in busy]
+            over = [run for run in touched if run.state is not RunState.GOING and run.id not in busy]
             if tx.setting(HALTED):
-                return [], head
-            ours = [run for run in self._touched(tx, again) if run.id not in busy and self._is_ours(tx, run)]
-            return [status for run in ours if self._can(status := standing(self._broker, tx, run), now)], head
+                return [], head, over, free
+            ours = [run for run in free if self._is_ours(tx, run)]
+            can = [status for run in ours if self._can(status := standing(self._broker, tx, run), now)]
+            return can, head, over, free
 
         try:
-            found, self._seen = await self._broker.store.read(work)
+            found, self._seen, over, going = await self._broker.store.read(work)
         except BaseException:
             self._again |= again
             raise
+        self.ended = [run for run in over if run.id in self.turns]
+        self.forget(*(run.id for run in over))
+        self.turns |= {run.id for run in going if run.options.get("chat") and self.has_place(run)}
         return sorted(found, key=lambda status: status.run.started_at or now)
 
-    def _touched(self, tx: Transaction, again: Iterable[str]) -> Iterable[KeptRun]:
-        """Runs about which something is new."""
+    def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[KeptRun]:
+        """Runs about which something is new, or that are over and still remembered."""
         if self._seen is None:
-            return tx.runs(going=True)
+            return self._all(tx)
         entries = tx.entries(after=self._seen, limit=MOST_EVENTS)
         if len(entries) == MOST_EVENTS or any(entry.kind == "unhalted" for entry in entries):
-            return tx.runs(going=True)
+            return self._all(tx)
         ids = dict.fromkeys([*again, *(entry.run for entry in entries if entry.run)])
         for request_id in dict.fromkeys(entry.request for entry in entries if entry.request and not entry.run):
             if (request := tx.request(request_id)) is not None and request.run:
                 ids[request.run] = None
         runs = (tx.run(run_id) for run_id in ids)
-        return [run for run in runs if run is not None and run.state is RunState.GOING and not run.parent]
+        return [run for run in runs if run is not None and not run.parent]
+
+    def _all(self, tx: Transaction) -> Sequence[KeptRun]:
+        going = tx.runs(going=True)
+        gone = {*self._acted, *self._failed, *self._resting, *self.told, *self.turns} - {run.id for run in going}
+        return [*going, *(run for run_id in gone if (run := tx.run(run_id)) is not None)]
 
     def _is_ours(self, tx: Transaction, run: KeptRun) -> bool:
         return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries(trail=run.id))
@@ -102,8 +142,23 @@ class Looking:
             return False
         if run_id in self._failed and now < self._failed[run_id][1]:
             return False
-        # What was denied stays among the answers: going on with it once more would change nothing.
-        if not {one.id for one in status.answered} <= self._acted.get(run_id, frozenset()):
+        if self.is_news(status):
             return True
         # One that somebody stopped elsewhere is left to them, until there is an answer for it.
-        return not status.waiting and self.has_place(status.run)
+        return not status.waiting and run_id not in self._resting and self.has_place(status.run)
+
+
+def cannot(run: KeptRun) -> str:
+    """Why a run cannot go on in this process, for people; empty where it can."""
+    if not run.agent:
+        return "Answered. The program that began it goes on with it."
+    if not _is_here(str(run.options.get("folder", ""))):
+        return f"Answered. To go on: signoff resume {run.id}"
+    return ""
+
+
+def _is_here(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, os.getcwd())
+    except OSError:
+        return False

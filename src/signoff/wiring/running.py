@@ -7,29 +7,40 @@ way to go on, whether a turn is new, was answered, or was left by a process that
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from signoff.broker import Broker, new_id
-from signoff.broker.said import places, said_in
+from signoff.broker.said import places
 from signoff.broker.talks import was_said
 from signoff.config import Settings
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import AlreadyHeard, Halted, RunOver, RunTaken, SignoffError, StoreError
+from signoff.errors import (
+    AlreadyHeard,
+    Halted,
+    HeardTooLate,
+    RunOver,
+    RunTaken,
+    SignoffError,
+    StoreError,
+    WaitsElsewhere,
+)
 from signoff.ports import Heard, Transaction
 from signoff.wiring.addressing import addressed, talk_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, kept_options
-from signoff.wiring.looking import Looking
-from signoff.wiring.telling import answer_text, failure_text
+from signoff.wiring.looking import LONGEST, SHORTEST, Looking, cannot
+from signoff.wiring.telling import answer_text, failure_text, is_cut
 
-AT_ONCE = 4
-"""Runs that go on side by side."""
+if TYPE_CHECKING:
+    from signoff.workers.runtime import Finished
+
+AT_ONCE = 16
+"""Runs that go on side by side. A tool that hangs takes a place of these for as long as it does."""
 EVERY = timedelta(seconds=5)
 """How often all runs are looked at: a process that dies tells nobody."""
 RECENT = 50
@@ -68,10 +79,11 @@ class Running:
         self._observe = observe or _nobody
         self._changed = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._line: set[str] = set()
+        """Runs that could go on, and for which there is no room."""
+        self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
         self._looking = Looking(broker, channel_names)
-        self._told: set[str] = set()
-        """Runs of which it was said that they cannot go on here."""
 
     # --- beginning ---
 
@@ -110,14 +122,18 @@ class Running:
             )
         except AlreadyHeard:
             return ""
+        except HeardTooLate:
+            return "Say that again, please: something newer was said first."
         except RunTaken as taken:
             return f"One at a time: {taken}. `signoff cancel` ends it."
         except SignoffError as error:
             return redact_text(str(error))
         self._observe(f"{run.id}  {whom.worker} begins for {heard.by.name}")
+        before = len({*self._tasks, *self._line})
+        self._line.add(run.id)
         self._looking.at(run.id)
         self._changed.set()
-        return ""
+        return f"{before} runs are before yours; it begins as soon as one of them ends." if before >= AT_ONCE else ""
 
     # --- going on ---
 
@@ -137,28 +153,36 @@ class Running:
                 await self._changed.wait()
         finally:
             stop()
-            tasks = [*beside, *self._tasks.values()]
+            tasks = [*beside, *self._tasks.values(), *self._saying]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._post.in_hand -= self._looking.turns
 
     async def look(self) -> None:
         """Begin to go on with every run that can now, as far as there is room."""
-        for status in await self._looking.found(self._tasks):
+        found = await self._looking.found(self._tasks)
+        self._post.in_hand |= self._looking.turns  # whoever ends them, they are told whole
+        for run in self._looking.ended:
+            self._saying.add(task := asyncio.create_task(self._ended(run), name=f"end of run {run.id}"))
+            task.add_done_callback(self._saying.discard)
+        self._line.clear()
+        for status in found:
             run = status.run
-            if why := self._cannot(run):
+            if why := cannot(run):
                 await self._say_once(run, why, only_if=bool(status.answered) and not status.waiting)
             elif len(self._tasks) < AT_ONCE:
                 self._looking.takes_up(status)
                 self._tasks[run.id] = task = asyncio.create_task(self._go_on(run), name=f"run {run.id}")
                 task.add_done_callback(lambda done, run_id=run.id: self._done(run_id, done))
             else:
+                self._line.add(run.id)
                 self._looking.at(run.id)
 
     async def idle(self) -> None:
         """Return once nothing goes on here."""
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
+        while busy := {*self._tasks.values(), *self._saying}:
+            await asyncio.wait(busy)
 
     async def _tick(self) -> None:
         clock = self._broker.clock
@@ -167,40 +191,78 @@ class Running:
             self._looking.at_all()
             self._changed.set()
 
-    def _cannot(self, run: KeptRun) -> str:
-        """Why a run cannot go on here, for people; empty where it can."""
-        if not run.agent:
-            return "Answered. The program that began it goes on with it."
-        if not _is_here(str(run.options.get("folder", ""))):
-            return f"Answered. To go on: signoff resume {run.id}"
-        return ""
-
     async def _go_on(self, run: KeptRun) -> None:
-        """Take a run up, and tell what it comes to. A run that waits again is left, and one that others have."""
-        job: Job | None = None
+        """Take a run up, and tell what it comes to."""
         self._post.in_hand.add(run.id)
+        try:
+            if (came_to := await self._attempt(run)) is not None:
+                await self._tell(run, *came_to)
+                self._looking.forget(run.id)
+        finally:
+            if run.id not in self._looking.turns:
+                self._post.in_hand.discard(run.id)
+
+    async def _attempt(self, run: KeptRun) -> tuple[RunState, str] | None:
+        """Take a run up: how it ended, and what is told of that. None for one that waits again or that others have."""
+        job: Job | None = None
         try:
             await self._adopt(run)
             job = await self._built(run)
             finished = await job.resume(run)
-            self._looking.went_on(run.id)
-            if finished.waiting:
-                self._observe(f"{run.id}  {job.name} waits for {_answers(len(finished.waiting))}")
-                return
+            if finished.paused:
+                await self._paused(run, finished)
+                return None
             self._observe(f"{run.id}  {job.name} is done")
-            secrets = job.runner.gate.secrets
-            await self._post.say(run.id, job.name, RunState.DONE, answer_text(finished.output, tuple(secrets)))
+            return RunState.DONE, answer_text(finished.output, tuple(job.runner.gate.secrets))
         except (RunTaken, RunOver):
-            return  # somebody else did
+            return None  # somebody else did
+        except WaitsElsewhere:
+            await self._rest(run)
         except Halted:
             if not await self._broker.switch.state():  # an agent with a gate of its own may hear of it late
                 self._looking.wait(run.id)
         except Exception as error:
-            await self._went_wrong(run, job, error)
+            return await self._went_wrong(run, job, error)
         finally:
             if job is not None:
                 job.close()
-            self._post.in_hand.discard(run.id)
+        return None
+
+    async def _paused(self, run: KeptRun, finished: Finished) -> None:
+        """A run is not over. What it waited for may have been answered in the meantime: then it is found again."""
+        status = await self._broker.runs.status(run.id)
+        if status.waiting or self._looking.is_news(status):
+            self._looking.went_on(run.id)
+            if status.waiting:
+                name = run.agent.removeprefix(WORKER)
+                self._observe(f"{run.id}  {name} waits for {_answers(len(status.waiting))}")
+        elif finished.elsewhere:
+            await self._rest(run)
+        else:  # nothing is to be waited for, and it did not go on: not at once again
+            self._looking.wait(run.id)
+
+    async def _rest(self, run: KeptRun) -> None:
+        """Leave a run alone that waits for what a tool began, and something else ends."""
+        self._looking.rests(run.id)
+        self._observe(f"{run.id}  {run.agent.removeprefix(WORKER)} waits for something that is done elsewhere")
+        await self._say_once(
+            run,
+            "It waits for something that is done elsewhere, and goes on once a program hands in what came of it. "
+            f"To end it: signoff cancel {run.id}",
+        )
+
+    async def _tell(self, run: KeptRun, state: RunState, text: str) -> None:
+        """Have people told what a run came to. Where the store does not work it is tried again until it does."""
+        clock, wait = self._broker.clock, timedelta(0)
+        while True:
+            try:
+                await self._post.say(run.id, run.agent.removeprefix(WORKER), state, text)
+            except StoreError as error:
+                self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
+            else:
+                return
+            await clock.sleep_until(clock.now() + wait)
+            wait = min(wait * 2 or SHORTEST, LONGEST)
 
     async def _adopt(self, run: KeptRun) -> None:
         """Note where a run belongs from now on that was begun elsewhere: if this process dies, the next takes it up."""
@@ -217,27 +279,40 @@ class Running:
 
     async def _say_in_full(self) -> None:
         """Say whole what was only begun to be told: the process that had a turn in hand died right after its end."""
-        names = self._names
 
         def work(tx: Transaction) -> list[KeptRun]:
-            recent = [run for run in tx.runs(limit=RECENT) if was_said(run) and not self._cannot(run)]
-            return [run for run in recent if any(is_cut(tx, name, run) for name in names & {*places(run)})]
+            return [run for run in tx.runs(limit=RECENT) if was_said(run) and self._is_cut(tx, run)]
 
         found: list[KeptRun] = []
         with suppress(StoreError):  # whoever looks for runs says so
             found = await self._broker.store.read(work)
         for run in found:
-            job: Job | None = None
-            try:
-                job = await self._built(run)
-                if (said := await job.runner.said_in(run.id)) is not None:
-                    text = answer_text(job.runner.last_answer(said), tuple(job.runner.gate.secrets))
-                    await self._post.say(run.id, job.name, run.state, text)
-            except Exception as error:  # what is told of it stays as it is
-                self._observe(f"{run.id}  {failure_text(error)}")
-            finally:
-                if job is not None:
-                    job.close()
+            await self._say_whole(run)
+
+    async def _ended(self, run: KeptRun) -> None:
+        """A turn that began here was brought to its end by somebody else; of one that failed no more is known."""
+        try:
+            if was_said(run) and await self._broker.store.read(lambda tx: self._is_cut(tx, run)):
+                await self._say_whole(run)
+        finally:
+            self._post.in_hand.discard(run.id)
+
+    async def _say_whole(self, run: KeptRun) -> None:
+        """Say what a turn that is over came to, out of its conversation."""
+        job: Job | None = None
+        try:
+            job = await self._built(run)
+            if (said := await job.runner.said_in(run.id)) is not None:
+                text = answer_text(job.runner.last_answer(said), tuple(job.runner.gate.secrets))
+                await self._tell(run, run.state, text)
+        except Exception as error:  # what is told of it stays as it is
+            self._observe(f"{run.id}  {failure_text(error)}")
+        finally:
+            if job is not None:
+                job.close()
+
+    def _is_cut(self, tx: Transaction, run: KeptRun) -> bool:
+        return not cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*places(run)})
 
     async def _built(self, run: KeptRun) -> Job:
         """The run's job, made in a thread: what it imports may take seconds. One at a time."""
@@ -249,37 +324,41 @@ class Running:
                 making.add_done_callback(_close)
                 raise
 
-    async def _went_wrong(self, run: KeptRun, job: Job | None, error: Exception) -> None:
-        """Tell why a run failed. One that could not go on is over too if it came nowhere; else it is tried again."""
+    async def _went_wrong(self, run: KeptRun, job: Job | None, error: Exception) -> tuple[RunState, str] | None:
+        """What is told of a run that failed. One that could not go on is over too if it came nowhere.
+
+        Else it is tried again. One that is done although something went wrong is told as any that somebody else ended.
+        """
         if job is not None:
             await job.runner.gate.broker.store.flush()
         text = failure_text(error, tuple(job.runner.gate.secrets) if job is not None else ())
         name = run.agent.removeprefix(WORKER)
         stands = await self._broker.runs.inside(run.id)
         if stands is None:
-            return
+            return None
         if stands.state is RunState.GOING and not stands.rest and not isinstance(error, StoreError):
             with suppress(RunOver, RunTaken):
                 taken = await self._broker.runs.take(run.id)
                 await self._broker.runs.end(run.id, taken.epoch, RunState.FAILED, text)
                 stands = replace(stands, state=RunState.FAILED)
         self._observe(f"{run.id}  {name} failed: {text}")
+        if stands.state is RunState.DONE:
+            return None
         if stands.state is not RunState.GOING:
-            await self._post.say(run.id, name, stands.state, text)
-            return
+            return stands.state, text
         self._looking.wait(run.id)
         await self._say_once(run, f"It cannot go on now: {text}\nIt is tried again; or: signoff resume {run.id}")
+        return None
 
     async def _say_once(self, run: KeptRun, text: str, *, only_if: bool = True) -> None:
         """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
-        if not only_if or run.id in self._told:
+        if not only_if or run.id in self._looking.told:
             return
-        self._told.add(run.id)
         subject = f"said:{run.id}"
         names = self._names
-        if await self._broker.store.read(lambda tx: any(tx.delivery(one, subject) is not None for one in names)):
-            return
-        await self._post.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
+        if not await self._broker.store.read(lambda tx: any(tx.delivery(one, subject) is not None for one in names)):
+            await self._post.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
+        self._looking.told.add(run.id)
 
     def _done(self, run_id: str, task: asyncio.Task[None]) -> None:
         self._tasks.pop(run_id, None)
@@ -288,14 +367,6 @@ class Running:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._observe(f"{run_id}  {failure_text(error) if isinstance(error, Exception) else error!r}")
             self._looking.wait(run_id)
-
-
-def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
-    """Whether of a run's answer nothing is told in a channel, or only the beginning that is kept with the run."""
-    delivery = tx.delivery(channel, f"said:{run.id}")
-    if delivery is None or not delivery.text:
-        return True
-    return run.detail.endswith(" characters)") and said_in(delivery).text == run.detail
 
 
 def _nobody(line: str) -> None:
@@ -310,13 +381,6 @@ def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
 def _close(made: asyncio.Future[Job]) -> None:
     if not made.cancelled() and made.exception() is None:
         made.result().close()
-
-
-def _is_here(folder: str) -> bool:
-    try:
-        return os.path.samefile(folder, os.getcwd())
-    except OSError:
-        return False
 
 
 def _answers(number: int) -> str:

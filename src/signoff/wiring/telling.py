@@ -6,8 +6,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from signoff.broker.said import said_in
 from signoff.core.redact import redact_text
+from signoff.core.run import KeptRun, RunState
+from signoff.core.visible import OPEN
 from signoff.errors import SignoffError
+from signoff.ports import Transaction
 
 
 def answer_text(output: Any, secrets: Iterable[str] = ()) -> str:
@@ -23,6 +27,16 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
     if isinstance(error, SignoffError):
         return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
+    """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
+    delivery = tx.delivery(channel, f"said:{run.id}")
+    if delivery is None or not delivery.text:
+        return True
+    said = said_in(delivery)
+    is_less = run.detail.endswith(" characters)") or OPEN in run.detail
+    return said.state is RunState.GOING or (is_less and said.text == run.detail)
 
 
 def _plain(value: Any) -> Any:

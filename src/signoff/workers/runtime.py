@@ -43,7 +43,11 @@ class Finished:
     """How a run ended: with an output, or waiting for people."""
 
     output: Any
+    paused: bool = False
+    """Whether it is not over. What it waited for may have been answered since, or may be done elsewhere."""
     waiting: tuple[ApprovalRequest, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    """Tools that said that their results come from elsewhere, where it waits for those."""
     run: str = ""
     """Id of the run, where it is kept."""
     store: str = ""
@@ -132,7 +136,8 @@ class Runner:
             requests = await self.gate.requests_of(result.conversation_id)
             waiting = tuple(one for one in requests if one.decision is None)
         own = self.gate.store if isinstance(self.gate.store, str) else ""
-        return Finished(output=None, waiting=waiting, run=run, store=own, spent=spent)
+        elsewhere = tuple(part.tool_name for part in result.output.calls)
+        return Finished(output=None, paused=True, waiting=waiting, elsewhere=elsewhere, run=run, store=own, spent=spent)
 
 
 def _spent(result: AgentRunResult[Any]) -> Spent:
