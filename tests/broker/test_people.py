@@ -340,7 +340,7 @@ async def test_after_the_deadline_silence_has_answered(
 ) -> None:
     request = await ask(broker, need=Requirement(timeout=MINUTE))
     clock.advance(MINUTE)
-    with pytest.raises(AlreadySettled, match=r"expired at 2026-01-01 12:01:00: nobody answered in time"):
+    with pytest.raises(AlreadySettled, match=r"expired at 2026-01-01 12:01:00 UTC: nobody answered in time"):
         await broker.answer(request, decision, by=who("ana"))
     [expired] = await broker.sweep()
     assert expired.decision is not None

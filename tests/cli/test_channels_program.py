@@ -167,6 +167,7 @@ async def test_h10_a_harmless_request_goes_there_and_back(project: Project, butt
         *(f"ok      may {what}" for what in ("View Channels", "Send Messages", "Create Public Threads")),
         *(f"ok      may {what}" for what in ("Send Messages in Threads", "Embed Links", "Attach Files")),
         "ok      may Read Message History",
+        "ok      commands: /signoff is there",
         "ok      a harmless request stands there",
         f"ok      {word} by ana",
         "ok      what stands there was brought up to date",
@@ -197,6 +198,15 @@ async def test_h10_without_an_answer_the_question_is_taken_back(project: Project
     message = await project.service.message(about("`signoff_test`"))
     assert message.components == []
     assert "the test is over" in message.text
+
+
+async def test_a_bot_that_may_add_no_commands_is_told_so_and_works(project: Project) -> None:
+    route = "GET /applications/*/guilds/*/commands"
+    project.service.fail(route, 403, times=5, code=50001, message="Missing Access")
+    async with project.signoff("test", "discord", "--no-answer") as program:
+        assert await program.ended() == 0
+    [failed] = [line for line in program.lines if line.startswith("failed")]
+    assert "commands" in failed and "applications.commands" in failed
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
@@ -292,6 +302,42 @@ async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
     assert (project.folder / "notes" / "a.txt").read_text() == "eggs"
     assert answer.place.id == message.place.id, "in the thread it was asked in"
     assert "Traceback" not in program.text
+
+
+async def test_a_tool_that_hangs_does_not_keep_the_program_from_leaving(project: Project) -> None:
+    service, ana = project.service, project.service.person("ana")
+    (project.folder / "workers").mkdir()
+    (project.folder / "workers" / "talker.yaml").write_text(
+        "instructions: Talk.\nmodel: script:talker.turns\ntoolsets: [stuck]\n"
+    )
+    (project.folder / "workers" / "talker.turns").write_text("- calls: [{tool: hang, args: {}}]\n- say: Never.\n")
+    (project.folder / "stuckkit.py").write_text(
+        "import threading\n"
+        "from pydantic_ai.toolsets import FunctionToolset\n"
+        "def kit():\n"
+        "    return FunctionToolset([hang])\n"
+        "def hang() -> str:\n"
+        "    print('it hangs', flush=True)\n"
+        "    threading.Event().wait()\n"
+    )
+    file = project.folder / "signoff.yaml"
+    text = file.read_text().replace("{channel:", "{workers: [talker], channel:")
+    file.write_text(text + "plugins: {allow: [stuckkit]}\ntoolsets: {stuck: {use: 'stuckkit:kit'}}\n")
+    async with project.signoff("run", "discord") as program:
+        await program.line("discord: 0 requests wait")
+        await ana.say(service.channel, f"{service.bot.mention} go")
+        await ana.press(await service.message(lambda one: "hang" in one.text and "Approve" in one.text), "Approve")
+        await program.line("it hangs")
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert program.lines[-1].startswith("Stopped.")
+    store = SqliteStore(project.file)
+    try:
+        [status] = await Broker(store).runs.list()
+    finally:
+        store.close()
+    assert status.run.holder == "", "it was put down"
+    assert [one.state for one in status.waiting] == [State.UNKNOWN]
 
 
 async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None:

@@ -59,6 +59,7 @@ def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: 
     assert missing.value.place.line == 4, "where the channel stands, for the token is not written"
     with pytest.raises(WrongFile, match="the environment has no NIGHT_TOKEN") as missing:
         channels["night"].secret()
+    assert ":-" not in str(missing.value), "a default would be a secret in the file, and is refused there"
     assert missing.value.place is not None
     assert missing.value.place.key == "channels.night.token"
     monkeypatch.setenv("NIGHT_TOKEN", " ")
@@ -93,6 +94,12 @@ GOOD = f'channel: "{ID}"'
         (f"{{discord: {{{GOOD}, timeout: 0}}}}", "channels.discord.timeout", "over before it begins", ""),
         (f"{{discord: {{{GOOD}, workers: [a, a]}}}}", "channels.discord.workers[1]", "named twice", ""),
         (f"{{discord: {{{GOOD}, workers: {{}}}}}}", "channels.discord.workers", "a mapping", ""),
+        (
+            f"{{discord: {{{GOOD}}}, night: {{use: discord, {GOOD}, backup_for: discord}}}}",
+            "channels.night.channel",
+            "`discord` asks there already, with the same bot",
+            "another bot",
+        ),
         ("{terminal: {backup_for: terminal}}", "channels.terminal.backup_for", "take over from itself", ""),
         ("{terminal: {backup_for: discrd}}", "channels.terminal.backup_for", "there is no channel `discrd`", ""),
         (
@@ -127,6 +134,15 @@ def test_a_token_in_the_file_is_refused_and_not_repeated(tmp_path: Path, token: 
         read(tmp_path, f"{{discord: {{{GOOD}, token: '{token}'}}}}")
     assert 'secrets come from the environment: token: "${DISCORD_TOKEN}"' in caught.value.fix
     assert "MTA1" not in str(caught.value)
+
+
+def test_two_bots_may_ask_in_one_place_and_one_bot_in_two(tmp_path: Path) -> None:
+    entries = read(
+        tmp_path,
+        f"{{discord: {{{GOOD}}}, b: {{use: discord, {GOOD}, token: '${{B}}'}}, "
+        'c: {use: discord, channel: "11223344556677880"}}',
+    )
+    assert list(entries) == ["discord", "b", "c"]
 
 
 def test_one_account_is_one_person(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_second_claim_is_told_the_approval_is_spent() -> None:
 
 def test_a_late_answer_is_told_who_when_and_what() -> None:
     denied = advance(request(), Voted(person("ana"), NO), NOW)
-    with pytest.raises(AlreadySettled, match=r"r1 was denied by ana at 2026-01-01 12:00:00: not today"):
+    with pytest.raises(AlreadySettled, match=r"r1 was denied by ana at 2026-01-01 12:00:00 UTC: not today"):
         advance(denied, Voted(person("ben"), YES), NOW)
     assert settled_text(request()) == "request r1 is pending"
 
@@ -364,7 +364,7 @@ def test_an_unspent_approval_can_be_withdrawn_and_keeps_who_gave_it() -> None:
     approved = advance(request(), Voted(person("ana"), YES), NOW)
     withdrawn = advance(approved, Cancelled("the policy changed"), NOW)
     assert withdrawn.state is State.CANCELLED
-    assert settled_text(withdrawn) == "request r1 was cancelled at 2026-01-01 12:00:00: the policy changed"
+    assert settled_text(withdrawn) == "request r1 was cancelled at 2026-01-01 12:00:00 UTC: the policy changed"
     with pytest.raises(AlreadySettled):
         advance(replace(withdrawn), Claimed(), NOW)
 

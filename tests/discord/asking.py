@@ -148,18 +148,20 @@ def any_request(draw: st.DrawFn) -> ApprovalRequest:
     return settled(request, draw(st.sampled_from(State)), **how, **claim) if draw(st.booleans()) else request
 
 
-def votes(request: ApprovalRequest) -> st.SearchStrategy[Vote]:
+@st.composite
+def votes(draw: st.DrawFn, request: ApprovalRequest) -> Vote:
+    """A vote for a call, or for other arguments."""
+    edited = draw(st.none() | arguments)
     try:
-        mine = digest(request.args)
+        voted = digest(request.args if edited is None else edited)
     except CannotCanonicalise:
-        mine = "0" * 64
-    return st.builds(
-        Vote,
-        by=people,
-        at=st.just(AT),
-        decision=st.just(ApprovalDecision(approved=True)),
-        args_digest=st.sampled_from([mine, "f" * 64]),
-        stands_for=st.none() | people,
+        edited, voted = None, "f" * 64
+    return Vote(
+        by=draw(people),
+        at=AT,
+        decision=ApprovalDecision(approved=True, edited_args=edited),
+        args_digest=voted,
+        stands_for=draw(st.none() | people),
     )
 
 

@@ -1,30 +1,33 @@
 """Pictures of messages, drawn from what Discord's REST API receives: `python -m tests.discord.picture`.
 
-Text is read by Discord's rules (`reader`), not by ours: a picture shows what its clients would make of a payload. The
-look is only near theirs. Widths of letters are estimated, and the text is then told to keep to them.
+A real channel shows the examples to the stand-in of Discord, and what reached that is drawn. Text is read by Discord's
+rules (`reader`), not by ours: a picture shows what its clients would make of a payload. The look is only near theirs.
+Widths of letters are estimated, and the text is then told to keep to them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.discord.asking import AT, asked, settled
+from tests.discord.house import House
 from tests.discord.reader import read
+from tests.discord.service import Service
+from tests.discord.service.pointed import point_at
 
-from signoff.channels.discord.paper import sheet_for
-from signoff.channels.discord.sheet import Menu, Sheet
-from signoff.core.notice import Asked, Notice
-from signoff.core.request import State
+from signoff.core.notice import Asked
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
-Payload = Callable[[Sheet], Mapping[str, Any]]
 
 _WIDTH = 720
 _LEFT, _RIGHT = 96, 24
@@ -40,8 +43,8 @@ _NARROW, _WIDE = frozenset("iIljt.,:;!|'()[]{}f` "), frozenset("mwMW@%—…")
 # --- the examples ---
 
 
-def examples() -> dict[str, Notice]:
-    """What is drawn, by the names of the files."""
+def examples() -> dict[str, ApprovalRequest]:
+    """One request as it stands over time, by the names of the files."""
     before = "replicas: 2\nregion: eu-west\nlimits:\n  memory: 512Mi\n"
     after = "replicas: 6\nregion: eu-west\nlimits:\n  memory: 2Gi\n"
     request = asked(
@@ -67,24 +70,30 @@ def examples() -> dict[str, Notice]:
         deadline=AT + timedelta(minutes=5),
     )
     ran = settled(request, State.SUCCEEDED, note="fine, until tonight", preview="6 of 6 replicas are ready")
-    return {"discord-asked": Asked(request=request), "discord-settled": Asked(request=ran)}
+    return {"discord-asked": request, "discord-settled": ran}
 
 
-def payload_of(sheet: Sheet) -> Mapping[str, Any]:
-    """A sheet as the REST API would receive it."""
-    styles = {"primary": 1, "secondary": 2, "success": 3, "danger": 4}
-    rows: list[dict[str, Any]] = []
-    for row in sheet.rows:
-        assert not isinstance(row, Menu), "no picture has a menu"
-        buttons = [{"type": 2, "label": one.label, "style": styles[one.style], "custom_id": one.id} for one in row]
-        rows.append({"type": 1, "components": buttons})
-    embed = {"title": sheet.title, "description": sheet.text, "color": sheet.colour, "footer": {"text": sheet.footer}}
-    return {"content": sheet.content, "embeds": [embed] if sheet.text else [], "components": rows}
+async def pictures(house: House) -> dict[str, str]:
+    """Every example, as the text of an SVG file: the message as it was sent, and then as it was changed."""
+    channel, at = house.channel(), ""
+    drawn: dict[str, str] = {}
+    await channel.start(house.desk())
+    try:
+        for name, request in examples().items():
+            at = await channel.show(Asked(request=request), at)
+            drawn[name] = draw(_sent(house.service))
+    finally:
+        await channel.stop()
+    return drawn
 
 
-def pictures(payload: Payload = payload_of) -> dict[str, str]:
-    """Every example, as the text of an SVG file. `payload` says what is sent for a sheet."""
-    return {name: draw(payload(sheet_for(notice))) for name, notice in examples().items()}
+def _sent(service: Service) -> Mapping[str, Any]:
+    """The last message that was sent or changed, as the stand-in received it."""
+    return next(
+        one.payload
+        for one in reversed(service.requests)
+        if one.method in ("POST", "PATCH") and one.route.startswith("/channels/{}/messages") and one.payload["embeds"]
+    )
 
 
 # --- drawing ---
@@ -294,9 +303,24 @@ def _n(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
+async def _made() -> dict[str, str]:
+    service = Service().start()
+    back = point_at(service.url)
+    try:
+        with TemporaryDirectory() as folder:
+            house = House(service, Path(folder))
+            try:
+                return await pictures(house)
+            finally:
+                house.close()
+    finally:
+        back()
+        service.stop()
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, svg in pictures().items():
+    for name, svg in asyncio.run(_made()).items():
         FOLDER.joinpath(f"{name}.svg").write_text(svg, "utf-8")
         print(f"docs/pictures/{name}.svg")
 

@@ -381,7 +381,7 @@ async def test_a_check_goes_through_it_step_by_step(service: Service) -> None:
     from signoff.channels.discord.bot import check
 
     steps = [one async for one in check(service.token, channel=str(service.channel.id))]
-    assert len(steps) == 10 and not any(problem for _, problem in steps)
+    assert len(steps) == 11 and not any(problem for _, problem in steps)
     await service.deny(service.channel, "create_public_threads")
     steps = [one async for one in check(service.token, channel=str(service.channel.id))]
     assert [step for step, problem in steps if problem] == ["may Create Public Threads"]

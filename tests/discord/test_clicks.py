@@ -8,6 +8,7 @@ import pytest
 from tests.discord.house import House, press_id, thread_of, told
 from tests.discord.service import Answered, Service
 
+from signoff.channels.discord import clicks
 from signoff.channels.discord.press import Verb
 from signoff.core.people import Answerer
 from signoff.core.request import State
@@ -122,7 +123,14 @@ async def test_h7_whoever_lacks_the_role_is_told_which_one(house: House) -> None
         assert await house.state(request) is State.PENDING
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody shares the bot, so nobody has to be waited for."""
+    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 0.0)
+
+
 @pytest.mark.mission("H7")
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("verb", list(Verb))
 async def test_h7_it_can_be_answered_only_in_the_thread_it_was_asked_in(
     house: House, service: Service, verb: Verb
@@ -139,6 +147,7 @@ async def test_h7_it_can_be_answered_only_in_the_thread_it_was_asked_in(
         assert await house.state(request) is State.PENDING
 
 
+@pytest.mark.usefixtures("alone")
 async def test_a_press_in_another_channel_is_refused_too(house: House, service: Service) -> None:
     elsewhere = service.new_channel("elsewhere")
     async with house.running():
@@ -217,7 +226,7 @@ async def test_h5_several_calls_are_approved_together(house: House, service: Ser
             await house.message(request)
         both = await service.message(lambda one: "2 calls wait" in one.text)
         text = await told(await house.ana.press(both, "Approve all"))
-        assert text == "`one`: approved.\n`two`: approved."
+        assert text == "**1** `one`: approved.\n**2** `two`: approved."
         await service.message(lambda one: "All 2 calls are answered" in one.text and not one.buttons)
     assert [await house.state(one) for one in requests] == [State.APPROVED] * 2
 
@@ -230,7 +239,8 @@ async def test_h5_one_is_denied_and_then_the_rest_together(house: House, service
         await service.message(lambda one: "3 calls wait" in one.text)
         await house.ana.press(messages[0], "Deny")
         rest = await service.message(lambda one: "2 of 3 calls wait" in one.text)
-        await told(await house.ana.press(rest, "Approve all"))
+        text = await told(await house.ana.press(rest, "Approve all"))
+        assert text == "**2** `two`: approved.\n**3** `three`: approved.", "numbered as the message numbers them"
     assert [await house.state(one) for one in requests] == [State.DENIED, State.APPROVED, State.APPROVED]
 
 
@@ -244,7 +254,9 @@ async def test_together_only_what_was_opened_is_approved_and_what_was_not_is_nam
         both = await service.message(lambda one: "2 calls wait" in one.text)
         await (await house.ana.press(await house.message(long), "Show whole")).reply()
         text = await told(await house.ana.press(both, "Approve all: open 2 first"))
-    assert text == "`one`: approved.\n`two`: not approved. It is too long for its message; open it there first."
+    one, two = text.splitlines()
+    assert one == "**1** `one`: approved."
+    assert two == "**2** `two`: not approved. It is too long for its message; open it there first."
 
 
 async def test_together_each_is_judged_on_its_own(house: House, service: Service) -> None:

@@ -87,7 +87,7 @@ async def test_h5_two_calls_of_one_step_are_decided_differently_one_by_one(flow:
 async def test_h5_all_are_approved_at_once(flow: Flow) -> None:
     each, all_of_them = await together(flow, "all", 3)
     reply = await told(await flow.ana.press(all_of_them, "Approve all"))
-    assert reply.splitlines() == ["`write_file`: approved."] * 3
+    assert reply.splitlines() == [f"**{number}** `write_file`: approved." for number in (1, 2, 3)]
     for message in each:
         assert "**Approved** by `ana`" in await flow.until(message, "`write_file` ran")
     await flow.until(all_of_them, "All 3 calls are answered")
@@ -113,7 +113,7 @@ async def test_h5_h9_what_has_to_be_opened_first_is_left_out_until_it_was(flow: 
     assert "**1** of them have to be opened first" in all_of_them.text
     assert all_of_them.buttons == ["Approve all: open 1 first", "Deny all"]
     reply = await told(await flow.ana.press(all_of_them, "Approve all: open 1 first"))
-    assert reply.splitlines()[0] == "`write_file`: approved." and "open it there first" in reply.splitlines()[1]
+    assert reply.splitlines()[0] == "**1** `write_file`: approved." and "open it there first" in reply.splitlines()[1]
     await flow.until(short, "**Approved** by `ana`")
     await flow.until(all_of_them, "1 of 2 calls wait", buttons=["Approve all: open 1 first", "Deny all"])
     opened = await (await flow.ana.press(long, "Show whole")).reply()

@@ -42,10 +42,12 @@ OURS = re.compile(
             rf"\*\*(?:{_LABEL})\*\*(?: \+[\d,]+ -[\d,]+)?(?: \0)?",
             r"\0?(?: = \0)?",
             r"… and [\d,]+ more",
-            rf"\*\*Until\*\* {_AT} \({_AT}\):(?: \0)?",
+            rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it goes on waiting|\0 is asked instead)",
+            r"\*\*Other arguments\*\* \(sha256 \w+\): (?:\+[\d,]+ -[\d,]+|only what is masked differs)",
             r"\*\*Taken\*\* by \0",
             rf"\*\*Approved\*\*(?: other arguments \(sha256 \w+\))? by \0(?: in the place of \0)?, {_AT}",
             rf"\*\*(?:Approved|Denied)\*\* by \0(?: in the place of \0)?(?: via \0)? at {_AT}\.",
+            rf"\*\*Approved\*\* at {_AT} by the rule: nobody answered in time\.",
             rf"\*\*Timed out\*\* at {_AT}: nobody answered in time\.",
             rf"\*\*Withdrawn\*\* at {_AT}\.",
             r"\*\*Edited:\*\* \+\d+ -\d+",
@@ -58,7 +60,7 @@ OURS = re.compile(
             r"Look for yourself, then say what happened: it is not run again by itself\.",
             r"\*\*Not all of it fits here: [\d,]+ characters are left out\.\*\*"
             r"(?: Open it with \*Show whole\* first: whoever has not opened it cannot approve it\.)?"
-            r"(?: The file has everything\.)?",
+            r"(?: (?:The file|\*Show whole\*|\0) has everything\.)?",
             r"\*\*This call cannot be shown, so it cannot be approved here\.\*\*",
             rf"\*\*\d+\*\* \0 .*|\0 \0 (?:[a-z, ]+)(?: by \0)?[a-z, ]*(?:,[a-z ]* {_AT})*",
             r"\*\*[\d,]+\*\* of them have to be opened first, with \*Show whole\*\.",
@@ -67,7 +69,7 @@ OURS = re.compile(
     )
 )
 TITLES = re.compile(
-    r"(?:May \0 run\?|\0(?: may run| is running| ran| failed| was denied|: nobody answered| was withdrawn)"
+    r"(?:May \0 run\?|\0(?: was approved| is running| ran| failed| was denied|: nobody answered| was withdrawn)"
     r"|Did \0 happen\?)(?: \(\d+ of \d+\))?"
 )
 

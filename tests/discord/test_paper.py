@@ -14,8 +14,9 @@ from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.whole import whole
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.lifecycle import SILENCE
 from signoff.core.notice import Asked
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 from signoff.core.vote import Vote
@@ -49,8 +50,7 @@ def test_a_call_that_waits() -> None:
             "**2 arguments**",
             "`to` = `ACME`",
             "`amount` = `250`",
-            "**Until** <t:1767269100:T> (<t:1767269100:R>): "
-            "`it is denied if nobody answers by 2026-01-01 12:05:00 UTC`",
+            "**Until** <t:1767269100:T> (<t:1767269100:R>), then it is denied",
         )
     )
     assert sheet.footer == f"request k3f9abcdef · sha256 {request.args_digest[:12]}"
@@ -223,19 +223,19 @@ APPROVED = "**Approved** by `ana` via `discord` at <t:1767268860>."
 @pytest.mark.parametrize(
     ("state", "fields", "title", "told"),
     [
-        (State.APPROVED, {}, "`pay_invoice` may run", APPROVED),
-        (State.APPROVED, {"note": "ok"}, "`pay_invoice` may run", f"{APPROVED}\n**Comment** `ok`"),
+        (State.APPROVED, {}, "`pay_invoice` was approved", APPROVED),
+        (State.APPROVED, {"note": "ok"}, "`pay_invoice` was approved", f"{APPROVED}\n**Comment** `ok`"),
         (
             State.APPROVED,
             {"remember": Remember.SESSION},
-            "`pay_invoice` may run",
+            "`pay_invoice` was approved",
             f"{APPROVED}\n**Remembered** for later calls too.",
         ),
         (
             State.APPROVED,
-            {"by": Answerer(name="nobody in time", kind=AnswererKind.MODE)},
-            "`pay_invoice` may run",
-            "**Approved** by `nobody in time (mode)` at <t:1767268860>.",
+            {"by": SILENCE, "note": "the rule allows it when nobody answers"},
+            "`pay_invoice` was approved",
+            "**Approved** at <t:1767268860> by the rule: nobody answered in time.",
         ),
         (
             State.DENIED,

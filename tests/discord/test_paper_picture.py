@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from tests.discord.house import House
 from tests.discord.picture import FOLDER, draw, pictures
+from tests.discord.service import Service
 
 
-@pytest.mark.parametrize("name", ["discord-asked", "discord-settled"])
-def test_the_pictures_are_up_to_date(name: str) -> None:
-    assert FOLDER.joinpath(f"{name}.svg").read_text("utf-8") == pictures()[name], "run python -m tests.discord.picture"
+async def test_the_pictures_are_what_is_sent(house: House, service: Service) -> None:
+    drawn = await pictures(house)
+    assert list(drawn) == ["discord-asked", "discord-settled"]
+    for name, svg in drawn.items():
+        assert FOLDER.joinpath(f"{name}.svg").read_text("utf-8") == svg, "run python -m tests.discord.picture"
+    [message] = service.messages(service.threads()[0])
+    assert "ran" in message.text and not message.buttons, "both pictures are of one message"
 
 
 def test_a_picture_shows_what_is_sent_and_refuses_what_would_act() -> None:

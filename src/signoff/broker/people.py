@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,11 +22,29 @@ class People:
 
     def __init__(self, broker: Broker, roles: Mapping[str, frozenset[str]]) -> None:
         self._broker = broker
-        self._people = {person_key(name): (name, held) for name, held in roles.items()}
+        self._roles: Callable[[], Mapping[str, frozenset[str]]] = lambda: roles
+        self._is_followed = False
+        self._is_closed = False
+        """Whether nobody but the people on file may answer, even where there is none any longer."""
+
+    def follow(self, roles: Callable[[], Mapping[str, frozenset[str]]]) -> None:
+        """Have those be on file whom `roles` tells whenever somebody answers; what it raises, the answerer is told.
+
+        Where anybody is or was on file, nobody else may answer, whatever a rule says: who is taken off it is out.
+        """
+        self._is_closed = bool(self._people)
+        self._roles, self._is_followed = roles, True
+
+    @property
+    def _people(self) -> Mapping[str, tuple[str, frozenset[str]]]:
+        """Names and roles, by what is the same for every spelling."""
+        roles = self._roles()
+        self._is_closed |= self._is_followed and bool(roles)
+        return {person_key(name): (name, held) for name, held in roles.items()}
 
     async def delegate(self, delegation: Delegation) -> None:
         """Have somebody stand in for somebody else, until a moment."""
-        if self._people:
+        if self._people or self._is_closed:
             for name in (delegation.absent, delegation.deputy):
                 self._on_file(name)
         if person_key(delegation.absent) == person_key(delegation.deputy):
@@ -49,15 +67,19 @@ class People:
 
     def known(self, by: Answerer) -> Answerer:
         """With the roles on file. Where people are on file, nobody else's word about roles counts."""
-        if not self._people:
+        people = self._people
+        if not people and not self._is_closed:
             return by
-        _, roles = self._people.get(by.key, ("", frozenset[str]()))
+        _, roles = people.get(by.key, ("", frozenset[str]()))
         return replace(by, roles=roles)
 
     def check(self, request: ApprovalRequest, by: Answerer) -> None:
         """Raise `NotEntitled` where particular people are asked, and nobody on file is called so."""
-        made_up = bool(self._people) and by.kind is AnswererKind.PERSON and by.key not in self._people
-        if made_up and request.requirement.is_strict:
+        people = self._people
+        made_up = by.kind is AnswererKind.PERSON and by.key not in people
+        if made_up and self._is_closed:
+            raise NotEntitled(f"{by.name} is not on file, or no longer, and only people on file may answer here")
+        if made_up and people and request.requirement.is_strict:
             raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
 
     def stands_in_for(
@@ -68,7 +90,12 @@ class People:
             request.requirement, by, requester=request.requester, owner=request.owner, denies=denies
         ):
             return ()
-        absent = [one.absent for one in tx.delegations(now) if person_key(one.deputy) == by.key]
+        people = self._people
+        absent = [
+            one.absent
+            for one in tx.delegations(now)
+            if person_key(one.deputy) == by.key and (not self._is_closed or person_key(one.absent) in people)
+        ]
         return tuple(self.known(Answerer(name=name)) for name in absent)
 
     def in_whose_place(self, request: ApprovalRequest, by: Answerer, absent: Sequence[Answerer]) -> dict[str, str]:

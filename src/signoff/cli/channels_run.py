@@ -6,8 +6,11 @@ import asyncio
 import logging
 import os
 import signal
+import sys
+import threading
+import time
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,10 @@ from signoff.errors import ChannelFailed
 
 LEAVING = 0.05
 """Seconds after whoever sits here left until the program does."""
+GRACE = 0.5
+"""Seconds that tools which are running have to end when the program does."""
+_OF_TOOLS = "AnyIO worker thread"
+"""Threads that PydanticAI runs plain functions in."""
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -49,11 +56,31 @@ def run_until_stopped(
     here = frozenset(name for name in names if settings.channels[name].use == "terminal")
     report = Report(as_json=as_json, here=here)
     run_options = _run_options(store, policy) if resume else None
-    try:
-        asyncio.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
-    finally:
-        broker.watch.close()
-        broker.store.close()
+    before = frozenset(threading.enumerate())
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
+        finally:
+            runner.get_loop().run_until_complete(asyncio.sleep(0))  # threads without work hear of the end
+            broker.watch.close()
+            broker.store.close()
+        leave_if_held_up(before)
+
+
+def leave_if_held_up(before: Collection[threading.Thread]) -> None:
+    """End the process where a tool still runs in a thread that was not there before: nobody waits for it any longer.
+
+    Python would wait for it, for ever if it hangs. Everything is written by now; what it did counts as not known.
+    """
+    until = time.monotonic() + GRACE
+    for thread in threading.enumerate():
+        if thread.name.startswith(_OF_TOOLS) and thread not in before and not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):  # whoever read it is gone
+                        stream.flush()
+                os._exit(0)
 
 
 def _run_options(store: str | None, policy: str | None) -> RunOptions:
@@ -71,7 +98,9 @@ async def _stay(
     from signoff.broker.post import Post
     from signoff.wiring.channels import routes_for
     from signoff.wiring.desk import ProjectDesk
+    from signoff.wiring.people import OnFile
 
+    broker.people.follow(OnFile(settings).roles)  # who is taken off the file while this runs is out
     start: list[Callable[[Heard], Awaitable[str]]] = []
 
     async def begin(heard: Heard) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -60,6 +61,8 @@ class ChannelEntry:
     def secret(self) -> str:
         """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
         spot = self.spots.get("token", self.spot)
+        if self.variable and self.variable not in os.environ:  # no word about defaults: they would be in the file
+            raise spot.wrong(f"the environment has no {self.variable}", "set it to the bot's token")
         value: str = filled(self.token, spot).value
         if not value.strip():
             raise spot.wrong(f"the environment has an empty {self.variable}", "set it to the bot's token")
@@ -70,6 +73,7 @@ def read_channels(spot: Spot) -> dict[str, ChannelEntry]:
     """Every channel of the file, in its order."""
     found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
     entries = {name: _entry(name, one) for name, one in found.items()}
+    _check_places(entries)
     _check_backups(entries)
     return entries
 
@@ -136,6 +140,20 @@ def _token(spot: Spot) -> str:
 
 def _timeout(spot: Spot) -> timedelta | None:
     return None if spot.value == NO_TIMEOUT else read_duration(spot)
+
+
+def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
+    """One bot asks once in one place: of two that did, each would take the other's messages for nobody's."""
+    taken: dict[tuple[str, str], str] = {}
+    for name, entry in entries.items():
+        if entry.use != "discord":
+            continue
+        other = taken.setdefault((entry.channel, entry.token), name)
+        if other != name:
+            raise entry.spots["channel"].wrong(
+                f"{shown(other)} asks there already, with the same bot",
+                'name another channel of Discord\'s, or another bot: token: "${OTHER_TOKEN}"',
+            )
 
 
 def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:

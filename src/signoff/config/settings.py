@@ -116,6 +116,13 @@ def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] 
     return with_user(_load(path, root))
 
 
+def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
+    """The `people` of a `signoff.yaml` alone; nothing else in it is looked at."""
+    top = Spot.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
+    entries = top.entries() if top.value is not None else {}
+    return dict(_people(entries["people"])) if "people" in entries else {}
+
+
 def no_settings() -> Settings:
     """Where there is no file: no rules but the user's own, and everything else is asked about."""
     return with_user(Settings(policy=Policy(rules=()), people={}))

@@ -55,7 +55,7 @@ class Reminded:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A channel showed it that waits only so long. Refused where the rule says how long, or there is a deadline."""
+    """A channel showed it that waits only so long. Refused where the rule says how long, or what comes of silence."""
 
     deadline: datetime
 
@@ -167,7 +167,7 @@ def settled_text(request: ApprovalRequest) -> str:
     decision = request.decision
     if decision is None:
         return f"request {request.id} is {request.state}"
-    when = f" at {decision.at:%Y-%m-%d %H:%M:%S}" if decision.at else ""
+    when = f" at {_moment(decision.at)}" if decision.at else ""
     note = f": {decision.note}" if decision.note else ""
     match decision.ending:
         case Ending.EXPIRED:
@@ -177,6 +177,11 @@ def settled_text(request: ApprovalRequest) -> str:
         case ending:
             who = f" by {decision.by}" if decision.by else ""
             return f"request {request.id} was {ending}{who}{when}{note}"
+
+
+def _moment(at: datetime | None) -> str:
+    """With its zone: whoever reads it may be anywhere."""
+    return f"{at:%Y-%m-%d %H:%M:%S %Z}".rstrip() if at is not None else ""
 
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
@@ -192,7 +197,7 @@ def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
 def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Voted)
     if _is_due(request, now):
-        raise AlreadySettled(f"request {request.id} ran out of time at {request.deadline:%Y-%m-%d %H:%M:%S}")
+        raise AlreadySettled(f"request {request.id} ran out of time at {_moment(request.deadline)}")
     decision = replace(event.decision, by=event.by, at=now)
     stands_for, refusal = _entitled(request, event.by, event.absent, denies=not decision.approved)
     if refusal:
@@ -315,9 +320,14 @@ def _claim_of(request: ApprovalRequest) -> Claim:
 
 
 def may_be_dated(request: ApprovalRequest) -> bool:
-    """Whether a channel may say how long a request waits: it waits, and nothing else says so."""
+    """Whether a channel may say how long a request waits: it waits, nothing else says so, and then it is denied.
+
+    Silence that a channel made an end of never loosens anything: where the rule would have it approved, parked or put
+    before other people, only the rule says when.
+    """
     waits = request.state is State.PENDING and not request.escalated
-    return waits and request.deadline is None and request.requirement.timeout is None
+    open_ended = request.deadline is None and request.requirement.timeout is None
+    return waits and open_ended and request.requirement.on_timeout is OnTimeout.DENY
 
 
 def remind_at(requirement: Requirement, deadline: datetime | None) -> datetime | None:

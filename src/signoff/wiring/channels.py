@@ -9,6 +9,7 @@ from signoff.config import ChannelEntry, Settings
 from signoff.core.people import Answerer
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.wording import did_you_mean, shown
+from signoff.wiring.people import Accounts, OnFile, by_account
 from signoff.wiring.project import POLICY_FILE, whoami
 
 if TYPE_CHECKING:
@@ -33,22 +34,23 @@ def channel_named(name: str, settings: Settings) -> ChannelEntry:
 def answerers(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
     """Who could answer in a channel, by what they are known as there. Empty: nobody."""
     if entry.use == "discord":
-        return {
-            person.discord: Answerer(name=person.name, roles=person.roles, via=entry.name)
-            for person in settings.people.values()
-            if person.discord
-        }
+        return by_account(settings.people, entry.name)
     return {name: Answerer(name=name, roles=person.roles, via=entry.name) for name, person in settings.people.items()}
 
 
-def channel_for(entry: ChannelEntry, settings: Settings, *, begin: Begin | None = None) -> Channel:
+def channel_for(
+    entry: ChannelEntry, settings: Settings, *, begin: Begin | None = None, listens: bool = True
+) -> Channel:
     """The channel that an entry describes, not opened yet. `begin` has work begun for whoever asks for it there.
 
+    `listens=False`: it only shows, where that is possible, and leaves answers to another program with its secret.
+
+    Who stands behind an account is looked up in the project file whenever somebody does something.
     Raises `WrongFile` where its secret is not in the environment, `WrongUse` where nobody could answer.
     """
     if entry.use == "terminal":
         return _terminal(entry, settings)
-    people = discord_people(entry, settings)
+    discord_people(entry, settings)
     token = entry.secret()
     need_discord()
     from signoff.channels.discord.bot import discord_channel
@@ -58,9 +60,10 @@ def channel_for(entry: ChannelEntry, settings: Settings, *, begin: Begin | None 
         secret=entry.variable,
         name=entry.name,
         channel=entry.channel,
-        people=people,
+        people=Accounts(OnFile(settings), entry.name),
         begin=begin if entry.workers else None,
         workers=entry.workers,
+        listens=listens,
     )
 
 

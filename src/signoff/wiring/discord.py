@@ -20,6 +20,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.wording import listed, shown
 from signoff.ports import ApprovalUI, Store
 from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.people import Accounts, OnFile
 from signoff.wiring.project import roles_of, settings_for, store_for
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ class DiscordApprovals:
 
         `signoff`: the capability of your agents, whose requests are shown; without it, those of the project's store, or
         of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each with their
-        Discord id; their roles are the capability's or the file's. `timeout`: how long a request waits once it was
-        shown, where its rule does not say; None: for ever. `name`: which channel of the file is meant, where it has
-        several; answers are recorded as given there.
+        Discord id; their roles are the capability's or the file's. Those of the file are looked up there whenever
+        somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
+        rule does not say; None: for ever. `name`: which channel of the file is meant, where it has several; answers are
+        recorded as given there.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
@@ -89,7 +91,10 @@ class DiscordApprovals:
         entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
         self.name = entry.name if entry is not None else name or NAME
         self._channel = str(channel) if channel is not None else entry.channel if entry is not None else ""
-        self._people = _people(people, self._settings, self.name)
+        self._people: Mapping[str, Answerer] = _people(people, self._settings, self.name)
+        self._on_file = OnFile(self._settings) if people is None else None
+        if self._on_file is not None:
+            self._people = Accounts(self._on_file, self.name)
         self._timeout = (entry.timeout if entry else TIMEOUTS["discord"]) if timeout == "default" else timeout
         self._signoff = signoff
         self._store = store
@@ -143,6 +148,8 @@ class DiscordApprovals:
         kept = store_for(given, self._settings) if given is None or isinstance(given, str) else given
         roles = roles_of(self._settings) or {one.name: one.roles for one in self._people.values()}
         self._own = Broker(kept, people=roles)
+        if self._on_file is not None:
+            self._own.people.follow(self._on_file.roles)
         return self._own
 
     def _desk(self, broker: Broker, name: str) -> Desk:

@@ -7,14 +7,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
+from signoff.channels.discord.cards import Cards
+from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
-from signoff.channels.discord.paper import digest_of, shows_whole
+from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.pressed import Pressed, in_words, shown
 from signoff.channels.discord.remembering import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.replies import fields_of
 from signoff.channels.discord.sheet import Button, Form, Sheet, Style
-from signoff.channels.discord.whole import whole
 from signoff.channels.discord.words import short_span
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
@@ -37,8 +38,12 @@ _NOT_OFFERED = "This is not offered any longer, and nothing was decided."
 class Answers:
     """Carries out what people press, at a desk. Every press has been looked into before."""
 
-    def __init__(self, desk: Desk, refresh: Callable[[ApprovalRequest], Awaitable[None]]) -> None:
+    def __init__(
+        self, desk: Desk, cards: Cards, drawing: Drawing, refresh: Callable[[ApprovalRequest], Awaitable[None]]
+    ) -> None:
         self._desk = desk
+        self._cards = cards
+        self._drawing = drawing
         self.refresh = refresh
         """Draws the message about a request anew."""
         self._drafts: OrderedDict[tuple[str, str], str] = OrderedDict()
@@ -50,8 +55,8 @@ class Answers:
             return deny_form(pressed.request)
         if await self._is_locked(pressed.request, pressed.by):
             return None
-        again = pressed.press.rest == AGAIN
-        return edit_form(pressed.request, self._drafts.get(_whose(pressed)) if again else None)
+        draft = self._drafts.get(_whose(pressed)) if pressed.press.rest == AGAIN else None
+        return await self._drawing.other(pressed.requests, lambda: edit_form(pressed.request, draft))
 
     async def take(self, pressed: Pressed) -> None:
         """Do what was pressed; raises what the desk refuses."""
@@ -80,7 +85,7 @@ class Answers:
     async def unlock(self, pressed: Pressed) -> None:
         """Give somebody the whole of a call as a file, and with it the right to approve it here."""
         request, reply = pressed.request, pressed.reply
-        paper = whole(request)
+        paper = await self._drawing.whole(request)
         if len(paper.text.encode()) > reply.interaction.filesize_limit:
             await reply.tell(
                 "This is too long for Discord, so it cannot be approved here. `signoff inbox` shows it whole."
@@ -93,7 +98,7 @@ class Answers:
                 await self._desk.opened(request.id, pressed.by)
 
     async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
-        if shows_whole(request):
+        if await self._drawing.shows_whole(request):
             return False
         async with self._hand(request, by):
             return not await self._desk.has_opened(request.id, by)
@@ -160,22 +165,36 @@ class Answers:
         await self._approve(pressed, _by(offered, pressed.by))
 
     async def _answer_all(self, pressed: Pressed, *, approved: bool) -> None:
-        lines = [await self._one_of_all(request, pressed.by, approved) for request in pressed.requests]
+        requests, thread = pressed.requests, pressed.reply.interaction.channel_id or 0
+        seen = await self._cards.shown_in(thread, requests) if approved else None
+        told = [await self._one_of_all(request, pressed.by, approved, seen) for request in requests]
+        if not all(self._cards.number(one.id) for one in requests):  # asked by another process
+            await self._cards.shown_in(thread, requests)
+        lines = [self._named(request) + text for request, text in zip(requests, told, strict=True)]
         if len(lines) > _MOST_LINES:
             lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} more, as their messages say"]
         await pressed.reply.tell("\n".join(lines))
 
-    async def _one_of_all(self, request: ApprovalRequest, by: Answerer, approved: bool) -> str:
-        name = short_span(visible(request.tool_name), _NAME)
+    def _named(self, request: ApprovalRequest) -> str:
+        """As the message about all of them numbers it."""
+        number = self._cards.number(request.id)
+        return f"{f'**{number}** ' if number else ''}{short_span(visible(request.tool_name), _NAME)}: "
+
+    async def _one_of_all(self, request: ApprovalRequest, by: Answerer, approved: bool, seen: set[str] | None) -> str:
+        if approved and seen is None:
+            return "not approved. Discord does not say whether it is shown here; press again, or answer it there."
+        if approved and seen is not None and request.id not in seen:
+            await self._desk.gone(request.id)
+            return "not approved. It is not shown: somebody deleted or hid its message. Open it there first."
         if approved and await self._is_locked(request, by):
-            return f"{name}: not approved. It is too long for its message; open it there first."
+            return "not approved. It is too long for its message; open it there first."
         try:
             answered = await self._desk.answer(request.id, ApprovalDecision(approved=approved, by=by))
         except SignoffError as error:
-            return f"{name}: {in_words(error)}"
+            return in_words(error)
         if answered.state is State.PENDING:
-            return f"{name}: your vote counts. {_missing(answered, by)}"
-        return f"{name}: {'approved' if approved else 'denied'}."
+            return f"your vote counts. {_missing(answered, by)}"
+        return "approved." if approved else "denied."
 
 
 def _by(decision: ApprovalDecision, by: Answerer) -> ApprovalDecision:

@@ -10,6 +10,7 @@ from contextlib import suppress
 import discord
 
 from signoff.channels.discord.channel import DiscordChannel
+from signoff.channels.discord.commands import FOREIGN, NAME, add_command
 from signoff.channels.discord.making import SILENT
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
@@ -26,6 +27,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds between tries to connect anew."""
 _SLOWEST = 30.0
 """Seconds that discord.py waits by itself where Discord wants us to slow down."""
+COMMANDS = f"commands: /{NAME} is there"
 _BAD_TOKEN = 4004
 """The gateway's own number for it."""
 
@@ -52,9 +54,13 @@ def discord_channel(
     begin: Begin | None = None,
     workers: Sequence[str] = (),
     secret: str = "",
+    listens: bool = True,
 ) -> Channel:
-    """A channel with a bot of its own. `secret` is the name of the variable that the token comes from."""
-    return _OwnBot(token, secret, channel, people, name, begin, workers)
+    """A channel with a bot of its own. `secret` is the name of the variable that the token comes from.
+
+    `listens=False`: it only shows, beside another program with the same token that sees to what people press.
+    """
+    return _OwnBot(token, secret, channel, people, name, begin, workers, listens)
 
 
 class _OwnBot:
@@ -73,8 +79,10 @@ class _OwnBot:
         name: str,
         begin: Begin | None,
         workers: Sequence[str],
+        listens: bool,
     ) -> None:
         self._token = token
+        self._listens = listens
         self._secret = secret
         self._channel = channel
         self._people = people
@@ -130,6 +138,7 @@ class _OwnBot:
             name=self._name,
             begin=self._begin,
             workers=self._workers,
+            listens=self._listens,
         )
         try:
             await connection.log_in()
@@ -239,7 +248,10 @@ class Connection:
 
 
 async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[tuple[str, str]]:
-    """Try what a channel needs, step by step: what was tried, and what is wrong with it; empty where nothing is."""
+    """Try what a channel needs, step by step: what was tried, and what is wrong with it; empty where nothing is.
+
+    Without `COMMANDS`, everything else works.
+    """
     connection = Connection(token, secret)
     try:
         steps = (("Discord takes the token", connection.log_in), ("the bot can connect", connection.connect))
@@ -259,5 +271,11 @@ async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[
         lacking = set(missing(found))
         for title, why in NEEDED.values():
             yield f"may {title}", f"missing, {why}" if f"{title}, {why}" in lacking else ""
+        try:
+            is_there = await add_command(connection.client, found.guild.id)
+        except ChannelFailed as problem:
+            yield COMMANDS, str(problem)
+        else:
+            yield COMMANDS, "" if is_there else FOREIGN
     finally:
         await connection.close()

@@ -11,11 +11,12 @@ from contextlib import suppress
 import discord
 
 from signoff.channels.discord.answers import Answers
+from signoff.channels.discord.cards import Cards
 from signoff.channels.discord.clicks import Clicks
 from signoff.channels.discord.commands import Commands
+from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.listening import Listening
 from signoff.channels.discord.mentions import Mentions
-from signoff.channels.discord.paper import sheet_for
 from signoff.channels.discord.permissions import check_permissions, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread, told
 from signoff.channels.discord.sheet import Sheet
@@ -44,7 +45,8 @@ class DiscordChannel:
 
     An address is `THREAD/MESSAGE`. Nothing has to be kept between two starts: buttons say what they are about, and a
     thread or message that was made though nobody knows is found again. Messages that are deleted while nobody listens
-    are found out when there is something to change about them.
+    are found out when there is something to change about them. `listens=False`: it only shows, and whoever presses or
+    says something is not heard.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class DiscordChannel:
         name: str = "discord",
         begin: Begin | None = None,
         workers: Sequence[str] = (),
+        listens: bool = True,
     ) -> None:
         self._client = client
+        self._listens = listens
         self._name = name
         self._channel_id = channel
         self._users = Users(people)
@@ -68,6 +72,11 @@ class DiscordChannel:
         self._clicks: Clicks | None = None
         self._commands: Commands | None = None
         self._mentions: Mentions | None = None
+        self._drawing = Drawing()
+        self._standing: OrderedDict[int, tuple[int, str]] = OrderedDict()
+        """Messages about what waits: the thread each is in, and its subject."""
+        self._has_learned = False
+        self._learning = asyncio.Lock()
         self._places: OrderedDict[str, str] = OrderedDict()
         self._numbers: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._removed: OrderedDict[int, None] = OrderedDict()
@@ -84,6 +93,7 @@ class DiscordChannel:
         if self._listening is not None:
             raise WrongUse(f"the channel {self._name} has been started already")
         self._desk = desk
+        self._has_learned = False
         try:
             await self._start(desk)
         except BaseException:
@@ -100,27 +110,31 @@ class DiscordChannel:
             channel = await text_channel(self._client, self._channel_id)
         check_permissions(channel)
         self._threads = Threads(self._client, channel)
-        self._clicks = Clicks(desk, self._users, Answers(desk, self._refresh), channel, self._places)
-        self._commands = Commands(self._client, desk, self._users, channel)
-        self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
-        self._commands.join_tree()
+        if self._listens:
+            cards = Cards(desk, self._threads, self._places, self._numbers)
+            answers = Answers(desk, cards, self._drawing, self._refresh)
+            self._clicks = Clicks(desk, self._users, answers, channel, self._places)
+            self._commands = Commands(self._client, desk, self._users, channel, self._drawing)
+            self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
+            self._commands.begin()
         listening.open()
-        listening.begin(self._commands.register())
 
     def _listen(self) -> Listening:
         """Hear everything from now on; people press while we start."""
         listening = Listening(self._client)
-        listening.to("interaction", self._interaction)
-        listening.to("message", self._message)
+        if self._listens:
+            listening.to("interaction", self._interaction)
+            listening.to("message", self._message)
         listening.to("raw_message_delete", self._deleted)
         listening.to("raw_bulk_message_delete", self._deleted_many)
         listening.to("raw_thread_delete", self._thread_deleted)
         return listening
 
     async def _interaction(self, interaction: discord.Interaction) -> None:
-        if self._clicks is not None and self._commands is not None:
-            await self._clicks.heard(interaction)
-            await self._commands.heard(interaction)
+        clicks, commands = self._clicks, self._commands
+        if clicks is not None and commands is not None:
+            await clicks.heard(interaction)
+            await commands.heard(interaction)
 
     async def _message(self, message: discord.Message) -> None:
         if self._mentions is not None:
@@ -131,19 +145,21 @@ class DiscordChannel:
         listening, self._listening = self._listening, None
         if listening is not None:
             await listening.stop()
-        if self._commands is not None:
-            self._commands.leave_tree()
-        self._threads = None
+        commands, self._commands = self._commands, None
+        if commands is not None:
+            await commands.end()
+        self._clicks = self._mentions = self._threads = None
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""
-        if self._threads is None or self._client.is_closed() or not self._client.is_ready():
+        threads = self._threads
+        if threads is None or self._client.is_closed() or not self._client.is_ready():
             raise ChannelFailed("not connected to Discord", whole=True)
-        sheet = sheet_for(notice)
+        sheet = await self._drawing.sheet(notice)
         try:
             with told("show it", at=at):
                 async with asyncio.timeout(_PATIENCE):
-                    shown = await self._put(self._threads, notice, sheet, at, beside)
+                    shown = await self._put(threads, notice, sheet, at, beside)
         except (RuntimeError, AttributeError):
             if not self._client.is_closed():
                 raise
@@ -163,6 +179,10 @@ class DiscordChannel:
             except discord.HTTPException as error:
                 if not (_waits(notice) and is_closed_thread(error)):
                     raise
+            except ChannelFailed:  # the message is there, and what it is about is not
+                if _waits(notice):
+                    await self._desk.gone(notice.subject)
+                raise
             if not _waits(notice):
                 return at
         after = read_place(beside)
@@ -183,22 +203,27 @@ class DiscordChannel:
         if isinstance(notice, Asked):
             self._places[notice.subject] = shown
             self._numbers[notice.subject] = notice.number, notice.of
+        thread, message = read_place(shown)
+        self._standing.pop(message, None)
+        if _waits(notice):
+            self._standing[message] = thread, notice.subject
         if not notice.is_live and self._threads is not None:
             self._threads.forget(notice.subject)
-        for noted in (self._places, self._numbers, self._removed, self._deletions):
+        for noted in (self._places, self._numbers, self._removed, self._deletions, self._standing):
             while len(noted) > _PLACES:
                 noted.popitem(last=False)
 
     async def _refresh(self, request: ApprovalRequest) -> None:
         """Draw the message about a request anew, if it is still there."""
         thread, message = read_place(await self._desk.where(request.id))
-        if self._threads is None or not message:
+        threads = self._threads
+        if threads is None or not message:
             return
         number, of = self._numbers.get(request.id, (1, 1))
-        sheet = sheet_for(Asked(request=request, number=number, of=of))
+        sheet = await self._drawing.sheet(Asked(request=request, number=number, of=of))
         try:
-            await self._threads.edit(thread, message, request.id, sheet)
-        except OUTSIDE as error:
+            await threads.edit(thread, message, request.id, sheet)
+        except (ChannelFailed, *OUTSIDE) as error:
             _log.warning("a message could not be brought up to date: %s", failed(error, "edit it"))
 
     # --- what is deleted is shown anew ---
@@ -214,16 +239,42 @@ class DiscordChannel:
             await self._gone(event.thread_id, None)
 
     async def _gone(self, thread: int, messages: set[int] | None) -> None:
-        where = self._client.get_channel(thread)
-        if isinstance(where, discord.Thread) and where.parent_id != int(self._channel_id):
+        if not self._may_be_ours(thread):
             return
         self._removed.update(dict.fromkeys(messages or ()))
-        for request in await self._desk.pending():
-            for subject in (request.id, together(request.id)):
-                at = await self._desk.where(subject) or await self._written(subject)
-                shown = read_place(at)
-                if shown[0] == thread and (messages is None or shown[1] in messages):
-                    await self._show_anew(subject)
+        await self._learn()
+        standing = [
+            subject
+            for message, (where, subject) in self._standing.items()
+            if where == thread and (messages is None or message in messages)
+        ]
+        waiting = {request.id for request in await self._desk.pending()} if standing else set[str]()
+        for subject in dict.fromkeys(standing):
+            if subject not in waiting and not subject.startswith(together("")):
+                continue
+            shown = read_place(await self._desk.where(subject) or await self._written(subject))
+            if shown[0] == thread and (messages is None or shown[1] in messages):
+                await self._show_anew(subject)
+
+    def _may_be_ours(self, place_id: int) -> bool:
+        """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
+        where = self._client.get_channel(place_id)
+        if where is None:  # a thread that is archived or gone
+            return True
+        parent = where.parent_id if isinstance(where, discord.Thread) else 0
+        return parent == int(self._channel_id) or any(place_id == thread for thread, _ in self._standing.values())
+
+    async def _learn(self) -> None:
+        """Find out where everything stands that another process showed. Once: from then on we know it ourselves."""
+        async with self._learning:
+            if self._has_learned:
+                return
+            for request in await self._desk.pending():
+                for subject in (request.id, together(request.id)):
+                    thread, message = read_place(await self._desk.where(subject))
+                    if message:
+                        self._standing.setdefault(message, (thread, subject))
+            self._has_learned = True
 
     async def _written(self, subject: str) -> str:
         """Where something stands that was written a moment ago, once the desk knows."""

@@ -2,6 +2,9 @@
 
 A custom id is only a claim. Whatever decides is looked up: the person by their account, the request and the thread it
 was asked in by its id. Nothing is kept in between, so it makes no difference whether the bot was restarted since.
+
+Several programs may share a bot, and each hears of every press. Only the one that asked sees to it; the others wait
+until it has, and say something only if nobody did.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.notice import trail_of
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import SignoffError, UnknownRequest
+from signoff.errors import SignoffError, StoreError, UnknownRequest
 from signoff.ports import Desk
 
 _log = logging.getLogger("signoff.discord")
@@ -38,8 +41,11 @@ FORMS = frozenset({Verb.DENY_NOTE, Verb.EDIT})
 _SEEN = 2000
 _FORM_WITHIN = 2.0
 """Seconds: a form has to be the first reply, and Discord waits for three."""
-_SOMEBODY_ELSE = 1.5
-"""Seconds in which another channel that shares our bot has surely seen to what was pressed in its own threads."""
+_SOMEBODY_ELSE = 2.6
+"""Seconds in which another program or channel that shares our bot has surely seen to what it asked itself, be it with a
+form; and in which Discord still hears us if nobody has."""
+_COMPONENT = discord.InteractionType.component
+_NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 
 
 class _Told(Exception):
@@ -49,6 +55,10 @@ class _Told(Exception):
         self.stale = stale
         """What the message does not say yet: it is drawn anew."""
         super().__init__(why)
+
+
+class _NotOurs(Exception):
+    """We did not ask that here. Whoever shares our bot may have: what is said holds for us alone."""
 
 
 class Clicks:
@@ -97,28 +107,50 @@ class Clicks:
 
     async def _see_to(self, reply: Reply, press: Press | None) -> None:
         interaction = reply.interaction
-        if not self._is_here(interaction) and not await self._was_asked(press, interaction):
-            await asyncio.sleep(_SOMEBODY_ELSE)
-            await reply.tell_first("This can be answered only where it was asked, and that is not here.")
+        since = asyncio.get_running_loop().time()
+        opens_form = press is not None and press.verb in FORMS and interaction.type is _COMPONENT
+        looking = asyncio.create_task(self._asked_here(interaction, press))
+        try:
+            await asyncio.wait((looking,), timeout=_FORM_WITHIN)
+            if not looking.done():
+                if opens_form:
+                    raise _Told(_NOT_IN_TIME)
+                reply.hold()
+            request = await looking
+        except (_NotOurs, StoreError) as error:
+            why = in_words(error) if isinstance(error, StoreError) else str(error)
+            await self._leave_it(reply, why, since + _SOMEBODY_ELSE)
             return
-        if press is None:
-            raise _Told("signoff did not make this button, or made it in another version. Nothing was done.")
+        finally:
+            looking.cancel()
+        assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
             raise _Told(self._users.stranger(interaction.user))
-        if press.verb in FORMS and interaction.type is discord.InteractionType.component:
-            await self._form(reply, press, by)
+        if opens_form:
+            await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
-        reply.hold()
-        await self._answers.take(await self._looked_into(reply, press, by))
+        if not reply.is_held:
+            reply.hold()
+        await self._answers.take(await self._looked_into(reply, press, by, request))
 
-    async def _form(self, reply: Reply, press: Press, by: Answerer) -> None:
+    async def _leave_it(self, reply: Reply, why: str, until: float) -> None:
+        """Say that we do nothing about a press, unless another program that shares our bot does."""
+        if reply.is_held:
+            await reply.done()
+            if not reply.is_taken:
+                await reply.tell(why)
+            return
+        await asyncio.sleep(until - asyncio.get_running_loop().time())
+        await reply.tell_first(why)
+
+    async def _form(self, reply: Reply, press: Press, by: Answerer, request: ApprovalRequest, until: float) -> None:
         try:
-            async with asyncio.timeout(_FORM_WITHIN):
-                pressed = await self._looked_into(reply, press, by)
+            async with asyncio.timeout_at(until):
+                pressed = await self._looked_into(reply, press, by, request)
                 form = await self._answers.form(pressed)
         except TimeoutError:
-            raise _Told("signoff could not look this up in time. Press again, please.") from None
+            raise _Told(_NOT_IN_TIME) from None
         if form is None:
             await self._answers.unlock(pressed)
         elif isinstance(form, str):
@@ -126,21 +158,26 @@ class Clicks:
         else:
             await reply.ask(form)
 
-    def _is_here(self, interaction: discord.Interaction) -> bool:
-        """Whether it comes from our channel or one of its threads."""
-        where = interaction.channel
-        return where is not None and self._channel.id in (where.id, getattr(where, "parent_id", None))
+    async def _asked_here(self, interaction: discord.Interaction, press: Press | None) -> ApprovalRequest:
+        """The request that a press claims to be about; raises `_NotOurs` unless we asked about it in this thread."""
+        if press is None:
+            raise _NotOurs("This signoff did not make this button, or made it in another version: it does nothing.")
+        try:
+            request = await self._desk.request(press.request)
+        except UnknownRequest:
+            request = None
+        if request is None or request.id != press.request:
+            raise _NotOurs(f"This signoff knows of no request {span(press.request)}: it does nothing.")
+        thread, message = read_place(await self._desk.where(request.id) or self._places.get(request.id, ""))
+        if not thread:
+            raise _NotOurs("This can be answered only where it was asked, and this signoff did not ask it here.")
+        if thread != interaction.channel_id:
+            link = f"https://discord.com/channels/{self._channel.guild.id}/{thread}/{message or ''}".rstrip("/")
+            raise _NotOurs(f"This can be answered only where it was asked: {link}")
+        return request
 
-    async def _was_asked(self, press: Press | None, interaction: discord.Interaction) -> bool:
-        """Whether we asked this there: before the settings named another channel."""
-        if press is None or interaction.channel_id is None:
-            return False
-        return read_place(await self._desk.where(press.request))[0] == interaction.channel_id
-
-    async def _looked_into(self, reply: Reply, press: Press, by: Answerer) -> Pressed:
+    async def _looked_into(self, reply: Reply, press: Press, by: Answerer, request: ApprovalRequest) -> Pressed:
         """The press with the requests it is about; raises what keeps it from being an answer."""
-        request = await self._found(press.request)
-        await self._check_place(reply.interaction, request)
         requests = (request,)
         if press.verb in TOGETHER:
             requests = await self._open_beside(request)
@@ -153,24 +190,6 @@ class Clicks:
             raise _Told("This has changed since the message was written. Look at it again, please.")
         await self._check_shown(reply, press)
         return Pressed(reply=reply, press=press, by=by, requests=requests)
-
-    async def _found(self, request_id: str) -> ApprovalRequest:
-        try:
-            request = await self._desk.request(request_id)
-        except UnknownRequest:
-            request = None
-        if request is None or request.id != request_id:
-            raise _Told(f"signoff knows of no request {span(request_id)}. Nothing was done.")
-        return request
-
-    async def _check_place(self, interaction: discord.Interaction, request: ApprovalRequest) -> None:
-        at = await self._desk.where(request.id) or self._places.get(request.id, "")
-        thread, message = read_place(at)
-        if not thread:
-            raise _Told("This was not asked here, so it cannot be answered here.")
-        if thread != interaction.channel_id:
-            link = f"https://discord.com/channels/{self._channel.guild.id}/{thread}/{message or ''}".rstrip("/")
-            raise _Told(f"This can be answered only where it was asked: {link}")
 
     async def _check_state(self, press: Press, request: ApprovalRequest) -> None:
         wanted = {State.UNKNOWN} if press.verb in TELLING else OPEN if press.verb is Verb.WHOLE else {State.PENDING}

@@ -1,19 +1,23 @@
 """`/signoff pending`, `/signoff show`, `/signoff history`: what waits and what was decided, told privately.
 
 The command is one of the server that our channel belongs to. It is added beside whatever commands the bot has, and
-nothing that is there is replaced. A bot with a command tree has it there too, so that the tree knows it; any other
-bot is served by its custom of telling us about all interactions.
+nothing that is there is replaced: a bot with a `/signoff` of its own keeps that, and has none of ours. A bot with a
+command tree has ours there too, so that the tree knows it; any other bot is served by its custom of telling us about
+all interactions.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import discord
 from discord import app_commands
 
+from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.pressed import shown
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
@@ -21,7 +25,7 @@ from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.threads import read_place
 from signoff.channels.discord.users import Users
-from signoff.errors import SignoffError
+from signoff.errors import ChannelFailed, SignoffError
 from signoff.ports import Desk
 
 _log = logging.getLogger("signoff.discord")
@@ -29,6 +33,11 @@ _log = logging.getLogger("signoff.discord")
 NAME = "signoff"
 HISTORY = 10
 MOST = 25
+FOREIGN = f"the bot has another command /{NAME} in this server, which is left alone"
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
+"""Seconds between tries to add the command."""
+_GOODBYE = 5.0
+"""Seconds that a try gets to come to an end."""
 _NOTHING: Mapping[str, Any] = {}
 _SUB_COMMAND, _STRING, _INTEGER = 1, 3, 4
 
@@ -65,41 +74,97 @@ PAYLOAD: Mapping[str, Any] = {
 }
 
 
+async def add_command(client: discord.Client, guild_id: int) -> bool:
+    """Have our command in a server, unless it is there already. False where there is another one of its name.
+
+    Raises `ChannelFailed`.
+    """
+    application = client.application_id
+    if application is None:
+        raise ChannelFailed("the bot does not know which application it belongs to", again=False)
+    try:
+        there = await client.http.get_guild_commands(application, guild_id)
+        same = [cast("Mapping[str, Any]", one) for one in there if one["name"] == NAME and one.get("type", 1) == 1]
+        if not all(map(_is_ours, same)):
+            return False
+        if not any(_holds(one, PAYLOAD) for one in same):
+            await client.http.upsert_guild_command(application, guild_id, dict(PAYLOAD))
+    except discord.Forbidden as error:
+        problem = f"{failed(error, 'add the command')}; invite it with the scope applications.commands"
+        raise ChannelFailed(problem, again=False) from error
+    except OUTSIDE as error:
+        raise failed(error, "add the command") from error
+    return True
+
+
+_NAMES = frozenset(one["name"] for one in PAYLOAD["options"])
+
+
 class Commands:
     """Our command in one server."""
 
-    def __init__(self, client: discord.Client, desk: Desk, users: Users, channel: discord.TextChannel) -> None:
+    def __init__(
+        self, client: discord.Client, desk: Desk, users: Users, channel: discord.TextChannel, drawing: Drawing
+    ) -> None:
         self._client = client
         self._desk = desk
         self._users = users
+        self._channel = channel
         self._guild = channel.guild
-        self._group: app_commands.Group | None = None
+        self._drawing = drawing
+        self._is_foreign = False
+        """Whether `/signoff` is somebody else's."""
+        self._registering: asyncio.Task[None] | None = None
+        self._is_over = asyncio.Event()
 
-    async def register(self) -> None:
-        """Have the command in our server, unless it is there already. Without it everything else still works."""
-        application = self._client.application_id
-        if application is None:
-            return
-        try:
-            there = await self._client.http.get_guild_commands(application, self._guild.id)
-            same = [one for one in there if one["name"] == NAME and one.get("type", 1) == 1]
-            if not any(_holds(cast("Mapping[str, Any]", one), PAYLOAD) for one in same):
-                await self._client.http.upsert_guild_command(application, self._guild.id, dict(PAYLOAD))
-        except OUTSIDE as error:
-            _log.warning("there is no /%s: %s", NAME, failed(error, "add the command"))
+    def begin(self) -> None:
+        """Have the command, now or as soon as that can be. Without it everything else still works."""
+        if self._join_tree():
+            self._registering = asyncio.get_running_loop().create_task(self._register())
+        else:
+            self._leave_alone()
 
-    def leave_tree(self) -> None:
-        """Take the command out of the client's tree. Discord keeps it: the next start needs it."""
-        tree = self._tree
-        if tree is not None and self._group is not None:
-            tree.remove_command(NAME, guild=self._guild)
-        self._group = None
+    async def end(self) -> None:
+        """Serve nobody any longer. Discord keeps the command: the next start needs it."""
+        self._is_over.set()
+        if self._registering is not None:
+            await asyncio.wait((self._registering,), timeout=_GOODBYE)
+            self._registering.cancel()
+            await asyncio.wait((self._registering,))
+        self._leave_tree()
+
+    async def _register(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._is_over.is_set():
+            try:
+                if not await add_command(self._client, self._guild.id):
+                    self._leave_alone()
+                return
+            except ChannelFailed as problem:
+                _log.warning("there is no /%s: %s", NAME, problem)
+                if not problem.again:
+                    return
+                pause = max(pause, problem.after or 0.0)
+            except Exception as error:
+                _log.error("there is no /%s: %s", NAME, place_of(error))
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _leave_alone(self) -> None:
+        _log.warning("there is no /%s of ours: %s", NAME, FOREIGN)
+        self._is_foreign = True
+        self._leave_tree()
 
     async def heard(self, interaction: discord.Interaction) -> None:
         """See to our command, if the client has no tree that does."""
         data = cast("Mapping[str, Any]", interaction.data or {})
-        ours = interaction.type is discord.InteractionType.application_command and data.get("name") == NAME
-        if ours and interaction.guild_id == self._guild.id and interaction.command is None:
+        if self._is_foreign or interaction.type is not discord.InteractionType.application_command:
+            return
+        # Without a server it is a command that the bot has everywhere, and so none of ours.
+        ours = data.get("name") == NAME and str(data.get("guild_id")) == str(self._guild.id)
+        if ours and interaction.command is None:
             called: Mapping[str, Any] = next(iter(data.get("options", ())), _NOTHING)
             given = {one["name"]: one["value"] for one in called.get("options", ()) if "value" in one}
             await self._see_to(interaction, called.get("name", ""), given)
@@ -125,12 +190,15 @@ class Commands:
         match called:
             case "pending":
                 requests = await self._desk.pending()
-                return pending_sheet(requests, {one.id: await self._link(one.id) for one in requests[:MOST]})
+                links = {one.id: await self._link(one.id) for one in requests[:MOST]}
+                return await self._drawing.other(requests, lambda: pending_sheet(requests, links))
             case "show":
-                return show_sheet(await self._desk.request(str(given.get("id", "")).strip()))
+                request = await self._desk.request(str(given.get("id", "")).strip())
+                return await self._drawing.other((request,), lambda: show_sheet(request))
             case "history":
                 limit = given.get("n")
-                return history_sheet(await self._desk.recent(limit=limit if isinstance(limit, int) else HISTORY))
+                recent = await self._desk.recent(limit=limit if isinstance(limit, int) else HISTORY)
+                return await self._drawing.other(recent, lambda: history_sheet(recent))
             case _:
                 return "There are `/signoff pending`, `/signoff show` and `/signoff history`."
 
@@ -146,31 +214,72 @@ class Commands:
         is_tree = isinstance(tree, app_commands.CommandTree)
         return cast("app_commands.CommandTree[Any]", tree) if is_tree else None
 
-    def join_tree(self) -> None:
-        """Put the command into the client's tree, if it has one; without it, the tree would log an error."""
+    def _join_tree(self) -> bool:
+        """Put the command into the client's tree, if it has one; without it, the tree would log an error.
+
+        False where the tree has another command of that name.
+        """
         tree = self._tree
-        if tree is None or tree.get_command(NAME, guild=self._guild) is not None:
+        if tree is None:
+            return True
+        there = tree.get_command(NAME, guild=self._guild) or tree.get_command(NAME)
+        if there is None:
+            there = _Shared()
+            tree.add_command(there, guild=self._guild)
+        if isinstance(there, _Shared):
+            there.users.append(self)
+        return isinstance(there, _Shared)
+
+    def _leave_tree(self) -> None:
+        tree = self._tree
+        there = tree.get_command(NAME, guild=self._guild) if tree is not None else None
+        if tree is None or not isinstance(there, _Shared):
             return
-        group = app_commands.Group(name=NAME, description=PAYLOAD["description"])
+        there.users = [one for one in there.users if one is not self]
+        if not there.users:
+            tree.remove_command(NAME, guild=self._guild)
 
-        @group.command(name="pending", description="What waits for an answer")
-        async def pending(interaction: discord.Interaction) -> None:  # pyright: ignore[reportUnusedFunction]
-            await self._see_to(interaction, "pending", {})
+    def is_near(self, interaction: discord.Interaction) -> bool:
+        """Whether it comes from our channel or a thread of it."""
+        where = interaction.channel
+        return where is not None and self._channel.id in (where.id, getattr(where, "parent_id", None))
 
-        @group.command(name="show", description="One request, as it stands")
-        @app_commands.describe(id="The id, or how it begins")
-        async def show(interaction: discord.Interaction, id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-            await self._see_to(interaction, "show", {"id": id})
+    async def called(self, interaction: discord.Interaction, name: str, given: Mapping[str, Any]) -> None:
+        """See to our command, as the tree read it."""
+        await self._see_to(interaction, name, given)
 
-        @group.command(name="history", description="What was decided last")
-        @app_commands.describe(n="How many")
-        async def history(  # pyright: ignore[reportUnusedFunction]
-            interaction: discord.Interaction, n: app_commands.Range[int, 1, MOST] = HISTORY
-        ) -> None:
-            await self._see_to(interaction, "history", {"n": n})
 
-        tree.add_command(group, guild=self._guild)
-        self._group = group
+class _Shared(app_commands.Group):
+    """Our command in a tree, for all channels that a bot has in a server."""
+
+    def __init__(self) -> None:
+        super().__init__(name=NAME, description=PAYLOAD["description"])
+        self.users: list[Commands] = []
+
+    async def _pass_on(self, interaction: discord.Interaction, name: str, given: Mapping[str, Any]) -> None:
+        users = sorted(self.users, key=lambda one: not one.is_near(interaction))
+        if users:
+            await users[0].called(interaction, name, given)
+
+    @app_commands.command(name="pending", description="What waits for an answer")
+    async def pending(self, interaction: discord.Interaction) -> None:
+        await self._pass_on(interaction, "pending", {})
+
+    @app_commands.command(name="show", description="One request, as it stands")
+    @app_commands.describe(id="The id, or how it begins")
+    async def show(self, interaction: discord.Interaction, id: str) -> None:
+        await self._pass_on(interaction, "show", {"id": id})
+
+    @app_commands.command(name="history", description="What was decided last")
+    @app_commands.describe(n="How many")
+    async def history(self, interaction: discord.Interaction, n: app_commands.Range[int, 1, MOST] = HISTORY) -> None:
+        await self._pass_on(interaction, "history", {"n": n})
+
+
+def _is_ours(there: Mapping[str, Any]) -> bool:
+    """Whether a command that Discord has is this one, be it as another version made it."""
+    names = {one.get("name") for one in there.get("options") or ()}
+    return bool(names) and names <= _NAMES
 
 
 def _holds(there: object, wanted: object) -> bool:

@@ -32,14 +32,18 @@ class Listening:
     def __init__(self, client: discord.Client) -> None:
         self._client = client
         self._is_open = False
+        self._is_stopped = False
         self._early: list[tuple[Handler, tuple[Any, ...]]] = []
         self._waiting: list[asyncio.Task[Any]] = []
+        self._checks: list[Callable[..., bool]] = []
         self._work: set[asyncio.Task[None]] = set()
 
     def to(self, event: str, handler: Handler) -> None:
         """Have `handler` called with every event of this name, each in a task of its own."""
 
         def heard(*args: Any) -> bool:
+            if self._is_stopped:
+                return True  # the client forgets us
             if self._is_open:
                 self.begin(handler(*args))
             elif len(self._early) < _MOST_EARLY:
@@ -48,6 +52,7 @@ class Listening:
 
         waiting: Any = self._client.wait_for(event, check=heard)  # pyright: ignore[reportUnknownMemberType, reportCallIssue, reportArgumentType]
         self._waiting.append(asyncio.ensure_future(waiting))
+        self._checks.append(heard)
 
     def open(self) -> None:
         """See to everything, beginning with what was heard before."""
@@ -70,13 +75,24 @@ class Listening:
 
     async def stop(self) -> None:
         """Hear nothing more, and return once what was begun is done, or cancelled if that takes long."""
+        self._is_stopped = True
         for waiting in self._waiting:
             waiting.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
         self._waiting.clear()
         self._early.clear()
+        self._leave()
         if self._work:
             _, late = await asyncio.wait(self._work, timeout=_GOODBYE)
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+    def _leave(self) -> None:
+        """Have the client forget what it asked us, now: by itself it does so with the next event of each kind."""
+        kept: dict[str, list[tuple[Any, Any]]] = getattr(self._client, "_listeners", {})
+        for event, asked in list(kept.items()):
+            asked[:] = [one for one in asked if one[1] not in self._checks]
+            if not asked:
+                del kept[event]
+        self._checks.clear()

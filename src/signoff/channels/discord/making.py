@@ -26,6 +26,8 @@ def to_send(sheet: Sheet) -> dict[str, Any]:
     made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": SILENT}
     if embed := _embed(sheet):
         made["embed"] = embed
+    else:  # else Discord fetches whatever address stands in a text, without anybody having clicked on it
+        made["suppress_embeds"] = True
     if view := _view(sheet):
         made["view"] = view
     if sheet.paper is not None:
@@ -71,8 +73,13 @@ def presses_in(message: discord.Message) -> Iterator[Press]:
                 yield found
 
 
+def is_framed(sheet: Sheet) -> bool:
+    """Whether a sheet has an embed."""
+    return bool(sheet.title or sheet.text or sheet.footer)
+
+
 def _embed(sheet: Sheet) -> discord.Embed | None:
-    if not (sheet.title or sheet.text or sheet.footer):
+    if not is_framed(sheet):
         return None
     embed = discord.Embed(title=sheet.title or None, description=sheet.text or None, colour=sheet.colour or None)
     if sheet.footer:

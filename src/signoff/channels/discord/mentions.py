@@ -15,9 +15,13 @@ import discord
 from signoff.channels.discord.making import SILENT
 from signoff.channels.discord.pressed import shown as said_as
 from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, failed, place_of
-from signoff.channels.discord.sheet import CONTENT
+from signoff.channels.discord.sheet import CONTENT, size
 from signoff.channels.discord.threads import place
 from signoff.channels.discord.users import Users
+from signoff.channels.discord.words import first
+from signoff.core.addressing import addressed
+from signoff.core.redact import Redactor
+from signoff.core.safe import visible_around
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
 from signoff.ports import Begin, Heard
@@ -78,7 +82,7 @@ class Mentions:
     async def _see_to(self, message: discord.Message, text: str) -> None:
         by = self._users.known(message.author)
         if by is None:
-            await self._reply(message, self._users.stranger(message.author))
+            await self._reply(message, _stranger(message.author))
         elif self._begin is None or not self._workers:
             await self._reply(
                 message,
@@ -86,16 +90,19 @@ class Mentions:
                 "signoff.yaml names those who can.",
             )
         elif not text:
-            first = self._workers[0]
-            say = "what to do" if len(self._workers) == 1 else f"{first}: what to do"
+            say = "what to do" if len(self._workers) == 1 else f"{self._workers[0]}: what to do"
             await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
+        elif message.channel.id == self._channel.id and isinstance(whom := addressed(text, self._workers), str):
+            await self._reply(message, whom)  # no thread for what begins nothing
         else:
             thread = await self._thread_of(message, text)
             heard = Heard(channel=self._name, at=place(thread, message.id), id=str(message.id), by=by, text=text)
             if said := await self._begun(self._begin, heard):
                 # Never longer than a message, and whatever hides in it seen.
                 shown = visible(said, lines=True)[:CONTENT]
-                await self._client.get_partial_messageable(thread).send(shown, allowed_mentions=SILENT)
+                await self._client.get_partial_messageable(thread).send(
+                    shown, allowed_mentions=SILENT, suppress_embeds=True
+                )
 
     async def _begun(self, begin: Begin, heard: Heard) -> str:
         try:
@@ -123,5 +130,15 @@ class Mentions:
 
 
 def _name(text: str) -> str:
-    line = " ".join(visible(text.splitlines()[0]).split())
-    return line if len(line) <= _NAME else f"{line[: _NAME - 1].rstrip()}…"
+    """The beginning of what was said. A message can be taken back, a thread's name stays: no secret goes into it."""
+    redactor = Redactor(avoid=text)
+    shown = redactor.text(text).splitlines()[0]  # masked before it is cut: half a secret would not be recognised
+    line = " ".join(visible_around([one.placeholder for one in redactor.masked], shown).split())
+    return line if size(line) <= _NAME else f"{first(line, _NAME - 1).rstrip()}…"
+
+
+def _stranger(user: discord.abc.User) -> str:
+    return (
+        "You are not on file here, so nothing is begun. Whoever looks after signoff.yaml can add you under `people`, "
+        f'with your Discord id: `discord: "{user.id}"`'
+    )

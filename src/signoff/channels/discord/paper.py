@@ -12,8 +12,9 @@ from signoff.channels.discord.parts import Part, lay_out
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.said import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, Sheet, Style, size
-from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word, settled, waiting
+from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.words import first, short_span
+from signoff.core.call import Veiled
 from signoff.core.canonical import digest
 from signoff.core.card import Card, Choice, card_for, safe_summary
 from signoff.core.lifecycle import OPEN
@@ -31,6 +32,7 @@ _LONGEST_TOOL = 120
 _MOST_LINES = 20
 """Calls that are listed in one message."""
 _LONGEST_LINE = 100
+_LONGEST_COMMAND = 60
 _NO_DIGEST = "0" * 12
 
 
@@ -48,7 +50,7 @@ def sheet_for(notice: Notice) -> Sheet:
 def shows_whole(request: ApprovalRequest) -> bool:
     """Whether its message shows everything. If not, approving is locked for each person until they opened it."""
     card = _card(request)
-    return card is not None and _fits(card)
+    return card is not None and _fits(request, card)
 
 
 def digest_of_all(requests: Sequence[ApprovalRequest]) -> str:
@@ -93,15 +95,16 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
     if card is None:
         cannot = Part(label="**This call cannot be shown, so it cannot be approved here.**")
         return lay_out([*settled(request), cannot], DESCRIPTION)
-    parts = list(parts_of(card))
+    parts = [*parts_of(card), *voted_for(request)]
     if request.state is State.PENDING:
         answers, room = list(waiting(request, card)), FOR_ANSWERS
     else:
         answers, room = list(settled(request)), max(FOR_ANSWERS, DESCRIPTION - 1 - _size_of(parts))
     told, _ = lay_out(answers, room)
     left = DESCRIPTION - size(told) - 1
-    # While it waits, what is left free for answers stays free: what is whole once stays whole.
-    is_whole = _fits(card) if request.state is State.PENDING else _size_of(parts) <= left
+    # While it waits, what is left free for answers stays free: what is whole stays whole, unless somebody votes for
+    # other arguments, which are to be seen as well.
+    is_whole = _fits(request, card) if request.state is State.PENDING else _size_of(parts) <= left
     body, missing = lay_out(parts, left if is_whole else min(left, DESCRIPTION - FOR_ANSWERS - 1) - _FOR_NOTICE)
     above, below = (body, told) if request.state is State.PENDING else (told, body)
     text = "\n".join(part for part in (above, below) if part)
@@ -122,7 +125,7 @@ def footer_of(request: ApprovalRequest) -> str:
 def _asked(asked: Asked) -> Sheet:
     request = asked.request
     card = _card(request)
-    text, missing = _text(request, card, _OPEN_FIRST if request.state is State.PENDING else "")
+    text, missing = _text(request, card, _where_whole(request))
     return Sheet(
         title=title_of(request) + (f" ({asked.number} of {asked.of})" if asked.of > 1 else ""),
         text=text,
@@ -132,7 +135,13 @@ def _asked(asked: Asked) -> Sheet:
     )
 
 
-_OPEN_FIRST = "Open it with *Show whole* first: whoever has not opened it cannot approve it."
+def _where_whole(request: ApprovalRequest) -> str:
+    """How to see all of a call that does not fit."""
+    if request.state is State.PENDING:
+        return "Open it with *Show whole* first: whoever has not opened it cannot approve it."
+    if request.state is State.UNKNOWN:
+        return "*Show whole* has everything."
+    return f"{short_span(f'/signoff show {visible(request.id)}', _LONGEST_COMMAND)} has everything."
 
 
 def _rows(request: ApprovalRequest, card: Card | None, *, is_whole: bool) -> Iterator[tuple[Button, ...]]:
@@ -155,10 +164,15 @@ def _answers(request: ApprovalRequest, card: Card | None, *, is_whole: bool) -> 
         yield _button(request, Verb.APPROVE, "Approve: open it first")
     yield _button(request, Verb.DENY, "Deny", "danger")
     yield _button(request, Verb.DENY_NOTE, "Deny with reason…")
-    if Choice.EDIT in choices:
+    if Choice.EDIT in choices and may_be_edited(request):
         yield _button(request, Verb.EDIT, "Edit…")
     if choices & {Choice.SESSION, Choice.ALWAYS} and may_be_remembered(request):
         yield _button(request, Verb.REMEMBER, "Remember…")
+
+
+def may_be_edited(request: ApprovalRequest) -> bool:
+    """Whether other arguments could be checked: what the tool takes is on record, and no agent alone knows a secret."""
+    return request.schema is not None and not any(isinstance(value, Veiled) for value in request.args.values())
 
 
 def _button(request: ApprovalRequest, verb: Verb, label: str, style: Style = "secondary") -> Button:
@@ -171,7 +185,7 @@ def _together(requests: Sequence[ApprovalRequest]) -> Sheet:
     all_of_them = digest_of_all(pending or requests)
     too_many = len(requests) > _MOST_LINES
     cards = [] if too_many else [_card(request) for request in pending]
-    closed = sum(card is None or not _fits(card) for card in cards)
+    closed = sum(card is None or not _fits(one, card) for one, card in zip(pending, cards, strict=False))
     text, _ = lay_out([*_lines(requests), *_hints(bool(pending) and too_many, closed)], DESCRIPTION)
     may_approve = not too_many and all(card is not None and Choice.APPROVE in card.choices for card in cards)
 
@@ -230,8 +244,8 @@ def _card(request: ApprovalRequest) -> Card | None:
         return None
 
 
-def _fits(card: Card) -> bool:
-    return _size_of(parts_of(card)) <= DESCRIPTION - FOR_ANSWERS - 1
+def _fits(request: ApprovalRequest, card: Card) -> bool:
+    return _size_of((*parts_of(card), *voted_for(request))) <= DESCRIPTION - FOR_ANSWERS - 1
 
 
 def _size_of(parts: Iterable[Part]) -> int:

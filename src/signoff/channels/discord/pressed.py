@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,7 +18,9 @@ from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
-from signoff.errors import AlreadySettled, SignoffError
+from signoff.errors import AlreadySettled, SignoffError, StoreError, WrongFile
+
+_log = logging.getLogger("signoff.discord")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +57,17 @@ def what_happened(request: ApprovalRequest) -> str:
 
 def in_words(error: SignoffError) -> str:
     """Why an answer was not taken, as it may be shown here."""
+    if isinstance(error, StoreError):
+        return f"{shown(error)}; nothing was decided."
     return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not taken'}: {shown(error)}."
 
 
 def shown(error: SignoffError) -> str:
-    """What is wrong, as it may be shown here."""
+    """What is wrong, as it may be shown here. What is wrong with the project itself is for the log: it names files."""
+    if isinstance(error, (StoreError, WrongFile)):
+        _log.warning("somebody could not be served: %s", redact_text(str(error)))
+        return (
+            "signoff's store does not answer now" if isinstance(error, StoreError) else "the project's files are wrong"
+        )
     text = redact_text(str(error))
     return plain(text if text.isprintable() else visible(text))

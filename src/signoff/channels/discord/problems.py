@@ -22,6 +22,8 @@ MISSING_PERMISSIONS = 50013
 THREAD_ARCHIVED = 50083
 """A message opens it again, unless it is locked too; to edit one does not."""
 ALREADY_ACKNOWLEDGED = 40060
+TOKEN_EXPIRED = 50027
+"""An interaction's own token, which lives for fifteen minutes; not that of the bot."""
 THREAD_EXISTS = 160004
 THREAD_LOCKED = 160005
 
@@ -68,6 +70,8 @@ def _refused(error: discord.HTTPException, doing: str, at: str) -> ChannelFailed
     if error.status >= 500:
         text = f"Discord has trouble of its own (HTTP {error.status}); cannot {doing}"
         return ChannelFailed(text, whole=True, at=at)
+    if code_of(error) == TOKEN_EXPIRED:
+        return ChannelFailed(f"it was too long ago; cannot {doing}", again=False, at=at)
     if error.status == 401:
         return ChannelFailed(f"Discord no longer takes the token; cannot {doing}", again=False, whole=True, at=at)
     if error.status == 403:

@@ -13,6 +13,7 @@ from signoff.channels.discord.making import modal, to_edit, to_send
 from signoff.channels.discord.problems import (
     ALREADY_ACKNOWLEDGED,
     OUTSIDE,
+    TOKEN_EXPIRED,
     UNKNOWN_INTERACTION,
     code_of,
     failed,
@@ -41,6 +42,11 @@ class Reply:
         """Whether somebody else has seen to it: another program that shares our bot."""
 
     @property
+    def is_held(self) -> bool:
+        """Whether Discord was told anything yet."""
+        return self._held
+
+    @property
     def is_private(self) -> bool:
         """Whether it was pressed in a message that only this person sees."""
         message = self.interaction.message
@@ -63,8 +69,10 @@ class Reply:
         made = to_send(_sheet(said))
         if not self._held:
             self._held = True
-            if await self._try(self.interaction.response.send_message(ephemeral=True, **made)) or self._lost:
-                return not self._lost
+            if await self._try(self.interaction.response.send_message(ephemeral=True, **made)):
+                return True
+            if self._lost or self.is_taken:  # whoever has seen to it has said something too
+                return False
             made = to_send(_sheet(said))
         await self.done()
         further: Any = self.interaction.followup  # its overloads are too much for the type checker
@@ -99,7 +107,7 @@ class Reply:
                 await reply
         except OUTSIDE as error:
             code = code_of(error)
-            self._lost = code == UNKNOWN_INTERACTION
+            self._lost = code in (UNKNOWN_INTERACTION, TOKEN_EXPIRED)
             self.is_taken = self.is_taken or code == ALREADY_ACKNOWLEDGED
             if code not in (UNKNOWN_INTERACTION, ALREADY_ACKNOWLEDGED):
                 _log.warning("somebody could not be told: %s", failed(error, "reply"))

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 
 from signoff.channels.discord.parts import Part
 from signoff.channels.discord.words import moment, short_span
+from signoff.core.canonical import canonical
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.lifecycle import SILENCE
 from signoff.core.people import Answerer
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
+from signoff.core.verdict import OnTimeout
 from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 from signoff.core.vote import Vote
 
@@ -37,7 +40,7 @@ class Face(NamedTuple):
 
 FACES: Mapping[State, Face] = {
     State.PENDING: Face(AMBER, "May ", " run?", "waits for an answer"),
-    State.APPROVED: Face(GREEN, "", " may run", "approved"),
+    State.APPROVED: Face(GREEN, "", " was approved", "approved"),
     State.CLAIMED: Face(BLUE, "", " is running", "approved, running"),
     State.SUCCEEDED: Face(GREEN, "", " ran", "approved, ran"),
     State.FAILED: Face(RED, "", " failed", "approved, failed"),
@@ -49,19 +52,39 @@ FACES: Mapping[State, Face] = {
 
 
 def waiting(request: ApprovalRequest, card: Card) -> Iterator[Part]:
-    """What a pending request waits for, and until when."""
+    """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
+    if request.deadline is not None:
+        until = f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')})"
+        yield Part(label=f"{until}, then {_without_answer(request)}")
     if card.problem:
         yield Part(label="**Not accepted before:**", text=card.problem)
     if card.needs:
         yield Part(label="**Needs**", text=card.needs)
-    for vote in request.votes[-_MOST_VOTES:]:
-        yield Part(label=_vote(request, vote))
     if request.assigned:
         yield Part(label=f"**Taken** by {named(request.assigned)}")
-    if request.deadline is not None:
-        yield Part(
-            label=f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')}):", text=card.until
-        )
+    for vote in request.votes[-_MOST_VOTES:]:
+        yield Part(label=_vote(request, vote))
+
+
+def other_args(request: ApprovalRequest) -> Iterator[tuple[str, Preview]]:
+    """What other arguments are, that somebody voted for: the first digits of their digest, and what they change."""
+    votes = {vote.args_digest: vote.decision.edited_args for vote in request.votes}
+    for digest, edited in votes.items():
+        if edited is not None and digest != request.args_digest:
+            same = {name for name in edited if name in request.args and _is_same(edited[name], request.args[name])}
+            before, after = ({k: v for k, v in args.items() if k not in same} for args in (request.args, edited))
+            yield digest[:12], _difference(request, before, after)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return canonical([one]) == canonical([other])  # for Python, 1 and True are the same
+
+
+def voted_for(request: ApprovalRequest) -> Iterator[Part]:
+    """Other arguments that somebody voted for, while it waits: what a vote is for is not told by a digest alone."""
+    for digest, changes in other_args(request) if request.state is State.PENDING else ():
+        how = f"+{changes.added:,} -{changes.removed:,}" if changes.text else "only what is masked differs"
+        yield Part(label=f"**Other arguments** (sha256 {digest}): {how}", text=changes.text, language="diff")
 
 
 def settled(request: ApprovalRequest) -> Iterator[Part]:
@@ -74,7 +97,7 @@ def settled(request: ApprovalRequest) -> Iterator[Part]:
     if decision is None:
         return
     yield Part(label=_answer(request, decision))
-    if decision.note and request.state is not State.EXPIRED:
+    if decision.note and request.state is not State.EXPIRED and not _is_silence(decision):
         yield Part(label="**Comment**" if decision.approved else "**Reason**", text=_safe(request, decision.note))
     if decision.edited_args is not None:
         changes = changed_args(request, decision.edited_args)
@@ -91,7 +114,7 @@ def in_a_word(request: ApprovalRequest) -> str:
     if decision is None or decision.by is None or request.state in (State.EXPIRED, State.CANCELLED):
         return word
     first, comma, rest = word.partition(",")
-    return f"{first} by {named(decision.by.name)}{comma}{rest}"
+    return f"{first} by {'the rule' if _is_silence(decision) else named(decision.by.name)}{comma}{rest}"
 
 
 def named(name: str) -> str:
@@ -101,8 +124,11 @@ def named(name: str) -> str:
 
 def changed_args(request: ApprovalRequest, edited: Mapping[str, Any]) -> Preview:
     """What a person changed in the arguments, secrets masked."""
-    before, after = (_as_json(request, args) for args in (request.args, edited))
-    return unified_diff(f"{before}\n", f"{after}\n")
+    return _difference(request, request.args, edited)
+
+
+def _difference(request: ApprovalRequest, before: Mapping[str, Any], after: Mapping[str, Any]) -> Preview:
+    return unified_diff(*(f"{_as_json(request, args)}\n" for args in (before, after)))
 
 
 def _as_json(request: ApprovalRequest, args: Mapping[str, Any]) -> str:
@@ -129,8 +155,29 @@ def _answer(request: ApprovalRequest, decision: ApprovalDecision) -> str:
             return f"**Withdrawn**{at}."
         case State.DENIED:
             return f"**Denied**{_by(request, decision.by)}{at}."
+        case _ if _is_silence(decision):
+            return f"**Approved**{at} by the rule: nobody answered in time."
         case _:
             return f"**Approved**{_by(request, decision.by)}{at}."
+
+
+def _is_silence(decision: ApprovalDecision) -> bool:
+    """Whether a rule approved it because nobody answered."""
+    return decision.approved and decision.by == SILENCE
+
+
+def _without_answer(request: ApprovalRequest) -> str:
+    """What happens once time is up."""
+    requirement = request.requirement
+    match requirement.on_timeout:
+        case OnTimeout.ALLOW:
+            return "it runs"
+        case OnTimeout.PARK:
+            return "it goes on waiting"
+        case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
+            return f"{named(requirement.escalate_to)} is asked instead"
+        case _:
+            return "it is denied"
 
 
 def _by(request: ApprovalRequest, by: Answerer | None) -> str:

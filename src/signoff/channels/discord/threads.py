@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import OrderedDict
+from collections.abc import Collection
+from contextlib import suppress
 
 import discord
 
-from signoff.channels.discord.making import presses_in, to_edit, to_send
+from signoff.channels.discord.making import is_framed, presses_in, to_edit, to_send
 from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
     THREAD_ARCHIVED,
@@ -18,6 +20,7 @@ from signoff.channels.discord.problems import (
 )
 from signoff.channels.discord.sheet import Sheet
 from signoff.core.visible import visible
+from signoff.errors import ChannelFailed
 
 _THREADS = 500
 """How many threads are remembered; one that was forgotten is looked through again."""
@@ -67,10 +70,23 @@ class Threads:
         for thread in await self._channel.guild.active_threads():
             ours = thread.parent_id == self._channel.id and mine is not None and thread.owner_id == mine.id
             if ours and thread.name == name and thread.id != but and not thread.locked:
-                return thread.id
+                if not await self._began_with_words(thread.id):
+                    return thread.id
         made = await self._channel.create_thread(name=name, type=discord.ChannelType.public_thread)
         self._remember(made.id, {})
         return made.id
+
+    async def _began_with_words(self, thread: int) -> bool:
+        """Whether a thread was made for what somebody said: then they chose its name, and it may be any name.
+
+        Such a thread has the number of that message, which may be deleted, and begins with a mark of it that stays.
+        """
+        with suppress(discord.NotFound):
+            await self._channel.fetch_message(thread)
+            return True
+        async for message in self._in(thread).history(limit=1, oldest_first=True):
+            return message.type is discord.MessageType.thread_starter_message
+        return False
 
     async def put(self, thread: int, subject: str, sheet: Sheet, *, after: int = 0) -> int:
         """The message about `subject` in a thread: the one that is there, brought up to date, or a new one.
@@ -88,6 +104,7 @@ class Threads:
             self._known.pop(thread, None)  # it may have got there
             raise
         known[subject] = sent.id
+        _check_framed(thread, sent, sheet)
         return sent.id
 
     async def edit(self, thread: int, message: int, subject: str, sheet: Sheet) -> bool:
@@ -101,15 +118,30 @@ class Threads:
                     raise
                 await self._open_again(thread)
                 edited = await partial.edit(**to_edit(sheet))
-            if edited.flags.suppress_embeds:  # a moderator hid what this is about
-                await edited.edit(suppress=False, **to_edit(sheet))
+            if edited.flags.suppress_embeds and is_framed(sheet):  # a moderator hid what this is about
+                edited = await edited.edit(suppress=False, **to_edit(sheet))
         except discord.HTTPException as error:
             if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
                 raise
             self._known.get(thread, {}).pop(subject, None)
             self._deleted[subject] = message
             return False
+        _check_framed(thread, edited, sheet)
         return True
+
+    async def look(self, thread: int, messages: Collection[int]) -> dict[int, discord.Message]:
+        """Messages of a thread as they are now, by their ids; without those that are there no longer."""
+        found: dict[int, discord.Message] = {}
+        if not messages:
+            return found
+        before_them = discord.Object(min(messages) - 1)
+        async for one in self._in(thread).history(limit=_MESSAGES, after=before_them, oldest_first=True):
+            found[one.id] = one
+        for missing in sorted(set(messages) - set(found)):
+            if missing > max(found, default=0):  # people have said more in between than was looked at
+                with suppress(discord.NotFound):
+                    found[missing] = await self._in(thread).fetch_message(missing)
+        return {one: found[one] for one in messages if one in found}
 
     def forget(self, subject: str) -> None:
         """Nothing more will be said about it."""
@@ -150,6 +182,24 @@ class Threads:
 def together(first: str) -> str:
     """The subject of the notice about several calls, by the first of them; see `core.notice.Together`."""
     return f"all:{first}"
+
+
+def _check_framed(thread: int, message: discord.Message, sheet: Sheet) -> None:
+    """Raise where Discord dropped what a message is about: it says nothing of it, and leaves the buttons."""
+    if is_framed(sheet) and not message.embeds and not message.flags.suppress_embeds:
+        raise ChannelFailed(
+            "what a call would do is not shown: that needs the permission Embed Links",
+            again=False,
+            at=place(thread, message.id),
+        )
+
+
+def shows(message: discord.Message, request_id: str, digest: str) -> bool:
+    """Whether a message shows the card of a request with these arguments: nobody hid it."""
+    if message.flags.suppress_embeds or not any(embed.description for embed in message.embeds):
+        return False
+    presses = [press for press in presses_in(message) if press.request == request_id]
+    return any(press.digest and digest.startswith(press.digest) for press in presses)
 
 
 def subjects_in(message: discord.Message) -> set[str]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from signoff.channels.discord.sheet import Paper
+from signoff.channels.discord.standing import other_args
 from signoff.core.card import Card, card_for
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible
 from signoff.errors import CannotCanonicalise, WrongUse
 
@@ -25,7 +26,7 @@ def whole(request: ApprovalRequest) -> Paper:
         card = card_for(request)
     except CannotCanonicalise as error:
         raise WrongUse(f"this call cannot be shown, so it cannot be approved: {visible(str(error))}") from error
-    text = "\n".join(_lines(card)) + "\n"
+    text = "\n".join((*_lines(card), *_votes(request))) + "\n"
     if len(text) > LARGEST or len(text.encode()) > LARGEST:
         raise WrongUse(
             f"this call is too large for Discord ({len(text):,} characters); answer it with signoff show {request.id}"
@@ -62,6 +63,12 @@ def _lines(card: Card) -> Iterator[str]:
         yield from _named(changes if card.preview.kind == "diff" else "what it would do", card.preview.text)
     for text in card.masked:
         yield from _named("masked", text)
+
+
+def _votes(request: ApprovalRequest) -> Iterator[str]:
+    for digest, changes in other_args(request) if request.state is State.PENDING else ():
+        what = changes.text or "only what is masked differs"
+        yield from _named(f"other arguments that somebody voted for (sha256 {digest}), what they change", what)
 
 
 def _named(name: str, text: str) -> Iterator[str]:

@@ -1,0 +1,72 @@
+"""The messages about calls as they stand in a thread now: whether people see there what they would approve."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import MutableMapping, Sequence
+
+import discord
+
+from signoff.channels.discord.paper import digest_of
+from signoff.channels.discord.problems import OUTSIDE, failed
+from signoff.channels.discord.threads import Threads, read_place, shows
+from signoff.core.request import ApprovalRequest
+from signoff.ports import Desk
+
+_log = logging.getLogger("signoff.discord")
+
+_WITHIN = 10.0
+"""Seconds: somebody waits."""
+_NUMBER = re.compile(r" \((\d{1,4}) of (\d{1,4})\)\Z")
+"""As `paper` ends the title of one of several calls."""
+
+
+class Cards:
+    """Looks at what stands in the threads of one channel."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        threads: Threads,
+        places: MutableMapping[str, str],
+        numbers: MutableMapping[str, tuple[int, int]],
+    ) -> None:
+        self._desk = desk
+        self._threads = threads
+        self._places = places
+        self._numbers = numbers
+
+    async def shown_in(self, thread: int, requests: Sequence[ApprovalRequest]) -> set[str] | None:
+        """Ids of those requests whose card can be read in this thread now. None where Discord does not say."""
+        places = {one.id: await self.place(one.id) for one in requests}
+        here = {name: message for name, (where, message) in places.items() if where == thread and message}
+        try:
+            async with asyncio.timeout(_WITHIN):
+                found = await self._threads.look(thread, here.values())
+        except OUTSIDE as error:
+            _log.warning("nobody knows what stands there: %s", failed(error, "look at it"))
+            return None
+        seen: set[str] = set()
+        for one in requests:
+            message = found.get(here.get(one.id, 0))
+            if message is not None:
+                self._learn(one.id, message)
+                if shows(message, one.id, digest_of(one)):
+                    seen.add(one.id)
+        return seen
+
+    async def place(self, request_id: str) -> tuple[int, int]:
+        """Thread and message, also of what was written a moment ago."""
+        return read_place(await self._desk.where(request_id) or self._places.get(request_id, ""))
+
+    def number(self, request_id: str) -> int:
+        """Which one it is of those asked together with it; 0 where that is not known."""
+        return self._numbers.get(request_id, (0, 0))[0]
+
+    def _learn(self, request_id: str, message: discord.Message) -> None:
+        """Another process may have numbered it."""
+        told = [_NUMBER.search(embed.title or "") for embed in message.embeds]
+        for one in filter(None, told):
+            self._numbers.setdefault(request_id, (int(one[1]), int(one[2])))

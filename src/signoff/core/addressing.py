@@ -1,0 +1,39 @@
+"""Whom a person means who says something to us: which worker, and what it is to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_FIRST = re.compile(r"([^\s:,]+)\s*[:,]?\s*(.*)", re.DOTALL)
+
+
+class Addressed(NamedTuple):
+    """What a worker is to do."""
+
+    worker: str
+    text: str
+
+
+def addressed(text: str, workers: Sequence[str], talking_to: str = "") -> Addressed | str:
+    """Who is meant: the only one there is, the one named first, the one that is `talking_to`; or why nobody is."""
+    text = text.strip()
+    if not workers:
+        return "Nobody can be started from here. `workers:` of this channel in signoff.yaml names those who can."
+    found = Addressed(workers[0], text) if len(workers) == 1 else _named(text, workers)
+    if found is None and talking_to in workers:
+        found = Addressed(talking_to, text)
+    if found is None:
+        names = ", ".join(workers)
+        return f"Say who is to do it, as in `{workers[0]}: what to do`. There are: {names}."
+    return found if found.text else f"Say what {found.worker} is to do."
+
+
+def _named(text: str, workers: Sequence[str]) -> Addressed | None:
+    first = _FIRST.fullmatch(text)
+    if first is None:
+        return None
+    known = {name.casefold(): name for name in workers}
+    name = known.get(first[1].casefold())
+    return Addressed(name, first[2].strip()) if name is not None else None

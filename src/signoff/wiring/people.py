@@ -1,0 +1,93 @@
+"""Who is on file, as the project file says now: whoever is taken off it while a program runs is out at once.
+
+The file is looked at whenever somebody does something, and read again when it is another one than before. While it
+cannot be read, accounts are still known by the last one that could, so that people are told what is wrong; but no
+answer is taken from anybody.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from threading import Lock
+
+from signoff.config import Person, Settings, load_people
+from signoff.config.files import from_here
+from signoff.core.people import Answerer
+from signoff.errors import NotEntitled, SignoffError
+
+
+class OnFile:
+    """The people of a project, as they stand in its file whenever they are asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._people: Mapping[str, Person] = settings.people
+        self._file = os.path.abspath(settings.file) if settings.file else ""
+        self._seen = _stamp(self._file)
+        self._wrong = False
+        self._lock = Lock()
+        if self._file:
+            self._read()  # it may have changed since the settings were read
+
+    def people(self) -> Mapping[str, Person]:
+        """Those that were on file when it could be read last. A file that is wrong is warned about, once."""
+        with self._lock:
+            if self._file and (stamp := _stamp(self._file)) != self._seen:
+                self._seen = stamp
+                self._read()
+            return self._people
+
+    def roles(self) -> Mapping[str, frozenset[str]]:
+        """Roles by name; raises `NotEntitled` while the file is wrong: who is on it is not known then."""
+        people = self.people()
+        if self._wrong:
+            raise NotEntitled("no answer is taken from anybody while the file is wrong that says who may give one")
+        return {name: person.roles for name, person in people.items()}
+
+    def _read(self) -> None:
+        try:
+            self._people, self._wrong = load_people(from_here(self._file)), False
+        except (SignoffError, OSError) as error:
+            self._wrong = True
+            # For whoever looks after the file; people in a channel need not read what is in it.
+            told = f"no answer is taken from anybody until this is put right: {error}"
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
+
+
+class Accounts(Mapping[str, Answerer]):
+    """Who stands behind the accounts of Discord's, as the file says now."""
+
+    def __init__(self, on_file: OnFile, via: str) -> None:
+        self._on_file = on_file
+        self._via = via
+
+    def __getitem__(self, account: str) -> Answerer:
+        return self._now()[account]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def _now(self) -> dict[str, Answerer]:
+        return by_account(self._on_file.people(), self._via)
+
+
+def by_account(people: Mapping[str, Person], via: str) -> dict[str, Answerer]:
+    """Who could answer on Discord, by account."""
+    return {
+        person.discord: Answerer(name=person.name, roles=person.roles, via=via)
+        for person in people.values()
+        if person.discord
+    }
+
+
+def _stamp(file: str) -> tuple[int, ...]:
+    """Another one whenever the file is written or replaced."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

@@ -1,0 +1,54 @@
+"""What Discord drops or fetches by itself: frames without the permission for them, and pages behind addresses."""
+
+from __future__ import annotations
+
+import pytest
+from tests.discord.house import House, thread_of
+from tests.discord.service import Service
+
+from signoff.core.notice import Asked, Said
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import RunState
+from signoff.core.verdict import Requirement
+from signoff.errors import ChannelFailed
+
+
+async def _has_trouble(house: House, request: ApprovalRequest) -> bool:
+    troubles = await house.broker.deliveries.troubles([request.id])
+    return any("Embed Links" in one.problem for one in troubles.get(request.id, ()))
+
+
+async def test_buttons_without_what_they_are_about_do_not_count_as_shown(house: House, service: Service) -> None:
+    channel = house.channel()
+    await channel.start(house.desk())
+    await service.deny(service.channel, "embed_links")
+    [request] = await house.ask()
+    with pytest.raises(ChannelFailed, match="Embed Links") as failure:
+        await channel.show(Asked(request=request))
+    assert not failure.value.again
+    await service.allow(service.channel, "embed_links")
+    at = await channel.show(Asked(request=request), at=failure.value.at)
+    await channel.stop()
+    [message] = service.messages(service.threads()[0])
+    assert at == failure.value.at == f"{message.place.id}/{message.id}" and "pay_invoice" in message.text
+
+
+async def test_a_card_that_lost_what_it_said_is_in_trouble(house: House, service: Service) -> None:
+    async with house.running():
+        request, message = await house.shown(need=Requirement(quorum=2))
+        await service.deny(service.channel, "embed_links")
+        await house.ana.press(message, "Approve")
+        await house.until(lambda: _has_trouble(house, request))
+
+
+async def test_nobody_fetches_what_an_agent_names(house: House, service: Service) -> None:
+    channel = house.channel()
+    async with house.running(channel):
+        _, message = await house.shown()
+        beside = f"{message.place.id}/{message.id}"
+        said = Said(run="talk", state=RunState.DONE, worker="triage", text="see https://evil.example/?q=c2VjcmV0")
+        at = await channel.show(said, beside=beside)
+        assert await channel.show(said, at=at, beside=beside) == at, "brought up to date"
+    answer = service.messages(thread_of(message))[-1]
+    assert "evil.example" in answer.text and answer.flags & 4
+    assert not message.flags & 4

@@ -1,0 +1,78 @@
+"""What is said to the bot and begins nothing leaves no thread; and no secret becomes the name of one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.discord.house import House
+from tests.discord.service import Service
+
+from signoff.ports import Heard
+
+SECRET = "sk-live-1234567890abcdefghij"
+
+
+class Beginner:
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[Heard] = asyncio.Queue()
+
+    async def begin(self, heard: Heard) -> str:
+        await self.heard.put(heard)
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        (f"rotate {SECRET} now", "rotate ⟦masked 1: API key⟧ now"),
+        (f"{'please ' * 7}rotate {SECRET} now", f"{'please ' * 7}rotate…"),
+        (
+            "use -----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----",
+            "use ⟦masked 1: private key⟧",
+        ),
+        ("sort the issues\nall of them", "sort the issues"),
+    ],
+)
+async def test_a_secret_does_not_become_the_name_of_a_thread(
+    house: House, service: Service, said: str, name: str
+) -> None:
+    beginner = Beginner()
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
+        await house.ana.say(service.channel, f"{service.bot.mention} {said}")
+        heard = await beginner.heard.get()
+    [thread] = service.threads()
+    assert thread.name == name
+    assert heard.text == said, "the worker is told all of it"
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("do it", "Say who is to do it, as in `triage: what to do`. There are: triage, billing."),
+        ("billing:", "Say what billing is to do."),
+    ],
+)
+async def test_no_thread_is_made_where_no_worker_is_named(
+    house: House, service: Service, said: str, reply: str
+) -> None:
+    beginner = Beginner()
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage", "billing"))):
+        asked = await house.ana.say(service.channel, f"{service.bot.mention} {said}")
+        answer = await service.message(lambda one: one.author is service.bot)
+        assert answer.content == reply
+        assert answer.reference is not None and int(answer.reference["message_id"]) == asked.id
+        assert not service.threads() and beginner.heard.empty()
+        await house.ana.say(service.channel, f"{service.bot.mention} billing: do it")
+        await beginner.heard.get()
+    assert len(service.threads()) == 1
+
+
+async def test_a_stranger_is_told_that_nothing_is_begun(house: House, service: Service) -> None:
+    beginner, eve = Beginner(), service.person("eve")
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
+        await eve.say(service.channel, f"{service.bot.mention} pay me")
+        answer = await service.message(lambda one: one.author is service.bot)
+    assert answer.content.startswith("You are not on file here, so nothing is begun.")
+    assert f'`discord: "{eve.id}"`' in answer.content
+    assert not service.threads() and beginner.heard.empty()
