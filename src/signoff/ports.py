@@ -62,6 +62,10 @@ class Transaction(Protocol):
         """Every request of a conversation or of a kept run, oldest first."""
         ...
 
+    def asked_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
+        """Ids of requests of a conversation or of a kept run that were opened in this very moment, in order."""
+        ...
+
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         """Requests that wait for nobody any longer, those that were asked last first."""
         ...
@@ -144,6 +148,14 @@ class Transaction(Protocol):
         self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
     ) -> Sequence[Delivery]:
         """Deliveries in the order they were first put; each filter that is given has to fit."""
+        ...
+
+    def last_deliveries(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+        """Those of one trail in one channel, the newest first."""
+        ...
+
+    def untold(self, channel: str) -> Sequence[str]:
+        """Ids of runs that are over, and may concern a channel in which that has not been said; not all of them do."""
         ...
 
     # the record

@@ -241,3 +241,61 @@ async def test_a_message_that_may_stand_in_the_main_channel_after_all_is_closed_
     await broker.answer(request, NO, by=ANA)
     await two.post.round()
     assert two.main.call(request).state is two.night.call(request).state is State.DENIED
+
+
+# --- what was known before this process ---
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_after_a_restart_the_main_channel_is_tried_before_anything_is_given_up(
+    another: Opens, clock: FakeClock, again: bool
+) -> None:
+    """It was down when the last process ended, long ago or for good: somebody may have put it right."""
+    one = another()
+    two = Two(one)
+    two.away = False
+    two.main.starts = lambda: ChannelFailed("the token is wrong", again=again)
+    await two.post.round()
+    await two.post.stop()
+    clock.advance(timedelta(days=3))
+    [request] = await ask_all(one, "a")
+    two.main.starts = lambda: None
+    await two.posted(another()).round()
+    assert set(two.main.places) == {request}
+    assert not two.night.places
+
+
+async def test_after_a_restart_what_is_still_down_is_given_up_once_that_is_known(
+    another: Opens, clock: FakeClock
+) -> None:
+    one = another()
+    two = Two(one)
+    two.main.starts = lambda: ChannelFailed("no network")
+    await two.post.round()
+    await two.post.stop()
+    clock.advance(timedelta(days=3))
+    [request] = await ask_all(one, "a")
+    await two.posted(another()).round()
+    assert set(two.night.places) == {request}
+
+
+# --- what is said to be gone ---
+
+
+async def test_what_is_gone_and_shown_by_the_backup_is_closed_in_the_main_channel_too(
+    broker: Broker, clock: FakeClock
+) -> None:
+    """Whoever said that it is gone may have been wrong, as where only part of a message was hidden."""
+    two = Two(broker, whole=True)
+    two.away = False
+    [request] = await ask_all(broker, "a")
+    await two.post.round()
+    two.away = True
+    await broker.deliveries.gone("main", request)
+    await two.post.round()
+    await for_a_while(two, clock, 180)
+    assert two.night.call(request).state is State.PENDING
+    two.away = False
+    await broker.answer(request, NO, by=ANA)
+    await for_a_while(two, clock, 60)
+    assert two.night.call(request).state is two.main.call(request).state is State.DENIED

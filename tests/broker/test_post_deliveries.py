@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 from tests.broker.conftest import Opens, kill, kinds
-from tests.broker.posting import ANA, YES, Board, ask_all, post_for
+from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, rows
 
 from signoff.broker import Broker
 from signoff.broker.post import Route
+from signoff.core.lifecycle import Assigned, advance
+from signoff.core.notice import Notice
 from signoff.core.people import Answerer
+from signoff.core.request import State
 from signoff.errors import ChannelFailed
+from signoff.testing import FakeClock
 
 BEN = Answerer(name="ben")
 
@@ -72,3 +77,46 @@ async def test_it_is_nowhere_to_be_found_where_it_was_not_shown(broker: Broker) 
     assert await broker.deliveries.where("elsewhere", request) == ""
     await broker.answer(request, YES, by=ANA)
     assert await broker.deliveries.where("board", request) == "board/1"
+
+
+async def test_what_is_settled_before_it_was_shown_anew_is_closed(broker: Broker) -> None:
+    board = Board()
+    post = post_for(broker, board)
+    ids = await ask_all(broker, "a", "b")
+    await post.round()
+    for subject in (*ids, f"all:{ids[0]}"):
+        await broker.deliveries.gone("board", subject)
+    for request in ids:
+        await broker.answer(request, NO, by=ANA)
+    await post.round()
+    assert {board.call(request).state for request in ids} == {State.DENIED}
+    assert not board.together(ids[0]).is_live
+    assert not any(one.live for one in await rows(broker))
+    tries = len(board.tries)
+    await post.round()
+    assert len(board.tries) == tries
+
+
+async def test_what_is_gone_while_an_update_fails_is_closed_once_it_works_again(
+    broker: Broker, clock: FakeClock
+) -> None:
+    class Hidden(Board):
+        async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+            if at:
+                await broker.deliveries.gone("board", notice.subject)
+            return await super().show(notice, at, beside)
+
+    board = Hidden()
+    post = post_for(broker, board)
+    [request] = await ask_all(broker, "a")
+    await post.round()
+    board.fails = lambda notice: ChannelFailed("away")
+    stored = await broker.get(request)
+    await broker.store.write("take", lambda tx: tx.put_request(advance(stored, Assigned("ana"), clock.now())))
+    await broker.store.write("note", lambda tx: tx.append([broker.journal.step(stored, "taken", clock.now())]))
+    await post.round()
+    board.fails = lambda notice: None
+    await broker.answer(request, NO, by=ANA)
+    clock.advance(timedelta(minutes=1))
+    await post.round()
+    assert board.call(request).state is State.DENIED

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.broker.conftest import Opens, kill
 from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
 
 from signoff.broker import Broker
+from signoff.broker.endings import Endings
 from signoff.broker.post import Route
-from signoff.core.delivery import DeliveryState
+from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.run import KeptRun, RunState
 from signoff.errors import ChannelFailed
+from signoff.ports import Transaction
 from signoff.testing import FakeClock
+
+MINUTE = timedelta(minutes=1)
 
 
 async def begun(broker: Broker, run_id: str = "r1", **options: Any) -> KeptRun:
@@ -170,3 +177,73 @@ async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> 
     clock.advance(86_400)
     await post.round()
     assert (await row(broker, "board", "said:r0")).state is DeliveryState.FAILED
+
+
+async def test_the_end_is_told_though_it_was_said_before_that_it_goes_on(another: Opens, clock: FakeClock) -> None:
+    one, board = another(), Board()
+    post = post_for(one, board)
+    runs = [await begun(one, run_id, place={"board": "thread/"}) for run_id in ("r1", "r2")]
+    for run in runs:
+        await post.say(run.id, "triage", RunState.GOING, "whoever began it goes on with it")
+    await post.round()
+    await one.runs.end("r1", runs[0].epoch, RunState.DONE, "42")
+    clock.advance(MINUTE)
+    await post.round()
+    assert (board.said("r1").text, board.said("r2").state) == ("42", RunState.GOING)
+    await post.stop()
+    await one.runs.end("r2", runs[1].epoch, RunState.FAILED, "no luck")
+    await post_for(another(), board).round()
+    assert (board.said("r2").text, board.said("r2").state) == ("no luck", RunState.FAILED)
+
+
+async def test_what_was_told_is_kept_though_the_message_is_gone(broker: Broker) -> None:
+    board = Board()
+    post = post_for(broker, board)
+    run = await begun(broker, place={"board": "thread/"})
+    await broker.runs.end(run.id, run.epoch, RunState.DONE, "hello")
+    await post.round()
+    told = (await row(broker, "board", "said:r1")).text
+    await broker.deliveries.gone("board", "said:r1")
+    await post.round()
+    assert (await row(broker, "board", "said:r1")).text == told != ""
+
+
+async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
+    """However many were told: whoever starts reads those that go on, and those of which it was not told."""
+    one, board = another(), Board()
+    post = post_for(one, board)
+    for number in range(5):
+        run = await begun(one, f"r{number}", place={"board": "thread/"})
+        await one.runs.end(run.id, run.epoch, RunState.DONE, f"came to {number}")
+    await begun(one, "elsewhere", place={"other": "thread/"})
+    await begun(one, "goes on", place={"board": "thread/"})
+    await post.round()
+    await post.stop()
+    late = await begun(one, "late", place={"board": "thread/"})
+    await one.runs.end(late.id, late.epoch, RunState.DONE, "late")
+    endings = Endings(("board", "night"))
+    read: list[str] = []
+
+    def look(tx: Transaction) -> Sequence[str]:
+        run = tx.run
+
+        def noted(run_id: str) -> KeptRun | None:
+            read.append(run_id)
+            return run(run_id)
+
+        with patch.object(tx, "run", noted):
+            return endings.look(tx)
+
+    assert list(await one.store.read(look)) == ["late"]
+    assert read == ["late"]
+
+
+async def test_what_is_shown_before_the_first_look_is_watched(broker: Broker) -> None:
+    run, endings = await begun(broker), Endings(("board",))
+    endings.watch(run.id)
+    await broker.store.read(endings.look)
+    [request] = await ask_all(broker, "a")
+    shown = Delivery(channel="board", subject=request, trail=run.id, shown=0, state=DeliveryState.SHOWN)
+    await broker.store.write("shown", lambda tx: tx.put_delivery(shown))
+    await broker.runs.end(run.id, run.epoch, RunState.DONE, "hello")
+    assert list(await broker.store.read(endings.look)) == [run.id]

@@ -336,6 +336,27 @@ async def test_requests_are_found_by_conversation_and_by_run(store: Store) -> No
     assert list(await got(store, "requests_of")) == []
 
 
+async def test_requests_that_were_asked_at_once_are_found(store: Store) -> None:
+    when = samples.at(0.000_001)
+    await add(
+        store,
+        request(3, run="a", opened_at=when),
+        request(1, run="a", opened_at=when),
+        request(2, run="a"),
+        request(4, run="b", opened_at=when),
+        request(5, run="", opened_at=when),
+        request(6, run="a", opened_at=None),
+        request(7, run="a", opened_at=when, conversation="other"),
+    )
+    await put(store, "put_request", samples.approved(request(3, run="a", opened_at=when)))
+    assert list(await got(store, "asked_at", when, run="a")) == ["r0003", "r0001", "r0007"], "in the order of asking"
+    assert list(await got(store, "asked_at", None, run="a")) == ["r0006"]
+    together = ["r0003", "r0001", "r0004", "r0005"]
+    assert list(await got(store, "asked_at", when, conversation_id="conversation")) == together
+    assert list(await got(store, "asked_at", samples.at(0), run="a")) == []
+    assert list(await got(store, "asked_at", when)) == []
+
+
 async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Store) -> None:
     unknown = samples.lost(samples.claimed(samples.approved(request(6))))
     denied = samples.steps(request(1), Cancelled("moot"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,6 +13,7 @@ from tests.contracts.databases import Database
 from tests.contracts.samples import RICH_DELIVERY, at, delivery
 
 from signoff.core.delivery import Delivery, DeliveryState
+from signoff.core.run import RunState
 from signoff.errors import WrongUse
 from signoff.ports import Store, Transaction
 
@@ -160,3 +162,57 @@ async def test_others_see_deliveries_in_the_same_order(database: Database) -> No
     await put(other, delivery(1, shown=5))
     assert [(each.subject, each.shown) for each in await found(one)] == [("r0002", 1), ("r0001", 5), ("r0003", -1)]
     assert await found(other) == await found(one)
+
+
+async def test_the_last_of_a_trail_in_a_channel_come_first(store: Store) -> None:
+    await put(store, *(delivery(number) for number in (3, 1, 2)), delivery(4, channel="night"), delivery(5, trail="x"))
+    await put(store, delivery(3, shown=1, live=False))
+
+    async def last(limit: int, **where: str) -> list[str]:
+        where = {"channel": "discord", "trail": "run0001", **where}
+        return [one.subject for one in await store.read(lambda tx: tx.last_deliveries(limit=limit, **where))]
+
+    assert await last(2) == ["r0002", "r0001"]
+    assert await last(9) == ["r0002", "r0001", "r0003"]
+    assert await last(9, channel="night") == ["r0004"]
+    assert await last(9, channel="") == await last(9, trail="nothing") == []
+
+
+def said(number: int, state: RunState, **fields: Any) -> Delivery:
+    """What was told of a run, as the broker keeps it."""
+    subject, trail = f"said:run{number:04}", f"run{number:04}"
+    text = json.dumps({"state": str(state), "worker": "triage", "text": 'I am going: "going"'})
+    return delivery(number, subject=subject, trail=trail, request="", text=text, **fields)
+
+
+async def test_runs_whose_end_was_not_told_are_found(store: Store) -> None:
+    runs = [
+        samples.run(1),
+        samples.run(2, options={"place": {"discord": "1/"}}),
+        *(samples.run(number, state=RunState.DONE) for number in (3, 4, 5)),
+        samples.run(6, state=RunState.FAILED, options={"place": {"discord": "1/"}}),
+        samples.run(7, state=RunState.DONE, options={"place": {"night": "1/"}}),
+        samples.run(8, state=RunState.CANCELLED, options={"model": "x", "place": {"night": "1/", "discord": "1/"}}),
+        samples.run(9, state=RunState.DONE, options={"place": {"discord": "1/"}}),
+        samples.run(10, state=RunState.DONE, options={"place": {"discord": "1/"}}),
+        samples.run(11, state=RunState.DONE, options={"place": {"d\u00efs%_\\k": "1/"}}),
+    ]
+
+    def work(tx: Transaction) -> None:
+        for run in runs:
+            tx.add_run(run)
+        for number in (1, 4, 5):
+            tx.put_delivery(delivery(number, trail=f"run{number:04}"))
+        for one in (said(5, RunState.DONE), said(9, RunState.FAILED), said(10, RunState.GOING)):
+            tx.put_delivery(one)
+
+    await store.write("add", work)
+
+    async def untold(channel: str) -> list[str]:
+        return list(await store.read(lambda tx: tx.untold(channel)))
+
+    # Something of 4 stands there, 6 and 8 began there, and of 10 it was only said that it goes on.
+    assert await untold("discord") == ["run0004", "run0006", "run0008", "run0010"]
+    assert await untold("night") == ["run0007", "run0008"]
+    assert await untold("d\u00efs%_\\k") == ["run0011"]
+    assert await untold("nobody") == []

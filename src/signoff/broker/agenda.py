@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from signoff.broker.batches import Batches
+from signoff.broker.leases import Down
 from signoff.broker.routes import PATIENCE, Line
 from signoff.broker.showing import Want, is_eligible, is_hopeless, wanted_of_batch, wanted_of_request
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
@@ -77,7 +79,10 @@ class Agenda:
         """By trail and channel."""
         self._jobs: dict[str, dict[str, list[Job]]] = {}
         """By channel and trail, where there are any."""
-        self._touched: set[str] = set()
+        self._touched = deque[str]()
+        """Trails to be read with the next look, which may be made by another thread."""
+        self._pending: set[str] = set()
+        """Those that no look has come to the end with yet: it may be cut short, and made again."""
         self._seen: int | None = None
 
     def start_over(self) -> None:
@@ -86,18 +91,22 @@ class Agenda:
 
     def touch(self, trail: str) -> None:
         """Deliveries of a trail have changed."""
-        self._touched.add(trail)
+        self._touched.append(trail)
 
     def look(self, tx: Transaction, now: datetime) -> Plan:
         """What is to be done now."""
-        trails, self._touched = self._touched, set()
+        while self._touched:
+            self._pending.add(self._touched.popleft())
+        head = tx.head()[0]
         if self._seen is None:
             trails = self._read_all(tx)
         else:
+            trails = set(self._pending)
             self._read_changed(tx, trails, tx.touched(self._seen))
-        self._seen = tx.head()[0]
         for trail in trails:
             self._sort_out(tx, trail)
+        self._seen = head
+        self._pending.clear()
         plan = Plan(due=self._due())
         for line in self._lines.values():
             self._planned(plan, line, self._jobs.get(line.name, {}), now)
@@ -183,40 +192,42 @@ class Agenda:
 
     def _planned(self, plan: Plan, line: Line, trails: Mapping[str, list[Job]], now: datetime) -> None:
         """Put down what of it is to be done now, or when."""
+        down = line.down  # it may change while this looks
         can_try = line.is_open and line.wrong is None and not line.rests(now)
-        if line.wrong is None and line.down is not None:
-            plan.not_before(line.down.next_at)
+        if line.wrong is None and down is not None:
+            plan.not_before(down.next_at)
         for trail, jobs in sorted(trails.items(), key=lambda one: one[1][0].place):
             if trail in line.busy:
                 continue
             plan.retired += [Left(line.name, trail, job.subject) for job in jobs if job.want is Want.RETIRE]
             updates = [*_rested(plan, [job for job in jobs if job.want is Want.UPDATE], now, in_order=False)]
             shows = [job for job in jobs if job.want is Want.SHOW]
-            if can_try and line.down is not None and not line.busy:
+            if can_try and down is not None and not line.busy:
                 # One is tried, whatever else: it is enough to hear whether the channel works again.
                 if probe := [*updates, *_rested(plan, shows, now, in_order=True)][:1]:
                     plan.work[line.name, trail] = [probe[0].subject]
                     can_try = False
                     continue
-            shows = _without_given_up(plan, line, trail, shows, now)
+            if line.backup and line.was_tried:
+                shows = _without_given_up(plan, line, down, trail, shows, now)
             ready = [*updates, *_rested(plan, shows, now, in_order=True)]
-            if ready and can_try and line.down is None:
+            if ready and can_try and down is None:
                 plan.work[line.name, trail] = [job.subject for job in ready[:AT_ONCE]]
 
 
-def _without_given_up(plan: Plan, line: Line, trail: str, jobs: Sequence[Job], now: datetime) -> list[Job]:
+def _without_given_up(
+    plan: Plan, line: Line, down: Down | None, trail: str, jobs: Sequence[Job], now: datetime
+) -> list[Job]:
     """Those that are still to be tried here: what failed for too long is shown by the backup instead."""
-    if not line.backup:
-        return list(jobs)
     left: list[Job] = []
     head = jobs[0].row.since if jobs and jobs[0].row is not None else None
     if head is not None and line.worked_at is not None and line.worked_at >= head:
         head = None  # the channel works, and what waits behind the first may fare better
     for job in jobs:
         own = job.row.since if job.row is not None else None
-        whole = line.down.since if line.down is not None else None
+        whole = down.since if down is not None else None
         since = min((one for one in (own, head, whole) if one is not None), default=None)
-        hopeless = line.wrong is not None or (line.down is not None and line.down.hopeless)
+        hopeless = line.wrong is not None or (down is not None and down.hopeless)
         if job.subject.startswith("all:") or (since is None and not hopeless):
             left.append(job)
         elif hopeless or (since is not None and now - since >= PATIENCE):

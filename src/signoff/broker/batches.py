@@ -23,17 +23,13 @@ class Batches:
         trail = trail_of(request)
         found = self._known.get(trail, {}).get(request.opened_at)
         if found is None:
-            among: Sequence[ApprovalRequest] = [request]
+            found = (request.id,)
             if request.run:
-                among = tx.requests_of(run=request.run)
+                found = tuple(tx.asked_at(request.opened_at, run=request.run))
             elif request.call is not None and request.call.conversation_id:
-                among = tx.requests_of(conversation_id=request.call.conversation_id)
-            moments: dict[datetime | None, tuple[str, ...]] = {}
-            for one in among:
-                if trail_of(one) == trail:
-                    moments[one.opened_at] = (*moments.get(one.opened_at, ()), one.id)
-            self._known[trail] = moments
-            found = moments[request.opened_at]
+                ids = tx.asked_at(request.opened_at, conversation_id=request.call.conversation_id)
+                found = tuple(one for one in ids if one == request.id or _is_of(tx, one, trail))
+            self._known.setdefault(trail, {})[request.opened_at] = found
         return found
 
     def forget(self, trail: str) -> None:
@@ -42,6 +38,12 @@ class Batches:
 
     def forget_all(self) -> None:
         self._known.clear()
+
+
+def _is_of(tx: Transaction, request_id: str, trail: str) -> bool:
+    """Whether a request of a conversation belongs to no run, which would be what it is shown with."""
+    request = tx.request(request_id)
+    return request is not None and trail_of(request) == trail
 
 
 def all_shown(requests: Sequence[ApprovalRequest], there: Mapping[str, Delivery | None]) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LIMIT = timedelta(seconds=60)
 """After how long a channel that does not answer is not waited for any longer."""
+STOP_LIMIT = timedelta(seconds=10)
+"""The same, where it has to let go of everything."""
 
 
 class Courier:
@@ -47,6 +49,28 @@ class Courier:
             line.is_open, line.down = True, None
             await self._persist(line, None)
 
+    async def close(self, line: Line) -> None:
+        """Stop a channel. One that does not come to an end is left behind."""
+        clock = self._broker.clock
+        doing = asyncio.ensure_future(_stopped(line))
+        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + STOP_LIMIT))
+        try:
+            await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            limit.cancel()
+            if not doing.done():
+                doing.cancel()
+                doing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        if doing.cancelled():
+            problem = "it was stopped from inside"
+        elif not doing.done():
+            problem = f"it did not end within {STOP_LIMIT.total_seconds():.0f} seconds"
+        elif (error := doing.exception()) is not None:
+            problem = repr(error)
+        else:
+            return
+        warnings.warn(f"channel {line.name!r} did not stop: {problem}", RuntimeWarning, stacklevel=2)
+
     async def carry(self, line: Line, subjects: Sequence[str]) -> int:
         """Show these, in order, until one fails that others wait for; how many were tried."""
         tried = 0
@@ -69,6 +93,8 @@ class Courier:
         known = True
         try:
             at = await self._within_limit(line.route.channel.show(showing.notice, showing.at, showing.beside))
+            if not isinstance(at, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is somebody's code
+                raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
         except ChannelFailed as error:
             failure, known = error, not isinstance(error, _NoAnswer)
         except Exception as error:
@@ -88,13 +114,14 @@ class Courier:
         return not (holds or failure.whole)
 
     async def _shown(self, line: Line, showing: Showing, at: str, seen: int) -> None:
-        now = self._broker.clock.now()
-        down = line.worked(now, seen)
+        clock = self._broker.clock
+        down = line.worked(clock.now(), seen)
 
         def work(tx: Transaction) -> None:
             if down is None:
                 put_down(tx, self._broker, line.name, None)
-            self._showings.shown(tx, line, showing, at, now)
+            # By now, and not by when it was shown: while the store fails nobody can answer.
+            self._showings.shown(tx, line, showing, at, clock.now())
 
         await self._insist("shown", work)
 
@@ -119,6 +146,8 @@ class Courier:
         limit = asyncio.ensure_future(clock.sleep_until(clock.now() + LIMIT))
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
+            if doing.cancelled():  # not by this: the channel lets go of what it is made of
+                raise _NoAnswer("it was stopped from inside")
             if doing.done():
                 return doing.result()
         finally:
@@ -135,6 +164,10 @@ class Courier:
 
 class _NoAnswer(ChannelFailed):
     """Nobody knows what came of it."""
+
+
+async def _stopped(line: Line) -> None:
+    await line.route.channel.stop()
 
 
 def _broke(error: Exception) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from signoff.broker.holder import is_alive
 from signoff.broker.leases import Lease, leases
 from signoff.broker.said import keep_said
+from signoff.broker.showing import marked
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.notice import Asked, trail_of
 from signoff.core.people import Answerer
@@ -45,7 +46,8 @@ class Deliveries:
     async def gone(self, channel: str, request_id: str) -> None:
         """Say that what a channel showed is there no longer: it is shown anew, if it still waits.
 
-        Takes the subject of any notice. `at` is kept, as the channel may need part of it.
+        Takes the subject of any notice. `at` is kept, as the channel may need part of it. What is settled before it
+        was shown anew is brought up to date once more: part of it may stand there.
         """
 
         def work(tx: Transaction) -> str:
@@ -55,7 +57,8 @@ class Deliveries:
             live = delivery.live
             if (request := tx.request(request_id)) is not None:
                 live = Asked(request=request).is_live
-            again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live, text="")
+            again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live)
+            again = marked(again, may_stand=True)
             tx.put_delivery(replace(again, attempts=0, since=None, next_at=None, problem=""))
             return delivery.trail
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 
-from signoff.broker.said import places, put_said, said_at_last
+from signoff.broker.said import is_of_the_end, places, put_said, said_at_last
 from signoff.core.delivery import NEVER
 from signoff.core.run import KeptRun, RunState
 from signoff.ports import Transaction
@@ -15,26 +16,31 @@ class Endings:
 
     def __init__(self, channels: Collection[str]) -> None:
         self._channels = channels
-        self._watched: set[str] | None = None
+        self._watched: set[str] = set()
+        self._news = deque[str]()
+        """Runs to be watched from the next look on, which may be made by another thread."""
+        self._is_new = True
 
     def start_over(self) -> None:
-        """Read everything with the next look."""
-        self._watched = None
+        """Find all of them with the next look: somebody else may have run the channels."""
+        self._is_new = True
 
     def watch(self, run_id: str) -> None:
         """Something of a run stands in a channel."""
-        if self._watched is not None:
-            self._watched.add(run_id)
+        self._news.append(run_id)
 
     def look(self, tx: Transaction) -> Sequence[str]:
         """Ids of runs that are over, and of which that may have to be told."""
-        if self._watched is None:
-            shown = {one.trail for name in self._channels for one in tx.deliveries(channel=name) if one.shown != NEVER}
-            self._watched = {run.id for run in tx.runs() if run.id in shown or self._began_here(run)}
-        else:
-            self._watched |= {run.id for run in tx.runs(going=True) if self._began_here(run)}
+        while self._news:
+            self._watched.add(self._news.popleft())
+        going = tx.runs(going=True)
+        self._watched |= {run.id for run in going if self._began_here(run)}
+        if self._is_new:
+            self._watched |= {run.id for run in going if self._stands_here(tx, run)}
+            self._watched.update(one for name in self._channels for one in tx.untold(name))
+            self._is_new = False
         over: list[str] = []
-        for run_id in list(self._watched):
+        for run_id in self._watched - {run.id for run in going}:
             run = tx.run(run_id)
             if run is None or (run.state is not RunState.GOING and not self._silent(tx, run)):
                 self._watched.discard(run_id)
@@ -52,11 +58,15 @@ class Endings:
 
     def _silent(self, tx: Transaction, run: KeptRun) -> list[str]:
         """The channels that a run concerns, and where nothing was said of its end."""
-        shown = {one.channel for one in tx.deliveries(trail=run.id) if one.shown != NEVER}
-        said = {one.channel for one in tx.deliveries(trail=run.id) if one.subject == f"said:{run.id}"}
+        rows = tx.deliveries(trail=run.id)
+        shown = {one.channel for one in rows if one.shown != NEVER}
+        said = {one.channel for one in rows if one.subject == f"said:{run.id}" and is_of_the_end(one)}
         concerned = [name for name in self._channels if name in shown or name in places(run)]
         # In a backup, what its main channel could not tell: that has been said there.
         return [name for name in concerned if name not in said]
 
     def _began_here(self, run: KeptRun) -> bool:
         return any(name in self._channels for name in places(run))
+
+    def _stands_here(self, tx: Transaction, run: KeptRun) -> bool:
+        return any(tx.last_deliveries(channel=name, trail=run.id, limit=1) for name in self._channels)

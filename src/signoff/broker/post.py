@@ -94,7 +94,7 @@ class Post:
                     attempts = 0
                 except StoreError as error:
                     attempts += 1
-                    self._start_over()
+                    self._agenda.start_over()
                     warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
                     wait = timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10)))
                     await clock.sleep_until(clock.now() + wait)
@@ -115,7 +115,7 @@ class Post:
                 if self._raised:
                     raise self._raised.pop(0)
             except StoreError:
-                self._start_over()
+                self._agenda.start_over()
                 raise
             if self._done == done:
                 return
@@ -125,16 +125,15 @@ class Post:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        for line in self._lines.values():
-            if line.is_open or line.down is not None:
-                line.is_open = False
-                try:
-                    await line.route.channel.stop()
-                except Exception as error:
-                    warnings.warn(f"channel {line.name!r} did not stop: {error!r}", RuntimeWarning, stacklevel=2)
-        self._let_go()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+            used = [line for line in self._lines.values() if line.is_open or line.down is not None]
+            for line in self._lines.values():
+                line.is_open = line.was_tried = False
+            await asyncio.gather(*(self._courier.close(line) for line in used))
+        finally:  # also where whoever waits for this is stopped: what is on its way is not allowed to write any more
+            self._let_go()
         with suppress(StoreError):  # otherwise it is found that the process is gone
             await self._broker.store.flush()
 
@@ -231,6 +230,7 @@ class Post:
             self._let_go()
             raise
         self._has_leases = True
+        self._endings.start_over()
 
     # --- what happens side by side ---
 
@@ -248,7 +248,7 @@ class Post:
         try:
             await self._courier.open(line, self._desk(line.name))
         finally:
-            line.opening = False
+            line.opening, line.was_tried = False, True
         if line.wrong is not None and any(one.wrong is None for one in self._lines.values()):
             warnings.warn(f"channel {line.name!r} cannot be used: {line.wrong}", RuntimeWarning, stacklevel=2)
         return 1
@@ -311,7 +311,3 @@ class Post:
         finally:
             for one in waits:
                 one.cancel()
-
-    def _start_over(self) -> None:
-        self._agenda.start_over()
-        self._endings.start_over()

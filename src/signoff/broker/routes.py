@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,6 +14,8 @@ from signoff.ports import Channel
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 """Seconds between tries, from the first failure on: each pause is twice the one before."""
+LONGEST_ASKED = 86_400.0
+"""Seconds: a channel that asks for more time than that is tried sooner."""
 PATIENCE = timedelta(minutes=2)
 """How long a channel that has a backup may fail before that takes over."""
 
@@ -25,7 +28,7 @@ class Route:
     backup_for: str = ""
     """Name of the channel in whose place it is used; shows everything where this is empty."""
     timeout: timedelta | None = None
-    """How long what is shown there waits, where neither its rule nor another channel says so."""
+    """How long what is shown there waits before it is denied, where neither its rule nor another channel says so."""
 
     @property
     def name(self) -> str:
@@ -41,6 +44,8 @@ class Line:
     """Name of the channel that takes over."""
     is_open: bool = False
     opening: bool = False
+    was_tried: bool = False
+    """Whether this process has heard how opening it goes. What is known from before is no reason to give up."""
     wrong: WrongUse | None = None
     """Why it can never be used."""
     down: Down | None = None
@@ -58,7 +63,8 @@ class Line:
 
     def rests(self, now: datetime) -> bool:
         """Whether nothing is to be tried now."""
-        return self.down is not None and self.down.next_at is not None and self.down.next_at > now
+        down = self.down  # may change at any time, as a look may be made by another thread
+        return down is not None and down.next_at is not None and down.next_at > now
 
     def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Down | None:
         """Nothing can be shown. `seen` is `failures` as it was when the try began; what is down then."""
@@ -84,8 +90,8 @@ class Line:
 
 def pause(failure: ChannelFailed, attempts: int) -> timedelta:
     """How long to wait after so many failures."""
-    if failure.after is not None:
-        return timedelta(seconds=max(failure.after, 0.0))
+    if failure.after is not None and not math.isnan(failure.after):
+        return timedelta(seconds=min(max(failure.after, 0.0), LONGEST_ASKED))
     if not failure.again:
         return timedelta(seconds=LONGEST_PAUSE)
     return timedelta(seconds=min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 10)))

@@ -48,6 +48,11 @@ def said_in(delivery: Delivery) -> Said:
     return Said(run=delivery.trail, state=RunState(body["state"]), worker=body["worker"], text=body["text"])
 
 
+def is_of_the_end(delivery: Delivery) -> bool:
+    """Whether what a delivery tells is what a run came to, and not only that it goes on."""
+    return said_in(delivery).state is not RunState.GOING
+
+
 def said_at_last(run: KeptRun) -> Said:
     """What is told of a run that is over, where nobody said more."""
     return Said(run=run.id, state=run.state, worker=run.agent.removeprefix("worker:"), text=run.detail)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 TRY_CLOSING_FOR = timedelta(days=1)
 """How long it is tried to say in a channel what became of something nobody waits for any longer."""
 RARELY = timedelta(hours=1)
+SHORTENED = 0.1
+"""How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
+LAST = 5
+"""How many of a trail are read at first to see where the newest one stands."""
 _MAY_STAND, _HOPELESS = "may stand", "hopeless"
 
 
@@ -89,7 +93,8 @@ def _marks(delivery: Delivery) -> list[str]:
     return json.loads(delivery.text) if delivery.text else []
 
 
-def _marked(delivery: Delivery, **marks: bool) -> Delivery:
+def marked(delivery: Delivery, **marks: bool) -> Delivery:
+    """A delivery about which these things hold, and no others: `may_stand`, `hopeless`."""
     if delivery.subject.startswith("said:"):
         return delivery
     names = {"may_stand": _MAY_STAND, "hopeless": _HOPELESS}
@@ -134,7 +139,7 @@ class Showings:
             return None
         if known is None or (known.shown == NEVER and not may_stand(known)):
             fresh = known or _fresh(line.name, notice)
-            if (noted := _marked(fresh, may_stand=True)) != known:
+            if (noted := marked(fresh, may_stand=True)) != known:
                 tx.put_delivery(noted)
         version, deadline = notice.version, None
         if isinstance(notice, Asked) and line.route.timeout is not None and (known is None or known.shown == NEVER):
@@ -171,16 +176,23 @@ class Showings:
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
 
     def shown(self, tx: Transaction, line: Line, showing: Showing, at: str, now: datetime) -> None:
-        """It stands at `at`. With it, the deadline that was shown becomes the request's."""
+        """It stands at `at`. With it, the deadline that was shown becomes the request's.
+
+        Where that took so long that it leaves people too little time, they get all of it, and see so with an update.
+        """
         check_lease(tx, self._broker, line.name)
         notice, version = showing.notice, showing.version
-        if isinstance(notice, Asked) and showing.deadline is not None:
+        if isinstance(notice, Asked) and showing.deadline is not None and line.route.timeout is not None:
             stored = self._broker.found(tx, notice.subject)
             if may_be_dated(stored):
-                dated = self._broker.put(tx, stored, Dated(showing.deadline), now)
-                said = {"deadline": showing.deadline.isoformat(), "channel": line.name}
+                deadline = showing.deadline
+                if deadline - now >= line.route.timeout * (1 - SHORTENED):
+                    version = notice.version  # not what is stored where that changed meanwhile: it is shown again
+                else:
+                    deadline = now + line.route.timeout
+                dated = self._broker.put(tx, stored, Dated(deadline), now)
+                said = {"deadline": deadline.isoformat(), "channel": line.name}
                 tx.append([self._broker.journal.step(dated, "dated", now, **said)])
-                version = notice.version  # less than what is stored where it changed meanwhile, so it is shown again
         known = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
         if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
             tx.put_delivery(replace(known, at=at))
@@ -188,7 +200,7 @@ class Showings:
         done = replace(known, state=DeliveryState.SHOWN, at=at, shown=version, live=notice.is_live, instead="")
         done = replace(done, attempts=0, since=None, next_at=None, problem="")
         if not isinstance(notice, Said):
-            done = _marked(done)
+            done = marked(done)
         elif known.text != (showing.before.text if showing.before else ""):  # something else is to be said by now
             done = replace(known, at=at)
         tx.put_delivery(done)
@@ -205,8 +217,10 @@ class Showings:
         row = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
         before = showing.before is not None and may_stand(showing.before)
         stands = before or not known or bool(failure.at)
+        if not showing.is_first:  # it was heard to stand there, unless it was said meanwhile that it is gone
+            stands = row.shown == NEVER
         row = replace(
-            _marked(row, may_stand=stands and showing.is_first, hopeless=not failure.again and not failure.whole),
+            marked(row, may_stand=stands, hopeless=not failure.again and not failure.whole),
             at=failure.at or row.at,
             attempts=row.attempts + 1,
             since=row.since or now,
@@ -279,9 +293,15 @@ def _fresh(channel: str, notice: Notice) -> Delivery:
 
 def _beside(tx: Transaction, channel: str, notice: Notice) -> str:
     """Where the newest notice of the trail stands in this channel, or where its run began."""
-    for one in reversed(tx.deliveries(channel=channel, trail=notice.trail)):
-        if one.at and one.subject != notice.subject:
-            return one.at
+    limit, found = LAST, 0
+    while True:
+        rows = tx.last_deliveries(channel=channel, trail=notice.trail, limit=limit)
+        for one in rows[found:]:
+            if one.at and one.subject != notice.subject:
+                return one.at
+        if len(rows) < limit:
+            break
+        limit, found = limit * 10, len(rows)
     run = tx.run(notice.trail)
     began: Mapping[str, str] = places(run) if run is not None else {}
     return began.get(channel, "")

@@ -44,6 +44,20 @@ class Deliveries:
         if delivery.live:
             yield self._live.setdefault(delivery.channel, set())
 
+    def last(self, channel: str, trail: str) -> Sequence[Delivery]:
+        """See `signoff.ports.Transaction.last_deliveries`."""
+        names = [name for name in self._of_trail.get(trail, ()) if name[0] == channel]
+        return [self._all[name] for name in sorted(names, key=self._places.__getitem__, reverse=True)]
+
+    def has(self, channel: str, trail: str) -> bool:
+        """Whether there is one of a trail in a channel."""
+        return any(name == channel for name, _ in self._of_trail.get(trail, ()))
+
+    def is_told(self, channel: str, run: str) -> bool:
+        """Whether something was said of a run in a channel, and not only that it goes on."""
+        said = self._all.get((channel, f"said:{run}"))
+        return said is not None and '{"state": "going"' not in said.text
+
     def found(self, *, channel: str, trail: str, request: str, live: bool) -> Sequence[Delivery]:
         """See `signoff.ports.Transaction.deliveries`."""
         names: Iterable[Name]

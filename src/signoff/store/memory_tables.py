@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -165,6 +165,11 @@ class Tables:
             ids &= self._of_run.get(run, {}).keys()
         return [self._requests[request_id] for _, _, request_id in sorted(self._places[one] for one in ids)]
 
+    def asked_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
+        among = self._of_run.get(run, {}) if run else self._of_conversation.get(conversation_id, {})
+        places = [self._places[one] for one in among if self._requests[one].opened_at == moment]
+        return [request_id for _, _, request_id in sorted(places)]
+
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         newest = reversed(self._requests.values())
         return list(islice((request for request in newest if request.state not in _WAITING), limit))
@@ -283,6 +288,14 @@ class Tables:
     ) -> Sequence[Delivery]:
         return self._deliveries.found(channel=channel, trail=trail, request=request, live=live)
 
+    def last_deliveries(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+        return self._deliveries.last(channel, trail)[:limit]
+
+    def untold(self, channel: str) -> Sequence[str]:
+        over = [run for run in self._runs.values() if run.state is not RunState.GOING and not run.parent]
+        concerned = (run for run in over if _began_in(run, channel) or self._deliveries.has(channel, run.id))
+        return [run.id for run in concerned if not self._deliveries.is_told(channel, run.id)]
+
     # the record
 
     def append(self, drafts: Sequence[Draft]) -> None:
@@ -327,6 +340,11 @@ def _restore(table: dict[K, V], key: K, value: V | None) -> None:
         del table[key]
     else:
         table[key] = value
+
+
+def _began_in(run: KeptRun, channel: str) -> bool:
+    place: object = run.options.get("place")
+    return isinstance(place, Mapping) and channel in place
 
 
 def _subject(grant: Grant) -> tuple[str, str | None]:

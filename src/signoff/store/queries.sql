@@ -19,6 +19,12 @@
 -- name: requests_of_both
 {request} where r.conversation <> '' and r.conversation = ? and r.run = ? order by r.opened_at, r.nr
 
+-- name: asked_at_in_conversation
+select id from {s}requests where conversation <> '' and conversation = ? and opened_at = ? order by nr
+
+-- name: asked_at_in_run
+select id from {s}requests where run <> '' and run = ? and opened_at = ? order by nr
+
 -- name: recent
 {request} where r.state not in ('pending', 'unknown') order by r.nr desc limit ?
 
@@ -191,7 +197,26 @@ select body from {s}deliveries where ? in ('', channel) order by nr
 select body from {s}deliveries where live = 1 and ? in ('', channel) order by nr
 
 -- name: deliveries_of_trail
-select body from {s}deliveries where trail = ? and ? in ('', channel) and live >= ? order by nr
+select body from {s}deliveries where trail = ? and ? in ('', channel) order by nr
+
+-- name: live_deliveries_of_trail
+select body from {s}deliveries where live = 1 and trail = ? and ? in ('', channel) order by nr
+
+-- name: last_deliveries
+select body from {s}deliveries where trail = ? and channel = ? order by nr desc limit ?
+
+-- What is in a body is only looked for: whoever asks reads it anyway. `_` stands for the backslash before a quote.
+-- name: untold
+select r.id from {s}runs r
+where r.state not in ('going', 'inside')
+  and not exists (
+    select 1 from {s}deliveries d
+    where d.channel = ? and d.subject = 'said:' || r.id and d.body not like '%{_"state_": _"going_"%'
+  )
+  and (
+    r.body like ? or exists (select 1 from {s}deliveries d where d.trail = r.id and d.channel = ?)
+  )
+order by r.nr
 
 -- name: deliveries_of_request
 select body from {s}deliveries

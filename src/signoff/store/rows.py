@@ -65,11 +65,10 @@ def told(text: str) -> str:
 
 def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
     """What may change, and what follows from it; in the order of the queries."""
-    opened = micros(request.opened_at)
     return (
         request.version,
         request.state.value,
-        _NEVER if opened is None else opened,
+        opened_column(request.opened_at),
         micros(request.deadline),
         micros(request.remind_at),
         int(request.escalated),
@@ -77,6 +76,12 @@ def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         len(request.votes),
         kept(request.requirement.role or ""),
     )
+
+
+def opened_column(at: datetime | None) -> int:
+    """When a request was opened, as requests are found by it."""
+    opened = micros(at)
+    return _NEVER if opened is None else opened
 
 
 def question_columns(request: ApprovalRequest) -> tuple[Any, ...]:
@@ -123,6 +128,7 @@ def _asked(question: str) -> ApprovalRequest:
     return load_question(question, _UNCHANGED)
 
 
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9-]")
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}
 
 
@@ -160,6 +166,11 @@ def grant_columns(grant: Grant) -> tuple[Any, ...]:
 def run_state(run: KeptRun) -> str:
     """How a run is listed: those inside others are not."""
     return "inside" if run.parent else run.state.value
+
+
+def began_in(channel: str) -> str:
+    """A pattern that fits what is stored of each run that began in a channel, and little else."""
+    return f'%"place"%"{_NOT_PLAIN.sub("%", channel)}"%'
 
 
 def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:

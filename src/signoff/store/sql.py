@@ -33,6 +33,7 @@ from signoff.errors import Stale, StoreError
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
+    began_in,
     changing_columns,
     delivery_columns,
     grant_columns,
@@ -40,6 +41,7 @@ from signoff.store.rows import (
     item_place,
     kept,
     micros,
+    opened_column,
     question_columns,
     request_of,
     run_state,
@@ -208,6 +210,10 @@ class SqlTransaction:
             rows = self._rows("requests_of_conversation", kept(conversation_id))
         return [self._read(row) for row in rows]
 
+    def asked_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
+        query, of = ("asked_at_in_run", run) if run else ("asked_at_in_conversation", conversation_id)
+        return [row[0] for row in self._rows(query, kept(of), opened_column(moment))]
+
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return [self._read(row) for row in self._rows("recent", limit)]
 
@@ -320,10 +326,16 @@ class SqlTransaction:
         if request:
             rows = self._rows("deliveries_of_request", kept(request), kept(trail), kept(channel), int(live))
         elif trail:
-            rows = self._rows("deliveries_of_trail", kept(trail), kept(channel), int(live))
+            rows = self._rows(f"{'live_' if live else ''}deliveries_of_trail", kept(trail), kept(channel))
         else:
             rows = self._rows("live_deliveries" if live else "deliveries", kept(channel))
         return [load_delivery(body) for (body,) in rows]
+
+    def last_deliveries(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+        return [load_delivery(body) for (body,) in self._rows("last_deliveries", kept(trail), kept(channel), limit)]
+
+    def untold(self, channel: str) -> Sequence[str]:
+        return [row[0] for row in self._rows("untold", kept(channel), began_in(channel), kept(channel))]
 
     # the record
 

@@ -13,3 +13,9 @@ create table {s}deliveries (
 create index deliveries_trail on {s}deliveries (trail, nr);
 create index deliveries_request on {s}deliveries (request, nr) where request <> '';
 create index deliveries_live on {s}deliveries (nr) where live = 1;
+create index deliveries_live_of_trail on {s}deliveries (trail, nr) where live = 1;
+
+drop index {s}requests_conversation;
+create index requests_conversation on {s}requests (conversation, opened_at, nr) where conversation <> '';
+drop index {s}requests_run;
+create index requests_run on {s}requests (run, opened_at, nr) where run <> '';
