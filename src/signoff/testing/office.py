@@ -195,12 +195,16 @@ class Office:
         self.store.close()
 
 
+BREATH = 0.002
+"""Seconds between two looks: whoever looks without a pause keeps the threads from working that it waits for."""
+
+
 async def soon(
     holds: Callable[[], bool | Awaitable[bool]], otherwise: str | Callable[[], str], *, patience: float | None = None
 ) -> None:
     """Wait until something holds, whatever way it comes about; `holds` is a plain or an async function.
 
-    Nothing is slept: each look lets everything else go on. Fails with `otherwise` once patience has run out.
+    Each look lets everything else go on. Fails with `otherwise` once patience has run out.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + (PATIENCE if patience is None else patience)
@@ -212,4 +216,4 @@ async def soon(
             return
         if loop.time() > end:
             raise AssertionError(otherwise() if callable(otherwise) else otherwise)
-        await asyncio.sleep(0)
+        await asyncio.sleep(BREATH)
