@@ -220,7 +220,13 @@ async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
 
         return caller(world, body)
 
+    both = asyncio.Barrier(2)
+
+    async def together(beside: Beside) -> None:
+        await both.wait()  # neither takes the call down before the other has asked
+
     world.build = build
+    monkeypatch.setattr(Beside, "quiet", together)
     await world.begin()
     assert set(await world.pending()) == {"a-1/b-1", "a-1/c-1"}
     approved = await world.answer("a-1/c-1")

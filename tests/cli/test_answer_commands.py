@@ -73,7 +73,7 @@ def test_a_late_answer_is_told_who_when_and_what_by_the_clock_on_the_wall(desk: 
         desk.monkeypatch.setenv("TZ", "UTC")
         time.tzset()
     assert said.code == 1
-    when = "2031-05-25 03:30:00"
+    when = "2031-05-25 03:30:00 +05"
     assert said.err == f"signoff: {one}: request {one} was denied by ana at {when}: no⟦ESC⟧[2J⟦LF⟧signoff: approved\n"
 
 

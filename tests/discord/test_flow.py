@@ -38,9 +38,6 @@ RULES = [
 ]
 
 
-pytestmark = pytest.mark.xdist_group("discord flow")  # one bot for all of them
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     with project(tmp_path_factory.mktemp("flow")) as flow:

@@ -24,9 +24,6 @@ WORKERS = {
 RULES = [{"ask": {"worker": "wordy"}, "message": "Is the @everyone deploy through?", "reason": "deploys wake people"}]
 
 
-pytestmark = pytest.mark.xdist_group("discord flow_record")  # one bot for all of them
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     with project(tmp_path_factory.mktemp("record")) as flow:

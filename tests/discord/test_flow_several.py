@@ -41,9 +41,6 @@ RULES = [
 ALL = ["Approve all", "Deny all"]
 
 
-pytestmark = pytest.mark.xdist_group("discord flow_several")  # one bot for all of them
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     with project(tmp_path_factory.mktemp("several")) as flow:

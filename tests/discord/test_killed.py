@@ -99,9 +99,6 @@ async def told_and_killed(flow: Flow) -> Stories:
     return stories
 
 
-pytestmark = pytest.mark.xdist_group("discord killed")  # one bot for all of them
-
-
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stories]:
     with project(tmp_path_factory.mktemp("killed")) as flow:
