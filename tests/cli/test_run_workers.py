@@ -420,9 +420,9 @@ def send_fax(to: str) -> str:
 
 
 def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> None:
-    (shop.folder / "faxkit.py").write_text(FAX)
+    (shop.folder / "faxline.py").write_text(FAX)
     shop.monkeypatch.syspath_prepend(shop.folder)
-    rules = "toolsets: {fax: {use: 'faxkit:kit'}}\nplugins: {allow: [faxkit]}\npolicy: [{allow: {tool: send_fax}}]\n"
+    rules = "toolsets: {fax: {use: 'faxline:kit'}}\nplugins: {allow: [faxline]}\npolicy: [{allow: {tool: send_fax}}]\n"
     (shop.folder / "signoff.yaml").write_text(rules)
     (shop.folder / "workers" / "faxer.yaml").write_text("instructions: Fax.\ntoolsets: [fax]\n")
     (shop.folder / "faxes.yaml").write_text("- calls: [{tool: send_fax, args: {to: bob}}]\n- say: Never.\n")
