@@ -1,0 +1,237 @@
+"""How tests start Python programs: in milliseconds, with everything imported already.
+
+    start.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True)     as subprocess.run
+    start.Process([sys.executable, "script.py"], stdout=subprocess.PIPE)              as subprocess.Popen
+    start.terminal([sys.executable, "script.py"], dimensions=(24, 80))                as pexpect.spawn
+    start.signoff("inbox", "--json", cwd=...)                                         the program, as a user starts it
+
+Each is a child of the test's own process that can be waited for, signalled and killed. Every one begins with default
+signals, also where the tests themselves ignore SIGINT (`nohup ./dev test &`). What a fork could not honour, such as `-I`
+or PYTHONIOENCODING, starts an interpreter as ever; so does everything on systems other than Linux, and everything where
+SIGNOFF_TEST_STARTS=real.
+
+One server a test process forks them (`tests.forkserver`), begun by the first test that needs it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import inspect
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import ptyprocess
+from tests.forkserver import python_command
+
+ROOT = Path(__file__).parents[1]
+SIGNOFF = [sys.executable, "-c", "from signoff.cli.main import main; main()"]
+"""The program; its arguments come behind."""
+PATIENCE = 120
+"""Seconds until a program that has not ended is killed, which is a failure of the test."""
+HONOURED = frozenset({"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
+"""What a fork can do of that which Python reads from the environment when it starts."""
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def run(
+    command: Sequence[str],
+    *,
+    input: str | bytes | None = None,
+    capture_output: bool = False,
+    check: bool = False,
+    timeout: float = PATIENCE,
+    **options: Any,
+) -> subprocess.CompletedProcess[Any]:
+    """Start it and wait for its end, as `subprocess.run`."""
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    if capture_output:
+        options["stdout"] = options["stderr"] = subprocess.PIPE
+    with Process(command, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(list(command), process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def signoff(
+    *arguments: str, cwd: Path | None = None, given: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `signoff` in a process of its own, with no terminal."""
+    plain = {**os.environ, "COLUMNS": "80", "TERM": "dumb", **environment}
+    return run([*SIGNOFF, *arguments], cwd=cwd, input=given, capture_output=True, text=True, env=plain)
+
+
+class Process(subprocess.Popen[Any]):
+    """A process, as `subprocess.Popen`."""
+
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        self._forks = can_fork(command, options.get("env")) and not (OWN_WAYS & options.keys())
+        if not self._forks:
+            options.setdefault("preexec_fn", default_signals)
+        super().__init__(list(command), **options)
+
+    def _execute_child(self, *options: Any) -> None:  # between what Popen prepares and what it waits for
+        if not self._forks:
+            super()._execute_child(*options)  # type: ignore[misc]
+            return
+        given = inspect.signature(super()._execute_child).bind(*options).arguments  # type: ignore[misc]
+        pipes = [given[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")]
+        stdin, _, _, stdout, _, stderr = pipes
+        try:
+            self.pid = server().fork(
+                given["args"][1:],
+                descriptors=[each if each != -1 else number for number, each in enumerate((stdin, stdout, stderr))],
+                kept=given["pass_fds"],
+                directory=given["cwd"],
+                environment=given["env"],
+                session=given["start_new_session"],
+            )
+            self._child_created = True
+        finally:
+            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+OWN_WAYS = frozenset({"preexec_fn", "user", "group", "extra_groups", "umask", "shell", "executable", "process_group"})
+"""Options of Popen that are left to it."""
+
+
+class _Terminal(pexpect.spawn):  # type: ignore[type-arg]
+    """A program at a pseudo-terminal of its own."""
+
+    def _spawnpty(self, args: list[Any], **options: Any) -> ptyprocess.PtyProcess:
+        words = [word.decode() if isinstance(word, bytes) else word for word in args]
+        if not can_fork(words, self.env):
+            return super()._spawnpty(args, **options)
+        ours, theirs = os.openpty()
+        try:
+            rows, columns = options.get("dimensions") or (24, 80)
+            ptyprocess.ptyprocess._setwinsize(theirs, rows, columns)
+            pid = server().fork(
+                words[1:], descriptors=[theirs] * 3, directory=self.cwd, environment=self.env, terminal=True
+            )
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        return ptyprocess.PtyProcess(pid, ours)
+
+
+def terminal(command: Sequence[str], **options: Any) -> Any:
+    """A program at a real (pseudo) terminal, as `pexpect.spawn`."""
+    options.setdefault("timeout", 60)
+    options.setdefault("dimensions", (24, 80))
+    options.setdefault("preexec_fn", default_signals)
+    if isinstance(options.get("cwd"), Path):
+        options["cwd"] = str(options["cwd"])
+    return _Terminal(command[0], list(command[1:]), **options)
+
+
+def default_signals() -> None:
+    """For whatever starts programs in another way: ignored signals are inherited."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+# --- the server, seen from the tests ---
+
+
+def can_fork(command: Sequence[str], environment: Mapping[str, str] | None) -> bool:
+    """Whether a fork does the same as a start of this command."""
+    if sys.platform != "linux" or command[0] != sys.executable or os.environ.get("SIGNOFF_TEST_STARTS") == "real":
+        return False
+    given = os.environ if environment is None else environment
+    if any(name.startswith("PYTHON") and name not in HONOURED for name in given):
+        return False
+    try:
+        python_command(command[1:])
+    except LookupError:
+        return False
+    return True
+
+
+class Server:
+    """The fork server of this process."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._lock = threading.Lock()
+        self._prctl: Callable[..., int] = ctypes.CDLL(None).prctl
+        self._connection, theirs = socket.socketpair()
+        self._connection.settimeout(PATIENCE)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.forkserver", str(theirs.fileno())],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYDANTIC_AI_NO_BANNER": "1"},
+        )
+        theirs.close()
+        assert self._connection.recv(1) == b"!", "the fork server did not start: its errors are above"
+
+    def fork(
+        self,
+        arguments: Sequence[str],
+        *,
+        descriptors: Sequence[int],
+        kept: Sequence[int] = (),
+        directory: object = None,
+        environment: Mapping[str, str] | None = None,
+        session: bool = False,
+        terminal: bool = False,
+    ) -> int:
+        """Start `python ARGUMENTS`; the id of the process, which is a child of this one."""
+        order = {
+            "arguments": list(arguments),
+            "directory": str(directory or os.getcwd()),
+            "environment": dict(os.environ if environment is None else environment),
+            "session": session or terminal,
+            "terminal": terminal,
+            "kept": list(kept),
+        }
+        content = json.dumps(order).encode()
+        with self._lock:
+            # Whoever asks adopts the program when the process in between ends, and only then: other orphans go to init.
+            self._prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            try:
+                socket.send_fds(self._connection, [struct.pack("!I", len(content))], [*descriptors, *kept])
+                self._connection.sendall(content)
+                (pid,) = struct.unpack("!I", self._connection.recv(4))
+            finally:
+                self._prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        return pid
+
+    def close(self) -> None:
+        self._connection.close()
+        if os.getpid() == self.owner:
+            self._process.wait(PATIENCE)
+
+
+_server: Server | None = None
+
+
+def server() -> Server:
+    """The fork server of this process, begun by the first who asks."""
+    global _server
+    if _server is None or _server.owner != os.getpid():
+        _server = Server()
+        atexit.register(_server.close)
+    return _server
