@@ -6,9 +6,9 @@
     start.signoff("inbox", "--json", cwd=...)                                         the program, as a user starts it
 
 Each is a child of the test's own process that can be waited for, signalled and killed. Every one begins with default
-signals, also where the tests themselves ignore SIGINT (`nohup ./dev test &`). What a fork could not honour, such as `-I`
-or PYTHONIOENCODING, starts an interpreter as ever; so does everything on systems other than Linux, and everything where
-SIGNOFF_TEST_STARTS=real.
+signals, also where the tests themselves ignore SIGINT (`nohup ./dev test &`). What a fork could not honour, such as
+`-I` or PYTHONIOENCODING, starts an interpreter as ever; so does everything on systems other than Linux, and everything
+where SIGNOFF_TEST_STARTS=real.
 
 One server a test process forks them (`tests.forkserver`), begun by the first test that needs it.
 """
@@ -20,6 +20,7 @@ import ctypes
 import inspect
 import json
 import os
+import queue
 import signal
 import socket
 import struct
@@ -32,6 +33,7 @@ from typing import Any
 
 import pexpect
 import ptyprocess
+
 from tests.forkserver import python_command
 
 ROOT = Path(__file__).parents[1]
@@ -81,8 +83,9 @@ def signoff(
 class Process(subprocess.Popen[Any]):
     """A process, as `subprocess.Popen`."""
 
-    def __init__(self, command: Sequence[str], **options: Any) -> None:
-        self._forks = can_fork(command, options.get("env")) and not (OWN_WAYS & options.keys())
+    def __init__(self, command: Sequence[str], *, fresh: bool = False, **options: Any) -> None:
+        """`fresh`: an interpreter of its own, for tests of what is imported, and when."""
+        self._forks = not fresh and can_fork(command, options.get("env")) and not (OWN_WAYS & options.keys())
         if not self._forks:
             options.setdefault("preexec_fn", default_signals)
         super().__init__(list(command), **options)
@@ -106,6 +109,61 @@ class Process(subprocess.Popen[Any]):
             self._child_created = True
         finally:
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+class Lines:
+    """What a program prints, line by line as it comes. Nobody waits for ever."""
+
+    def __init__(self, process: subprocess.Popen[Any]) -> None:
+        assert process.stdout is not None
+        self.seen: list[str] = []
+        """The lines that were waited for so far."""
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+
+    def _read(self, stream: Any) -> None:
+        try:
+            for line in stream:
+                self._queue.put(line if isinstance(line, str) else line.decode())
+        except ValueError:
+            pass  # closed by whoever had enough
+        self._queue.put(None)
+
+    def next(self, what: str, patience: float = PATIENCE) -> str:
+        """The next line, which should be `what`."""
+        line = self._next(what, patience)
+        assert line is not None, f"it ended before {what}, after:\n{self.text}"
+        return line
+
+    def until(self, part: str, patience: float = PATIENCE) -> str:
+        """The first line with this in it, also among those that were seen already."""
+        for line in self.seen:
+            if part in line:
+                return line
+        while part not in (line := self.next(f"a line with {part!r}", patience)):
+            pass
+        return line
+
+    def rest(self, patience: float = PATIENCE) -> str:
+        """Everything it printed, once it closed its output."""
+        while self._next("its end", patience) is not None:
+            pass
+        return self.text
+
+    @property
+    def text(self) -> str:
+        return "".join(self.seen)
+
+    def _next(self, what: str, patience: float) -> str | None:
+        try:
+            line = self._queue.get(timeout=patience)
+        except queue.Empty:
+            raise AssertionError(f"waited {patience} s for {what}, after:\n{self.text}") from None
+        if line is None:
+            self._queue.put(None)
+        else:
+            self.seen.append(line)
+        return line
 
 
 OWN_WAYS = frozenset({"preexec_fn", "user", "group", "extra_groups", "umask", "shell", "executable", "process_group"})

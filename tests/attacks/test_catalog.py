@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
-from tests.cli.program import signoff
 from tests.gate.agents import calls, returns
+from tests.start import signoff
 from tests.toolsets.projects import Project, project
 
 from signoff import ApprovalMemory, Signoff

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from tests import start
 
 AGENT = """
 import asyncio
@@ -32,9 +33,7 @@ print(asyncio.run(agent.run("go")).output)
 def terminal(tmp_path: Path) -> pexpect.spawn[str]:
     (tmp_path / "program.py").write_text(AGENT)
     environment = {**os.environ, "TERM": "dumb", "PYDANTIC_AI_NO_BANNER": "1"}
-    child = pexpect.spawn(
-        sys.executable, ["program.py"], cwd=str(tmp_path), env=environment, encoding="utf-8", timeout=60
-    )
+    child = start.terminal([sys.executable, "program.py"], cwd=tmp_path, env=environment, encoding="utf-8")
     child.expect("READY")
     return child
 

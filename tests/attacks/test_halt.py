@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
+from tests import start
 from tests.attacks.kept import Place, gated, paused, turns
 from tests.gate.agents import calls
 
@@ -167,13 +167,11 @@ async def test_a_halt_inside_leaves_the_outer_call_unknown(place: Place) -> None
 
 def test_a_fork_hears_of_answers_and_halts(place: Place) -> None:
     """A server that was used once before it forks its workers."""
-    done = subprocess.run(
+    done = start.run(
         [sys.executable, "-m", "tests.attacks.forked", place.url],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

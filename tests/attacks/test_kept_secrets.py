@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.attacks.kept import ANA, YES, Place, gated, paused, turns
-from tests.cli.program import signoff as program
+from tests.start import signoff as program
 
 from signoff import ApprovalDecision, resume_run
 from signoff.core.redact import redact

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pexpect
 import pytest
+from tests import start
 
 from signoff.broker import Broker
 from signoff.cli.main import main
@@ -179,14 +180,11 @@ class Desk:
 
     def sits_down(self, *arguments: str, **environment: str) -> pexpect.spawn[str]:
         """The real program at a real terminal."""
-        return pexpect.spawn(
-            sys.executable,
-            ["-c", "from signoff.cli.main import main; main()", *arguments],
-            cwd=str(self.folder),
+        return start.terminal(
+            [*start.SIGNOFF, *arguments],
+            cwd=self.folder,
             env={**self.environment, "TERM": "xterm", **environment},
             encoding="utf-8",
-            dimensions=(24, 80),
-            timeout=60,
         )
 
     def types(self, text: str) -> None:

@@ -21,8 +21,9 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.program import signoff
+from tests import start
 from tests.records import NOON, drafts
+from tests.start import signoff
 
 from signoff.cli import audit as commands
 from signoff.cli.audit import audit
@@ -201,14 +202,13 @@ def test_log_of_nothing() -> None:
 @pytest.mark.usefixtures("here")
 def test_log_follows() -> None:
     write([event(title="first")])
-    code = "from signoff.cli.main import main; main()"
-    command = [sys.executable, "-u", "-c", code, "audit", "log", "--follow", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
-        assert following.stdout is not None and following.stderr is not None
-        assert json.loads(following.stdout.readline())["body"] == {"title": "first"}
+    command = [*start.SIGNOFF, "audit", "log", "--follow", "--json"]
+    with start.Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        printed = start.Lines(following)
+        assert json.loads(printed.next("the first event"))["body"] == {"title": "first"}
         write([event(title="second"), event(title="third")])
-        assert json.loads(following.stdout.readline())["body"] == {"title": "second"}
-        assert json.loads(following.stdout.readline())["body"] == {"title": "third"}
+        assert json.loads(printed.next("the second event"))["body"] == {"title": "second"}
+        assert json.loads(printed.next("the third event"))["body"] == {"title": "third"}
         following.send_signal(signal.SIGINT)
         assert following.wait(30) == 0
         assert following.stderr.read() == ""
@@ -448,11 +448,11 @@ def test_progress_is_for_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-c", code, "audit", "verify"]
     watched, end = pty.openpty()
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, timeout=60, check=True)
+        done = start.run(command, stdout=subprocess.PIPE, stderr=end, timeout=60, check=True)
         os.close(end)
         shown = os.read(watched, 1_000).decode()
     finally:
         os.close(watched)
     assert "10 events" in shown
     assert b"10 events: nothing is missing" in done.stdout
-    assert subprocess.run(command, capture_output=True, timeout=60, check=True).stderr == b""
+    assert start.run(command, capture_output=True, check=True).stderr == b""

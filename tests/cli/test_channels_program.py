@@ -6,14 +6,16 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import start
 from tests.cli.desk import asks
 from tests.discord.service import Message, Service
 from tests.discord.service.pointed import ENVIRONMENT
@@ -41,31 +43,25 @@ def service() -> Iterator[Service]:
 class Running:
     """The program, while it runs."""
 
-    process: asyncio.subprocess.Process
-    lines: list[str] = field(default_factory=list[str])
+    process: start.Process
+    printed: start.Lines
 
     async def line(self, part: str) -> str:
         """Wait until it prints a line that holds this; lines that it printed before count."""
-        if found := next((one for one in self.lines if part in one), None):
-            return found
-        assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
-            while text := await self.process.stdout.readline():
-                self.lines.append(text.decode().rstrip("\n"))
-                if part in self.lines[-1]:
-                    return self.lines[-1]
-        raise AssertionError(f"it never said {part!r}, but:\n" + "\n".join(self.lines))
+        return (await asyncio.to_thread(self.printed.until, part, PATIENCE)).rstrip("\n")
 
     async def ended(self) -> int:
         """Its exit code, once it has printed everything."""
-        assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
-            self.lines.extend((await self.process.stdout.read()).decode().splitlines())
-            return await self.process.wait()
+        await asyncio.to_thread(self.printed.rest, PATIENCE)
+        return await asyncio.to_thread(self.process.wait, PATIENCE)
 
     @property
     def text(self) -> str:
-        return "\n".join(self.lines)
+        return self.printed.text
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
 
 
 @dataclass
@@ -95,20 +91,19 @@ class Project:
     @asynccontextmanager
     async def signoff(self, *arguments: str) -> AsyncIterator[Running]:
         """The program with these arguments; killed in the end, if it has not ended."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.discord.service.pointed", "channels", *arguments),
+        process = start.Process(
+            [sys.executable, "-m", "tests.discord.service.pointed", "channels", *arguments],
             cwd=self.folder,
             env=self.environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
-        running = Running(process)
-        try:
-            yield running
-        finally:
-            if process.returncode is None:
+        with process:
+            running = Running(process, start.Lines(process))
+            try:
+                yield running
+            finally:
                 process.kill()
-                await process.wait()
         assert self.token not in running.text, "a secret was printed"
 
     async def opened(self, *requests: ApprovalRequest) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.cli.desk import Desk, asks
-from tests.cli.program import signoff
+from tests.start import signoff
 
 from signoff.cli.doctor_files import who_else_can
 from signoff.core.decision import ApprovalDecision, Remember

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
-import sys
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pexpect
 import pytest
+from tests import start
 from tests.cli.desk import Desk, asks
-from tests.cli.program import signoff
+from tests.start import signoff
 
 from signoff.broker import Broker
 from signoff.core.people import Answerer
@@ -175,19 +176,19 @@ def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
 
 
 def test_watching_for_programs_prints_a_line_for_every_change(desk: Desk) -> None:
-    command = [sys.executable, "-c", "from signoff.cli.main import main; main()", "inbox", "--watch", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=desk.environment, cwd=desk.folder) as watch:
-        assert watch.stdout is not None
-        assert json.loads(watch.stdout.readline())["requests"] == []
+    command = [*start.SIGNOFF, "inbox", "--watch", "--json"]
+    with start.Process(command, stdout=subprocess.PIPE, text=True, env=desk.environment, cwd=desk.folder) as watch:
+        printed = start.Lines(watch)
+        assert json.loads(printed.next("the empty inbox"))["requests"] == []
         [one] = desk.open(asks())
-        [told] = json.loads(watch.stdout.readline())["requests"]
+        [told] = json.loads(printed.next("the new request"))["requests"]
         assert (told["id"], told["assigned"]) == (one, None)
         desk.run("take", one, "--as", "ben")
-        [told] = json.loads(watch.stdout.readline())["requests"]
+        [told] = json.loads(printed.next("who took it"))["requests"]
         assert told["assigned"] == "ben"
         desk.run("deny", one, "--as", "ben")
-        assert json.loads(watch.stdout.readline())["requests"] == []
-        watch.send_signal(2)
+        assert json.loads(printed.next("the inbox without it"))["requests"] == []
+        watch.send_signal(signal.SIGINT)
         assert watch.wait(20) == 0
 
 

@@ -12,17 +12,16 @@ import re
 import shlex
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pexpect
 import pytest
+from tests import start
 from tests.docs.test_snippets import ROOT, blocks
 
 PAGE = ROOT / "docs" / "reliability.md"
-PROGRAM = [sys.executable, "-c", "from signoff.cli.main import main; main()"]
 ASKS = "your answer > "
 LIVE = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
 """The line at the bottom that says what goes on, until it is taken away."""
@@ -41,16 +40,14 @@ class Terminal:
         for printed, real in self.ids.items():
             command = command.replace(printed, real)
         words = shlex.split(command)
-        arguments = [*PROGRAM, *words[1:]] if words[0] == "signoff" else ["/bin/sh", "-c", command]
+        arguments = [*start.SIGNOFF, *words[1:]] if words[0] == "signoff" else ["/bin/sh", "-c", command]
         environment = {"NO_COLOR": "1", "TERM": "xterm", "PYDANTIC_AI_NO_BANNER": "1", "SIGNOFF_AS": "ana"}
-        return pexpect.spawn(
-            arguments[0],
-            arguments[1:],
-            cwd=str(self.folder),
+        return start.terminal(
+            arguments,
+            cwd=self.folder,
             env={**os.environ, **environment, "XDG_STATE_HOME": str(self.folder / ".state")},
             dimensions=(40, 80),
             encoding="utf-8",
-            timeout=60,
         )
 
     def check(self, command: str, expected: str, printed: str) -> None:

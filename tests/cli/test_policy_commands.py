@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests import start
 
 from signoff.cli import policy as commands
 from signoff.cli.policy import policy
@@ -287,7 +288,7 @@ class Stream:
         self.chunks = self._chunks(lines)
 
     def _chunks(self, lines: int) -> Iterator[bytes]:
-        for start in range(0, lines, 1000):
+        for begin in range(0, lines, 1000):
             yield b"".join(
                 b'{"tool": "tool_%d", "args": {"amount": %d, "to": "ana"}}\n' % (n % 50, n)
                 for n in range(start, start + 1000)
@@ -323,13 +324,8 @@ sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
 def piped(lines: int, *, read: int | None = None) -> tuple[int, bytes, int]:
     """Run `judge` in a process of its own; give the exit code, what it said on stderr, and how many lines came out."""
-    import signoff
-
-    environment = {**os.environ, "PYTHONPATH": str(Path(signoff.__file__).parent.parent)}
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
-    ) as judge:
+    with start.Process([sys.executable, "-c", SCRIPT], stdin=pipe, stdout=pipe, stderr=pipe) as judge:
         assert judge.stdin
         assert judge.stdout
         assert judge.stderr

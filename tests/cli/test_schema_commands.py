@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from tests.cli.program import refused, signoff
+from tests.cli.program import refused
+from tests.start import signoff
 
 from signoff.config.schema import SCHEMA_FILES, schema_of
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from tests import start
 from tests.docs.test_snippets import ROOT, Block, blocks, matches
 
 README = ROOT / "README.md"
@@ -24,14 +25,12 @@ def example(tmp_path: Path) -> pexpect.spawn[str]:
         if title := one.attributes.get("title"):
             (tmp_path / title).write_text(one.body, "utf-8")
     (tmp_path / "old.txt").write_text("old")
-    return pexpect.spawn(
-        sys.executable,
-        ["example.py"],
-        cwd=str(tmp_path),
+    return start.terminal(
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
         env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PYDANTIC_AI_NO_BANNER": "1", "SIGNOFF_AS": "ana"},
         dimensions=(40, 80),
         encoding="utf-8",
-        timeout=60,
     )
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import start
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,12 +54,11 @@ def test_examples_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
             (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / title).write_text(block.body, "utf-8")
         if name := block.attributes.get("output"):
-            done = subprocess.run(
+            done = start.run(
                 [sys.executable, "-W", "error", "-W", AUDIOOP, name],
                 cwd=tmp_path,
                 capture_output=True,
                 text=True,
-                timeout=60,
                 env={name: value for name, value in os.environ.items() if not name.endswith("_TOKEN")},
             )
             assert done.returncode == 0, done.stderr

@@ -6,13 +6,13 @@ import json
 import re
 import shlex
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import start
 from tests.examples.transcript import Session, Step, steps
 from tests.toolsets.test_third_party import installed
 
@@ -42,8 +42,8 @@ Begin = Callable[..., tuple[Session, Path]]
 
 def events(session: Session) -> list[dict[str, str]]:
     """The record, as a program reads it."""
-    done = subprocess.run(
-        ["signoff", "audit", "log", "--json", "--limit", "200"],
+    done = start.run(
+        [*start.SIGNOFF, "audit", "log", "--json", "--limit", "200"],
         cwd=session.folder,
         env=dict(session.environment),
         capture_output=True,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -20,11 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pexpect
+from tests import start
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)$", re.MULTILINE)
 TYPED = re.compile(r"^(your answer > |Is that meant\? \[y/N\]: )(\S.*)$", re.MULTILINE)
 """What a person types, behind the prompts that wait for it."""
+SHELL = re.compile(r"[|&;<>()$`*?~=%\n]")
+"""What only a shell understands."""
 ENDS = re.compile(r"# exit code (\d)")
 ID = r"(?=[a-z]*[0-9])[a-z0-9]{10}"
 """An id of a request, a run or a grant. In a README it has a digit in it, so that no word is taken for one."""
@@ -113,14 +117,8 @@ class Session:
         if command.startswith("cd "):
             self.folder = (self.folder / command.removeprefix("cd ")).resolve(strict=True)
             return ""
-        child: pexpect.spawn[str] = pexpect.spawn(
-            "/bin/sh",
-            ["-c", command],
-            cwd=str(self.folder),
-            env=dict(self.environment),
-            encoding="utf-8",
-            dimensions=(50, 80),
-            timeout=60,
+        child: pexpect.spawn[str] = start.terminal(
+            self.started(command), cwd=self.folder, env=dict(self.environment), encoding="utf-8", dimensions=(50, 80)
         )
         seen = ""
         for prompt, typed in step.answers:
@@ -132,6 +130,17 @@ class Session:
         seen = on_screen(seen + (child.before or ""))
         assert child.exitstatus == step.exit_code, f"$ {step.command}\nended with {child.exitstatus}:\n{seen}"
         return seen
+
+    @staticmethod
+    def started(command: str) -> list[str]:
+        """What a shell would start for a command; the shell itself where that is more than one program."""
+        if not SHELL.search(command):
+            words = shlex.split(command, comments=True)
+            if words[0] == "signoff":
+                return [*start.SIGNOFF, *words[1:]]
+            if words[0] == "python":
+                return [sys.executable, *words[1:]]
+        return ["/bin/sh", "-c", command]
 
     def today(self, text: str) -> str:
         """A text of the README with the ids of today."""

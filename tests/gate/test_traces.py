@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tests import start
 from tests.records import NOON
 
 from signoff.core.call import Call
@@ -97,7 +97,7 @@ def test_nor_where_the_api_is_not_installed() -> None:
         "from signoff.gate.traces import Traces\n"
         "print(Traces.of_run())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"
 
 

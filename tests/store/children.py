@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests import start
+
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
 
@@ -45,7 +47,7 @@ def forked(function: Callable[[], Any], *, unprivileged: bool = False) -> Any:
 def started(script: str, *args: object) -> subprocess.Popen[str]:
     """A Python process of its own that runs a script."""
     command = [sys.executable, "-W", "error", "-c", script, *map(str, args)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return start.Process(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ended(process: subprocess.Popen[str]) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
+from tests import start
 from tests.gate.agents import calls
 from tests.toolsets.projects import Project, project, run
 
@@ -53,7 +53,7 @@ def served(desk: Project) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "server.py", "--http", str(port)], cwd=desk.folder)
+    server = start.Process([sys.executable, "server.py", "--http", str(port)], cwd=desk.folder)
     try:
         deadline = time.monotonic() + 60
         while server.poll() is None and time.monotonic() < deadline:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.program import signoff
+from tests import start
+from tests.start import signoff
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "third_party_database"
 UV = Path(sys.executable).with_name("uv")
@@ -42,7 +43,7 @@ def shop(tmp_path: Path) -> Path:
     """The example's project, without the package beside it."""
     here = tmp_path / "shop"
     shutil.copytree(EXAMPLE, here, ignore=shutil.ignore_patterns("src", "pyproject.toml", "*.db"))
-    subprocess.run([sys.executable, "make_db.py"], cwd=here, check=True)
+    start.run([sys.executable, "make_db.py"], cwd=here, check=True)
     return here
 
 
