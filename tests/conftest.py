@@ -12,6 +12,8 @@ import pytest
 
 from tests import postgres
 
+pytest_plugins = ["tests.times"]
+
 
 @pytest.fixture
 def sync_loop() -> Iterator[None]:

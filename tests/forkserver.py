@@ -151,14 +151,17 @@ def _signals() -> None:
 
 
 def _streams(*, unbuffered: bool) -> None:
+    locale = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "C")
+    usual = "surrogateescape" if locale in ("C", "POSIX", "C.UTF-8", "C.utf8", "UTF-8") else "strict"
     for number, name, mode, errors in (
-        (0, "stdin", "r", "strict"),
-        (1, "stdout", "w", "strict"),
+        (0, "stdin", "r", usual),
+        (1, "stdout", "w", usual),
         (2, "stderr", "w", "backslashreplace"),
     ):
-        raw = open(number, f"{mode}b", buffering=0, closefd=False)  # noqa: SIM115
+        raw = io.FileIO(number, mode, closefd=False)
+        raw.name = f"<{name}>"  # type: ignore[misc]
         buffer = io.BufferedReader(raw) if mode == "r" else raw if unbuffered else io.BufferedWriter(raw)
-        lines = mode == "w" and (name == "stderr" or raw.isatty())
+        lines = mode == "w" and not unbuffered and (name == "stderr" or raw.isatty())
         stream = io.TextIOWrapper(
             cast(Any, buffer), "utf-8", errors, line_buffering=lines, write_through=unbuffered and mode == "w"
         )

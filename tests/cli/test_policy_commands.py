@@ -291,7 +291,7 @@ class Stream:
         for begin in range(0, lines, 1000):
             yield b"".join(
                 b'{"tool": "tool_%d", "args": {"amount": %d, "to": "ana"}}\n' % (n % 50, n)
-                for n in range(start, start + 1000)
+                for n in range(begin, begin + 1000)
             )
 
     def read1(self, size: int) -> bytes:
