@@ -45,6 +45,8 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
     parts: list[bytes] = []
     while left:
         parts.append(connection.recv(min(left, 1 << 16)))
+        if not parts[-1]:
+            return None
         left -= len(parts[-1])
     return json.loads(b"".join(parts)), descriptors
 
