@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +137,38 @@ def test_the_installed_program_starts() -> None:
     program = Path(sys.executable).with_name("signoff")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=start.PATIENCE, check=True)
     assert done.stdout == start.signoff("--version").stdout
+
+
+# --- the one way ---
+
+OTHER_WAYS = {
+    "subprocess.run": 0,
+    "subprocess.Popen": 0,
+    "subprocess.check_output": 0,
+    "asyncio.create_subprocess_exec": 0,
+    "pexpect.spawn": None,
+}
+"""Calls that start programs, and which argument holds the command; with None each of them counts."""
+MAY = {
+    "tests/meta/test_lazy_imports.py": "what is imported by a start is what it tests",
+    "tests/meta/test_benchmarks.py": "it measures starts",
+}
+
+
+def starts(tree: ast.Module) -> Iterator[int]:
+    """The lines that start an interpreter, or a terminal, past `tests.start`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in OTHER_WAYS:
+            command = ast.unparse(node.args[0]) if node.args else ""
+            if OTHER_WAYS[name] is None or "sys.executable" in command:
+                yield node.lineno
+
+
+def test_tests_start_python_in_one_way() -> None:
+    found = [
+        f"{name}:{line}"
+        for file in sorted((start.ROOT / "tests").rglob("*.py"))
+        if (name := str(file.relative_to(start.ROOT))) not in MAY and name != "tests/start.py"
+        for line in starts(ast.parse(file.read_text("utf-8")))
+    ]
+    assert found == [], "use tests.start there: it is quicker, and sets signals; or say in MAY why not"
