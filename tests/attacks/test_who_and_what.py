@@ -77,6 +77,18 @@ async def test_an_approval_for_one_requirement_is_not_spent_under_a_stricter_one
     assert "it needs somebody with the role 'ops' by now" in asked.changed[0]
 
 
+async def test_an_approval_by_one_is_not_spent_where_two_are_needed_by_now(till: Till) -> None:
+    signoff = gate([{"ask": {"tool": "pay", "deps": {"env": "prod"}}, "quorum": 2}, {"ask": "pay"}], wait="suspend")
+    agent = agent_with(signoff, pays(5), till, suspends=True)
+    paused = await agent.run("go", deps=Deps("dev"))
+    [request] = await signoff.pending()
+    await signoff.answer(request.id, APPROVE, by="anybody")
+    again = await resume(agent, paused, deps=Deps("prod"))
+    assert till.paid == [] and isinstance(again.output, DeferredToolRequests)
+    [asked] = await signoff.pending()
+    assert "it needs 2 people by now" in asked.changed[0]
+
+
 async def test_a_tool_that_asks_itself_keeps_the_rules_requirement(till: Till) -> None:
     def pay(ctx: RunContext[None], amount: int) -> str:
         if not (ctx.tool_call_metadata or {}).get("sure"):

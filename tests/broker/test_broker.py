@@ -140,6 +140,9 @@ async def test_a_call_is_asked_about_once_unless_the_question_was_withdrawn(brok
     broker.finish(first.id)
     [again] = await broker.open([question()])
     assert again.state is State.SUCCEEDED and await broker.about(again.call.key if again.call else "") == again
+    [denied] = await broker.open([question(call_id="denied")])
+    await broker.answer(denied.id, NO, by=people(1)[0])
+    assert [one.id for one in await broker.open([question(call_id="denied")])] == [denied.id]
     [other] = await broker.open([question(call_id="other")])
     await broker.cancel(other.id, "moot")
     assert [one.id for one in await broker.open([question(call_id="other")])] != [other.id]

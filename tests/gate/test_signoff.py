@@ -162,6 +162,15 @@ async def test_a_remembered_no_holds_too(till: Till) -> None:
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["denied", "denied"]
 
 
+async def test_a_remembered_no_holds_where_everything_else_is_approved(till: Till) -> None:
+    never = ApprovalDecision(approved=False, note="never", remember="session")  # pyright: ignore[reportArgumentType]
+    memory = ApprovalMemory(file=None)
+    await agent_with(gate(ui=ScriptedUI([never], by=ANA), memory=memory), pays(5), till).run("go")
+    result = await agent_with(gate(memory=memory, mode="auto_approve"), pays(5, 6), till).run("go")
+    assert till.paid == [(6, "shop")]
+    assert [outcome for outcome, _ in returns(result.all_messages())] == ["denied", "success"]
+
+
 async def test_an_answer_that_is_remembered_covers_the_rest_of_its_batch(till: Till) -> None:
     ui = ScriptedUI(["session"])
     await agent_with(gate(ui=ui), pays(5, 5, 5), till).run("go")
