@@ -11,7 +11,9 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests import postgres
+from tests import postgres, profiles
+
+profiles.load()
 
 pytest_plugins = ["tests.times"]
 

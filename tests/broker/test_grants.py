@@ -10,9 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker.conftest import Opens, ask, kinds
+from tests.profiles import examples
 
 from signoff.broker import Broker
 from signoff.core.call import Call
@@ -393,7 +394,7 @@ amounts = st.one_of(
 
 
 @given(st.lists(st.tuples(amounts, st.integers(0, 30)), max_size=25), st.booleans(), st.none() | st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@examples(600, daily=60)
 def test_whatever_is_paid_and_whenever_no_limit_is_passed(
     payments: list[tuple[object, int]], daily: bool, uses: int | None
 ) -> None:

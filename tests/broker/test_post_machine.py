@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 from tests.broker.conftest import PEOPLE, kill, maker
 from tests.broker.machine import RAM
 from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
+from tests.profiles import NIGHTLY, examples
 
 from signoff.broker import Broker
 from signoff.broker.post import Post, Route
@@ -284,19 +285,12 @@ class InAFile(AnyPost):
     kind = "sqlite"
 
 
-USUAL = settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def test_whatever_happens_nothing_is_shown_twice_or_forgotten() -> None:
-    run_state_machine_as_test(AnyPost, settings=settings(USUAL, max_examples=60, stateful_step_count=30))
-
-
-@pytest.mark.nightly
-def test_whatever_happens_all_night_nothing_is_shown_twice_or_forgotten() -> None:
-    run_state_machine_as_test(AnyPost, settings=settings(USUAL, max_examples=3_000, stateful_step_count=60))
+    steps = 60 if NIGHTLY else 30
+    run_state_machine_as_test(AnyPost, settings=examples(3_000, daily=60, suppress=LARGE, stateful_step_count=steps))
 
 
 def a_day(machine: AnyPost, seed: int, steps: int) -> None:

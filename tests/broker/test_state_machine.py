@@ -10,26 +10,21 @@ from fractions import Fraction
 from random import Random, SystemRandom
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 from tests.broker.machine import MACHINES, STEPS, questions
 from tests.broker.model import number, same
+from tests.profiles import NIGHTLY, examples
 
-USUAL = settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-
-
-@pytest.mark.parametrize(("store", "examples"), [("memory", 40), ("sqlite", 15)])
-def test_whatever_happens_in_whatever_order_the_laws_hold(store: str, examples: int) -> None:
-    run_state_machine_as_test(MACHINES[store], settings=settings(USUAL, max_examples=examples, stateful_step_count=40))
+LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
+STEPS_AT_MOST = 80 if NIGHTLY else 40
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
-def test_whatever_happens_all_night(store: str) -> None:
-    run_state_machine_as_test(MACHINES[store], settings=settings(USUAL, max_examples=4_000, stateful_step_count=80))
+@pytest.mark.parametrize(("store", "nightly", "daily"), [("memory", 4_000, 40), ("sqlite", 4_000, 15)])
+def test_whatever_happens_in_whatever_order_the_laws_hold(store: str, nightly: int, daily: int) -> None:
+    run_state_machine_as_test(
+        MACHINES[store], settings=examples(nightly, daily, suppress=LARGE, stateful_step_count=STEPS_AT_MOST)
+    )
 
 
 def a_day(store: str, seed: int, steps: int) -> None:

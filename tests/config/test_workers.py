@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic_ai.agent import AgentRetries
 from pydantic_ai.agent.spec import AgentSpec
 from tests.policy.rules import call
+from tests.profiles import examples
 
 from signoff.config import (
     Limits,
@@ -389,7 +390,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(2_000, suppress=[HealthCheck.function_scoped_fixture])
 @given(text=st.lists(WORDS, max_size=24).map("".join) | st.text(max_size=60), suffix=st.sampled_from(["yaml", "md"]))
 def test_whatever_stands_in_a_file_it_is_read_or_told(project: Project, text: str, suffix: str) -> None:
     file = f"workers/a.{suffix}"

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import postgres
 from tests.contracts import samples
 from tests.contracts.samples import at, chained
+from tests.profiles import examples
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import (
@@ -207,7 +208,7 @@ GROUPS = st.lists(st.lists(works(), min_size=1, max_size=3), max_size=8)
 expected_warnings = pytest.mark.filterwarnings("ignore:signoff store. 'work' was not written:RuntimeWarning")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(600, daily=60)
 @given(groups=GROUPS)
 @expected_warnings
 def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> None:
@@ -215,7 +216,7 @@ def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> Non
         agree(SqliteStore(Path(folder) / "signoff.db"), groups)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200, daily=20)
 @given(groups=GROUPS)
 @expected_warnings
 def test_memory_and_postgres_agree(postgres_server: str, groups: list[list[tuple[bool, Change]]]) -> None:

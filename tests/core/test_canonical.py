@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical, digest, same_form
@@ -89,7 +90,7 @@ def test_agrees_with_an_independent_implementation(value: Any) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**64 - 1))
-@settings(max_examples=300)
+@examples(3_000)
 def test_every_double_agrees(bits: int) -> None:
     (value,) = struct.unpack(">d", struct.pack(">Q", bits))
     if math.isfinite(value):

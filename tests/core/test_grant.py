@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
@@ -108,14 +109,14 @@ def _typed(value: object) -> str:
 
 
 @given(grants, grants)
-@settings(max_examples=100, deadline=None)
+@examples(1_000)
 def test_grants_that_mean_different_things_never_read_the_same(one: Grant, other: Grant) -> None:
     assume(meaning(one) != meaning(other))
     assert grant_text(one) != grant_text(other)
 
 
 @given(grants, st.data())
-@settings(max_examples=400, deadline=None)
+@examples(4_000)
 def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)
@@ -127,7 +128,6 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
 
 
 @given(grants)
-@settings(deadline=None)
 def test_every_condition_stands_in_the_text(one: Grant) -> None:
     text = grant_text(one)
     for condition in one.pattern or ():
@@ -304,7 +304,7 @@ def test_a_link_leads_out_of_the_folder() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "docs", "..", ".", "", " ", "..\\", "\0", "x/..", "//", "\\", "~"]), max_size=6))
-@settings(max_examples=400, deadline=None)
+@examples(4_000)
 def test_no_path_that_is_put_together_leaves_the_folder(steps: list[str]) -> None:
     path = "docs/" + "/".join(steps)
     if Condition(arg="path", fits=Fits.UNDER, value="docs").holds(path, {}):
@@ -355,7 +355,7 @@ amounts = st.one_of(tiny_and_large, st.integers(0, 250), st.floats(0, 250), st.s
 
 
 @given(st.lists(amounts, max_size=20), st.sampled_from([1, 3, 28, 50]))
-@settings(max_examples=400, deadline=None)
+@examples(4_000)
 def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], digits: int) -> None:
     limit = Decimal(200)
     budgeted = grant(budget=Budget(arg="amount", limit=limit))
@@ -373,7 +373,7 @@ def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], dig
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 12)), max_size=25))
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 def test_a_daily_budget_is_not_refilled_by_clocks_that_disagree(uses: list[tuple[int, int]]) -> None:
     """Each machine has its own clock: whatever they say in whatever order, a day has one budget."""
     budgeted = grant(budget=Budget(arg="amount", limit=Decimal(10), daily=True))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.profiles import examples
 
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Ending
@@ -105,7 +106,7 @@ def votes_needed(one: ApprovalRequest) -> bool:
 
 
 @given(requirements, st.lists(st.tuples(events, st.integers(0, 400)), max_size=14))
-@settings(max_examples=400)
+@examples(4_000)
 def test_no_sequence_reaches_approved_without_the_votes_nor_leaves_a_final_state(
     requirement: Requirement, steps: list[tuple[Event, int]]
 ) -> None:

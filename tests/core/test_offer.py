@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -234,7 +235,7 @@ calls = st.builds(
 
 
 @given(calls)
-@settings(max_examples=500, deadline=None)
+@examples(5_000)
 def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: ApprovalRequest) -> None:
     assert asked.call is not None
     offered = offers(asked)
@@ -258,7 +259,7 @@ def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: Ap
 
 
 @given(calls)
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 def test_no_offer_is_a_whole_tool(asked: ApprovalRequest) -> None:
     programs = {"command", "sql"} & set(asked.args)
     money = {"amount", "price", "total_cost", "value"} & set(asked.args)
@@ -280,7 +281,7 @@ elsewhere = st.lists(
 
 
 @given(elsewhere, st.sampled_from(["", "/", "docs/", "//docs/", "docs\\", "./docs/", "docs/x/"]))
-@settings(max_examples=500, deadline=None)
+@examples(5_000)
 def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
     grant = remembered(offers(asked)[1], asked)
@@ -296,7 +297,7 @@ def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str]
 
 
 @given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.sampled_from([10**400, -0.0])))
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 def test_always_on_one_dollar_covers_nothing_above_one_dollar(amount: object) -> None:
     asked = request({"to": "bob", "amount": 1}, "pay")
     grant = remembered(offers(asked)[1], asked)

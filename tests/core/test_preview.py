@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 
@@ -30,7 +31,7 @@ def patched(before: str, diff: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-@settings(max_examples=60, deadline=None)
+@examples(600, daily=60)
 @given(texts, texts)
 @example("a", "a\n")
 @example("", "a")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.places import path_trouble, runs_later
 
@@ -107,7 +108,7 @@ def test_what_is_not(path: str) -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=10))
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 def test_any_text_is_judged_and_nothing_before_hides_a_place(before: str, after: str) -> None:
     path_trouble(before)
     runs_later(before)

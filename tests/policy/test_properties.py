@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.policy.rules import ROOT
+from tests.profiles import examples
 
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect, Verdict
@@ -216,7 +217,7 @@ half_right = st.recursive(
 
 
 @given(half_right | st.lists(half_right, max_size=3), calls)
-@settings(max_examples=300)
+@examples(3_000)
 @example([{"ask": {"args": {"a": {"regex": "(?P<n>"}}}}], Call(tool="x"))
 @example([{"ask": {"args": {"a": {"regex": "(" * 5000}}}}], Call(tool="x"))
 @example([{"ask": "x", "timeout": 10**400}], Call(tool="x"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 from tests.policy.rules import ROOT, policy
 from tests.policy.test_properties import calls, rules
+from tests.profiles import examples
 
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect
@@ -156,7 +157,7 @@ claims = st.frozensets(st.sampled_from(sorted(LABELS)), max_size=1)
 
 
 @given(st.lists(rules, min_size=1, max_size=3), calls, claims, hidden, label_sets)
-@settings(max_examples=400)
+@examples(4_000)
 @example(
     [[{"allow": BIG}, {"ask": BIG}, {"allow": "*"}]],
     Call(tool="pay", args={"amount": "x"}),

@@ -7,8 +7,9 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 
@@ -88,13 +89,13 @@ def _pairs(draw: st.DrawFn, paths: str, *slashes: str) -> tuple[str, str]:
     return path, _respelled(draw, path, slashes)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(_pairs(SECRET, "//", "/./", "///", "/x/../"))
 def test_another_spelling_is_as_secret(pair: tuple[str, str]) -> None:
     assert secret_place(pair[1]), pair
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(_pairs(PLAIN, "//", "/./", "///"))
 def test_another_spelling_is_not_more_secret(pair: tuple[str, str]) -> None:
     assert secret_place(pair[1]) == secret_place(pair[0])

@@ -6,8 +6,9 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.toolsets.builtin.files.regex import BadPattern, LinearPattern
 
@@ -52,7 +53,7 @@ TEXTS = st.text(alphabet="abcAé1_-. {]", max_size=12)
 
 
 @given(PATTERNS, TEXTS, st.booleans())
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @example("(?:^|b)a$", "ba", False)
 @example("(a|b)*c{2,3}", "abccc", False)
 @example("x{0}", "", False)

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.toolsets.builtin.shell import git_config
 from signoff.toolsets.builtin.shell.git_config import repository_runs
@@ -180,7 +181,7 @@ LINES = st.lists(
 
 
 @needs_git
-@settings(max_examples=150, deadline=None)
+@examples(1_500)
 @given(LINES)
 def test_what_is_understood_is_what_git_reads(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     text = "\n".join(["[core]", *lines])

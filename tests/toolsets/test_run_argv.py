@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
 from signoff.toolsets.builtin.shell.argv import Step, run_line
@@ -279,7 +280,7 @@ PIPELINE = st.tuples(st.sampled_from(list(Join)), st.lists(STAGE, min_size=1, ma
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
-@settings(max_examples=80, deadline=None)
+@examples(800, daily=80)
 @given(st.lists(PIPELINE, min_size=1, max_size=4))
 async def test_a_line_does_what_bash_does(
     tmp_path_factory: pytest.TempPathFactory, made: list[tuple[Join, list[tuple[str, str]]]]

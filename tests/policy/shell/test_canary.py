@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from tests.policy.shell.commands import FILES, Argv, Program, argvs, looks_at_files, readers
+from tests.profiles import examples
 from tests.toolsets.scratch import lay_out
 
 from signoff.policy.shell.facts import read_shell
@@ -28,7 +29,7 @@ ONE_OF = {
     "ref": "HEAD",
     "number": "1",
 }
-CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
+CHECKS = [HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
 
 FOUND = (
     "tail -b ~/.netrc",
@@ -100,7 +101,7 @@ def test_a_secret_that_is_printed_is_seen(canary: Canary) -> None:
         link.unlink()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=CHECKS, database=None)
+@examples(3_000, suppress=CHECKS, database=None)
 @given(argv=argvs(files_only=True), data=st.data())
 def test_what_is_allowed_prints_no_secret(canary: Canary, argv: Argv, data: st.DataObject) -> None:
     assume(shutil.which(argv[0], path=FOLDERS))

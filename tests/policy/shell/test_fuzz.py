@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from tests.policy.shell.commands import spoken
+from tests.profiles import examples
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.policy.shell.facts import ShellFacts, read_shell
@@ -244,19 +245,12 @@ TEXTS = st.one_of(
     mutated(),
     mutated(),
 )
-CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+CHECKS = [HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-@settings(max_examples=2_000, deadline=None, suppress_health_check=CHECKS)
+@examples(100_000, suppress=CHECKS)
 @given(TEXTS)
 def test_any_text_is_judged(text: str) -> None:
-    all_of(read_shell(text))
-
-
-@pytest.mark.nightly
-@settings(max_examples=100_000, deadline=None, suppress_health_check=CHECKS)
-@given(TEXTS)
-def test_very_many_texts_are_judged(text: str) -> None:
     all_of(read_shell(text))
 
 
@@ -355,18 +349,9 @@ LINES = st.one_of(spoken(files_only=True, most=2).map(lambda line: line.text()),
 SHARED = [*CHECKS, HealthCheck.function_scoped_fixture]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SHARED, database=None)
+@examples(10_000, suppress=SHARED, database=None)
 @given(text=LINES)
 def test_what_is_allowed_changes_no_file_when_bash_runs_it(bash: Bash, text: str) -> None:
-    facts = read_shell(text)
-    assume(facts.read_only and "\0" not in text)
-    bash.run(facts)
-
-
-@pytest.mark.nightly
-@settings(max_examples=10_000, deadline=None, suppress_health_check=SHARED, database=None)
-@given(text=LINES)
-def test_much_that_is_allowed_changes_no_file_when_bash_runs_it(bash: Bash, text: str) -> None:
     facts = read_shell(text)
     assume(facts.read_only and "\0" not in text)
     bash.run(facts)

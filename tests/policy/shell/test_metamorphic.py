@@ -8,15 +8,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.policy.shell.commands import AWK, SED, Spoken, argvs, respelled, spoken
+from tests.profiles import examples
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 
-ENOUGH = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
-)
+ENOUGH = examples(3_000, suppress=[HealthCheck.filter_too_much])
 
 BEHIND = (
     "; rm -rf x",
@@ -193,7 +192,7 @@ def allowed_lines(draw: st.DrawFn) -> str:
 def test_the_generator_makes_allowed_and_refused_commands() -> None:
     seen: dict[bool, set[str]] = {True: set(), False: set()}
 
-    @settings(max_examples=400, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=400, database=None, derandomize=True)
     @given(argvs())
     def look(argv: tuple[str, ...]) -> None:
         seen[allowed(shlex.join(argv))].add(argv[0])

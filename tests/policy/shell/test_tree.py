@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.shell.tree import LONGEST, Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -341,28 +342,16 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-def _never_raises(text: str) -> None:
-    tree = parse_tree(text)
-    assert all(command.words and 0 <= command.at <= len(text) for command in tree.commands)
-    assert all(tree.opaque for command in tree.commands if command.words[0] is None)
-    assert all(isinstance(reason, str) and reason for reason in tree.opaque)
-
-
-@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100_000)
 @given(TEXTS)
 @example("")
 @example("\ud800")
 @example("\0")
 def test_no_text_raises(text: str) -> None:
-    _never_raises(text)
-
-
-@pytest.mark.nightly
-def test_no_text_raises_in_a_long_run() -> None:
-    check = settings(max_examples=100_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
-        given(TEXTS)(_never_raises)
-    )
-    check()
+    tree = parse_tree(text)
+    assert all(command.words and 0 <= command.at <= len(text) for command in tree.commands)
+    assert all(tree.opaque for command in tree.commands if command.words[0] is None)
+    assert all(isinstance(reason, str) and reason for reason in tree.opaque)
 
 
 PLAIN = st.lists(
@@ -375,7 +364,7 @@ PLAIN = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=1_000, deadline=None)
+@examples(20_000)
 @given(PLAIN)
 def test_both_readings_agree(text: str) -> None:
     """Where the strict reading accepts a line, the full parse has the same words, or says that it is not sure."""

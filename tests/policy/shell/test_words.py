@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.shell.line import Join, Line, Redirect, Word
 from signoff.policy.shell.words import LONGEST, Refused, read_line
@@ -254,7 +255,7 @@ def test_the_longest_text_is_read() -> None:
     assert read("p " + "a" * (LONGEST - 2)).commands[0].argv[1] == "a" * (LONGEST - 2)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(st.text(st.characters() | st.sampled_from("\ud800'\"\\$`|&;<>{}[]*?~!#=: \n"), max_size=40))
 def test_no_text_raises(text: str) -> None:
     assert isinstance(read_line(text), Line | Refused)

@@ -6,8 +6,9 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.sql import read_sql
 
@@ -25,7 +26,6 @@ DEEDS = st.sampled_from([
 ENDS = st.sampled_from(["", "'", '"', "*/", "\n", "$$", "$x$", "--", "--'", ' --"', " -- */", " --$$", "; SELECT 1"])
 TEXTS = st.tuples(STARTS, PARTS, DEEDS, PARTS, ENDS).map("".join)
 """Writes among quotes and comments: whoever reads one of these otherwise than the database sees no write."""
-RUNS = settings(max_examples=800, deadline=None, suppress_health_check=list(HealthCheck))
 
 READS = [
     "SELECT * FROM t",
@@ -80,7 +80,7 @@ def test_texts_made_to_deceive_do_not_change_a_file(tmp_path: Path) -> None:
     before = made(path)
     seen: set[str] = set()
 
-    @RUNS
+    @examples(8_000, suppress=HealthCheck)
     @given(TEXTS)
     @example("SELECT 'x\\'; DELETE FROM t; --'")
     @example("SELECT 1 /* /* */ ; DELETE FROM t; -- */")
@@ -114,7 +114,7 @@ def test_texts_made_to_deceive_do_not_change_a_server(postgres_url: str) -> None
 
         before = state()
 
-        @settings(RUNS, max_examples=500)
+        @examples(5_000, suppress=HealthCheck)
         @given(TEXTS)
         @example("SELECT 'x\\'; DELETE FROM t; --'")
         @example("SELECT $x$ $$ $x$; DELETE FROM t; -- $$")

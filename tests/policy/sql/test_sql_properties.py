@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.policy.sql import read_sql
 
@@ -37,7 +38,7 @@ OTHERS = st.sampled_from([
 GAPS = st.sampled_from([" ", "\n", "\t ", "  ", " /* x; y */ ", " -- x ; '\n", "\r\n"])
 
 
-@settings(max_examples=2_000, deadline=None)
+@examples(20_000)
 @given(TEXTS, st.sampled_from(DIALECTS))
 def test_it_never_raises_and_always_says_why(text: str, dialect: str) -> None:
     facts = read_sql(text, dialect)
@@ -47,7 +48,7 @@ def test_it_never_raises_and_always_says_why(text: str, dialect: str) -> None:
         assert facts.why.partition(": ")[0] in EFFECTS
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(TEXTS, st.sampled_from(DIALECTS))
 def test_a_write_after_it_is_never_lost(text: str, dialect: str) -> None:
     assert not (read_sql(text, dialect).read_only and read_sql(text + "; DELETE FROM t", dialect).read_only) or (
@@ -56,7 +57,7 @@ def test_a_write_after_it_is_never_lost(text: str, dialect: str) -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(st.one_of(READS, OTHERS), st.data(), st.sampled_from(("postgres", "sqlite", "generic")))
 def test_blanks_comments_and_case_change_nothing(sql: str, data: st.DataObject, dialect: str) -> None:
     before = read_sql(sql, dialect)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
+from tests.profiles import examples
 
 from signoff.policy.shell.languages import LIMIT, check_awk
 
@@ -211,7 +212,7 @@ def test_too_long() -> None:
     assert check_awk("{a}\n" * (LIMIT // 4) + "1") is not None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=9))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     script = "".join(pieces)
@@ -219,7 +220,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect([AWK, script, "in.txt"]) == ""
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(st.text())
 def test_never_raises(script: str) -> None:
     check_awk(script)

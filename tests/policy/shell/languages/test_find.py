@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
+from tests.profiles import examples
 
 from signoff.policy.shell.languages import LIMIT, FindResult, Trouble, check_find
 from signoff.policy.shell.line import Word
@@ -215,7 +216,7 @@ def in_bash(line: str) -> list[str]:
     return ["bash", "-c", " ".join(["find", *quoted])]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=7))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     line = " ".join(pieces)
@@ -223,7 +224,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect(in_bash(line)) == ""
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(st.lists(st.builds(Word, st.text(), st.just("") | st.text(), st.booleans())))
 def test_never_raises(given_words: list[Word]) -> None:
     check_find(given_words)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
+from tests.profiles import examples
 
 from signoff.policy.shell.languages import LIMIT, check_jq
 
@@ -156,7 +157,7 @@ def test_too_long() -> None:
     assert check_jq("." + " " * LIMIT) is not None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=8))
 def test_what_passes_shows_no_environment(pieces: list[str], scratch: Scratch) -> None:
     script = "".join(pieces)
@@ -164,7 +165,7 @@ def test_what_passes_shows_no_environment(pieces: list[str], scratch: Scratch) -
         assert scratch.effect(["jq", script, "in.json"]) == ""
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(st.text())
 def test_never_raises(script: str) -> None:
     check_jq(script)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
+from tests.profiles import examples
 
 from signoff.policy.shell.languages import LIMIT, check_sed
 
@@ -243,7 +244,7 @@ def test_too_long() -> None:
     assert check_sed("p;" * (LIMIT // 2) + "p") is not None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3_000)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=8), extended=st.booleans())
 def test_what_passes_changes_nothing(pieces: list[str], extended: bool, scratch: Scratch) -> None:
     script = "".join(pieces)
@@ -251,7 +252,7 @@ def test_what_passes_changes_nothing(pieces: list[str], extended: bool, scratch:
         assert scratch.effect(["sed", *(["-E"] if extended else []), "-e", script, "in.txt"]) == ""
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(
     parts=st.lists(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4).map("".join), min_size=2, max_size=3)
 )
@@ -261,7 +262,7 @@ def test_parts_that_pass_change_nothing(parts: list[str], scratch: Scratch) -> N
         assert scratch.effect(argv) == ""
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2_000)
 @given(st.text())
 def test_never_raises(script: str) -> None:
     check_sed(script)
