@@ -104,9 +104,21 @@ def test_aliases_cannot_multiply() -> None:
         read_document(bomb, file="f.yaml")
 
 
-def test_too_many_values_and_too_much_text() -> None:
+def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert composer.MOST_NODES == 200_000
+    monkeypatch.setattr(composer, "MOST_NODES", 2_000)
+    assert len(read_document("[" + "[]," * 1_999 + "]", file="f.yaml").value) == 1_999
+    with pytest.raises(PolicyError, match="more than 2,000 values"):
+        read_document("[" + "[]," * 2_000 + "]", file="f.yaml")
+
+
+@pytest.mark.nightly
+def test_far_too_many_values() -> None:
     with pytest.raises(PolicyError, match="more than 200,000 values"):
         read_document("[" + "[]," * 200_001 + "]", file="f.yaml")
+
+
+def test_too_much_text() -> None:
     with pytest.raises(PolicyError, match="larger than 5 MB"):
         read_document("#" * 5_000_001, file="f.yaml")
 

@@ -78,7 +78,7 @@ def read_pragmas() -> list[str]:
 def test_texts_made_to_deceive_do_not_change_a_file(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     before = made(path)
-    seen: set[str] = set()
+    seen: list[bool] = []
 
     @examples(8_000, suppress=HealthCheck)
     @given(TEXTS)
@@ -87,19 +87,19 @@ def test_texts_made_to_deceive_do_not_change_a_file(tmp_path: Path) -> None:
     @example("SELECT [a'] , '; DELETE FROM t --'")
     def run(sql: str) -> None:
         for dialect in ("sqlite", "generic"):
-            if read_sql(sql, dialect).read_only:
-                seen.add(sql)
+            seen.append(read_sql(sql, dialect).read_only)
+            if seen[-1]:
                 run_all(path, sql)
                 assert path.read_bytes() == before
 
     run()
-    assert len(seen) > 15, "hardly any text was a read: this proves nothing"
+    assert sum(seen) > 0.02 * len(seen), "hardly any text was a read: this proves nothing"
 
 
 def test_texts_made_to_deceive_do_not_change_a_server(postgres_url: str) -> None:
     import psycopg
 
-    seen: set[str] = set()
+    seen: list[bool] = []
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute(
             "CREATE TABLE t(a int); INSERT INTO t VALUES (1), (2); CREATE SEQUENCE s;"
@@ -122,11 +122,11 @@ def test_texts_made_to_deceive_do_not_change_a_server(postgres_url: str) -> None
         @example("SELECT a$$; DELETE FROM t; --$$")
         def run(sql: str) -> None:
             for dialect in ("postgres", "generic"):
-                if read_sql(sql, dialect).read_only:
-                    seen.add(sql)
+                seen.append(read_sql(sql, dialect).read_only)
+                if seen[-1]:
                     with suppress(psycopg.Error):
                         db.pgconn.exec_(sql.encode())  # the simple protocol: every statement in it is run
                     assert state() == before
 
         run()
-    assert len(seen) > 15, "hardly any text was a read: this proves nothing"
+    assert sum(seen) > 0.02 * len(seen), "hardly any text was a read: this proves nothing"
