@@ -13,9 +13,8 @@ from tests.crash.table import Place
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """Forks the processes of the harnesses."""
-    server = ForkServer()
-    yield server
-    server.close()
+    with ForkServer.shared() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.crash.checks import broken_promises, problems_of
 from tests.crash.faults import Faults, FaultyStore
-from tests.crash.fork import Child
+from tests.crash.fork import Child, heard
 from tests.crash.stage import Stage, begin, kept_run_of, play, take_up
 from tests.crash.trips import Act, Case, effects_of, key_of
 from tests.crash.wire import Wire
@@ -93,7 +93,7 @@ class Shown:
 
     def is_told(self) -> bool:
         os.close(self._tells)
-        told = os.read(self._hears, 1)
+        told = heard(self._hears, "a process shows its question, or is gone")
         os.close(self._hears)
         return bool(told)
 

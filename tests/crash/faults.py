@@ -23,6 +23,8 @@ from signoff.ports import Store, Transaction
 
 T = TypeVar("T")
 
+PATIENCE = 30
+"""Seconds that a process waits for its own writes before it dies."""
 BEFORE, WITHIN, AFTER = "before", "in the transaction", "committed"
 """A write: not begun; all of it done and not committed; durable, and whoever wrote it does not know yet."""
 
@@ -128,7 +130,8 @@ class FaultyStore:
     def _die_when_written(self, point: str) -> NoReturn:
         waiting = threading.Thread(target=lambda: asyncio.run(self._store.flush()))
         waiting.start()
-        waiting.join()
+        waiting.join(PATIENCE)
+        assert not waiting.is_alive(), f"after {PATIENCE} s it is not written, and the process was to die after that"
         self._faults.die(point)
 
     def _points(self, name: str) -> tuple[str, str, str]:

@@ -6,25 +6,41 @@ threads nor connections, so what it forks is as fresh as a process that was just
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import importlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, ClassVar
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
 """Seconds until a process that hangs is ended, which is then a failure."""
+PATIENCE_WITH_A_CASE = 2 * PATIENCE
+"""The same for one that conducts a case: longer, so that whichever hangs of those it started is ended first."""
 AT_ONCE = 2
 """Cases that run side by side."""
+
+
+def heard(pipe: int, what: str, most: int = 1, *, within: float = PATIENCE / 2) -> bytes:
+    """What comes through a pipe; nothing, once nobody can say anything any more. Fails where neither happens.
+
+    `what` is what is waited for, in words for whoever reads of the failure.
+    """
+    ready, _, _ = select.select([pipe], [], [], within)
+    assert ready, f"waited {within:g} s for this, and it did not happen: {what}"
+    return os.read(pipe, most)
 
 
 class Child:
@@ -48,8 +64,9 @@ class Child:
 
     def _main(self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> None:
         code = 1
+        stood = open(self._answer, "w", encoding="utf-8")  # noqa: SIM115, open until the process is gone
         try:
-            signal.alarm(PATIENCE)
+            limited(stood)
             answer = {"value": function(*args, **options)}
             code = 0
         except BaseException:
@@ -61,7 +78,7 @@ class Child:
 
     def wait(self) -> Any:
         """Its answer, once it has ended; raises where it failed. None where it was killed."""
-        if self.status is None:
+        if self.status is None:  # which it does: its own limit ends it
             self.ended(os.waitpid(self.pid, 0)[1])
         return self.answer()
 
@@ -73,6 +90,8 @@ class Child:
         self._answer.unlink()
         if self.status == -signal.SIGKILL:
             return None
+        if self.status == -signal.SIGALRM:
+            raise RuntimeError(f"a process of the test was not done in time, and stood here:\n{text}")
         told = json.loads(text) if text else {"error": f"it ended with {self.status}"}
         if "error" in told:
             raise RuntimeError(f"a process of the test failed:\n{told['error']}")
@@ -84,6 +103,12 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
             self.ended(os.waitpid(self.pid, 0)[1])
             self._answer.unlink()
+
+
+def limited(stood: IO[str]) -> None:
+    """End this process when its time is up, and say before that where every thread of it stood."""
+    faulthandler.register(signal.SIGALRM, stood, all_threads=True, chain=True)
+    signal.alarm(PATIENCE)
 
 
 def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> list[Any]:
@@ -99,15 +124,15 @@ def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> li
         def ready() -> None:
             start, _ = next(waiting)
             os.write(arrive, b".")
-            os.read(start, 1)  # until the last of them is there, and the other end is closed
+            heard(start, f"all {count} are there")  # then the other end is closed
 
         return function(number, ready)
 
     children = [Child(one, number) for number in range(count)]
     os.close(arrive)
-    for _, go in starts:
+    for number, (_, go) in enumerate(starts):
         left = count
-        while left and (there := os.read(arrived, left)):
+        while left and (there := heard(arrived, f"{left} more of {count} arrive for round {number}", left)):
             left -= len(there)
         os.close(go)
     for start, _ in starts:
@@ -119,25 +144,54 @@ def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> li
 class ForkServer:
     """The server, seen from the tests."""
 
+    _shared: ClassVar[list[ForkServer]] = []
+    _users: ClassVar[int] = 0
+
+    @classmethod
+    @contextmanager
+    def shared(cls) -> Iterator[ForkServer]:
+        """The one server of this process, which lives as long as anybody is inside."""
+        if not cls._shared:
+            cls._shared.append(cls())
+        cls._users += 1
+        try:
+            yield cls._shared[0]
+        finally:
+            cls._users -= 1
+            if not cls._users:
+                cls._shared.pop().close()
+
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.fork"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
             env={**os.environ, "PYDANTIC_AI_NO_BANNER": "1"},
         )
 
     def map(self, function: str, cases: Sequence[dict[str, Any]], *, at_once: int = AT_ONCE) -> list[Any]:
         """Call `module:function` with each of the cases, that many side by side, each in a process that may fork."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"function": function, "cases": cases, "at_once": at_once}) + "\n")
+        assert self._process.stdin is not None
+        asked = {"function": function, "cases": cases, "at_once": at_once}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
+        # No case takes longer than its limit; on top of that, the server may have to start.
+        within = PATIENCE_WITH_A_CASE * -(-len(cases) // at_once) + PATIENCE
+        told = json.loads(self._line(f"{len(cases)} cases of {function}, the first of them {cases[:1]}", within))
         if "error" in told:
             raise AssertionError(told["error"])
         return told["values"]
+
+    def _line(self, what: str, within: float) -> bytes:
+        """The next line that the server says; it says one for each that it is told."""
+        assert self._process.stdout is not None
+        end, line = time.monotonic() + within, b""
+        while not line.endswith(b"\n"):
+            more = heard(self._process.stdout.fileno(), what, 1 << 16, within=max(0, end - time.monotonic()))
+            assert more, f"the fork server ended with {self._process.wait(PATIENCE)} instead of doing this: {what}"
+            line += more
+        return line
 
     def call(self, function: str, **case: Any) -> Any:
         return self.map(function, [case])[0]
@@ -145,8 +199,11 @@ class ForkServer:
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
+        try:
+            self._process.wait(PATIENCE)
+        finally:
+            self._process.kill()
+            self._process.stdout.close()
 
 
 # --- in the server ---
@@ -182,7 +239,7 @@ def _all(function: Callable[..., Any], cases: Sequence[dict[str, Any]], at_once:
 def _some(function: Callable[..., Any], cases: Sequence[dict[str, Any]]) -> list[Any]:
     values: list[Any] = []
     for case in cases:
-        signal.alarm(PATIENCE)
+        signal.alarm(PATIENCE_WITH_A_CASE)
         values.append(function(**case))
     return values
 

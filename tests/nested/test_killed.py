@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext
-from tests.crash.fork import Child, ForkServer
+from tests.crash.fork import Child, ForkServer, heard
 from tests.nested.kit import ANA, World, calls, waits
 from tests.nested.test_calls import ASK_ALL, a_runs_b
 from tests.nested.test_several import runner
@@ -116,7 +116,7 @@ def killed_inside(folder: str, how: str) -> dict[str, Any]:
     hears, tells = os.pipe()
     first = Child(_waits_in_place, folder, how, tells)
     for path in ("a-1", "a-1/b-1"):
-        assert os.read(hears, 1)
+        assert heard(hears, f"the process asks about {path}"), first.wait()
         if path == "a-1/b-1":
             os.kill(first.pid, signal.SIGKILL)
             first.wait()

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests
-from tests.crash.fork import Child
+from tests.crash.fork import Child, heard
 from tests.nested.cells import NOTE, Cell
 from tests.nested.chain import Chain
 
@@ -110,7 +110,9 @@ async def inline(cell: Cell) -> Any:
     try:
         chain = Chain(cell, store, wait="inline", approver=Silent(asked.set), clock=clock)
         run = asyncio.ensure_future(chain.outermost.run("go"))
-        await asyncio.wait([run, waits := asyncio.ensure_future(asked.wait())], return_when=asyncio.FIRST_COMPLETED)
+        waits = asyncio.ensure_future(asked.wait())
+        await asyncio.wait([run, waits], timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        assert run.done() or waits.done(), f"after {PATIENCE} s the run has neither asked nor ended"
         waits.cancel()
         assert not run.done(), run.result()
         for round_ in range(1, len(cell.amounts) + 1):
@@ -140,7 +142,7 @@ def restart(**cell: Any) -> Any:
     hears, tells = os.pipe()
     first = Child(_wait_in_place, the, tells)
     os.close(tells)
-    assert os.read(hears, 1), "it ended before it asked"
+    assert heard(hears, "the process asks"), "it ended before it asked"
     os.close(hears)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
@@ -153,7 +155,7 @@ def other_process(**cell: Any) -> Any:
     (hears, tells), (stays, leaves) = os.pipe(), os.pipe()
     first = Child(_begin_and_stay, the, tells, stays, leaves)
     os.close(tells)
-    assert os.read(hears, 1), first.wait()
+    assert heard(hears, "the process suspends its run"), first.wait()
     said = _rounds(the)
     os.close(hears)
     os.close(stays)
@@ -200,7 +202,7 @@ def _begin_and_stay(cell: Cell, tells: int, stays: int, leaves: int) -> str:
         assert isinstance(output, DeferredToolRequests)
         [chained] = {one.call.chain for one in await chain.gate.pending() if one.call}
         tell(tells)
-        os.read(stays, 1)  # until the others are done
+        heard(stays, "the others are done")
         store.close()
         return chained
 

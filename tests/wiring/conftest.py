@@ -13,9 +13,8 @@ from tests.wiring.town import Town
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """Forks processes in which everything is imported."""
-    server = ForkServer()
-    yield server
-    server.close()
+    with ForkServer.shared() as server:
+        yield server
 
 
 @pytest.fixture
