@@ -33,9 +33,15 @@ unix_socket_permissions = 0700
 max_connections = 300
 shared_buffers = 64MB
 max_wal_size = 2GB
+fsync = off
+full_page_writes = off
+wal_level = minimal
+max_wal_senders = 0
+jit = off
 autovacuum_naptime = 10s
 log_checkpoints = off
 """
+"""Nothing is forced to the disk: tests kill processes, never the machine, and what a process has written stays written."""
 
 
 def is_available() -> bool:

@@ -8,13 +8,14 @@ run, the run has to end with an output, and the record has to verify. `tests/cra
 from __future__ import annotations
 
 import pytest
+from tests.crash.databases import on_both
 from tests.crash.table import OK, Place, Row, text_of, written
 from tests.crash.trips import TRIPS
 
 PATIENCE = 3
 
 
-@pytest.mark.parametrize("trip", TRIPS)
+@on_both("trip", TRIPS, postgres=["suspended"])
 def test_crash_at_every_point(trip: str, database: str, place: Place) -> None:
     rows = place.rows(trip, database, place.points(trip, every=False))
     print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(rows)}")
@@ -41,7 +42,7 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
     assert [row for row in rows if row.verdict != OK] == []
 
 
-@pytest.mark.parametrize("first", ["claim: committed", "pay done"])
+@on_both("first", ["claim: committed", "pay done"], postgres=["claim: committed"])
 def test_crash_of_the_restart_as_well(first: str, place: Place) -> None:
     place.crash_again({"trip": "at the terminal", "act": "run", "point": first}, "(in the transaction|committed)$")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.crash.databases import on_both
 from tests.crash.fork import ForkServer
 from tests.crash.nested_trips import EVERY_DAY, NESTED
 from tests.crash.table import OK, Place, text_of, written
@@ -19,7 +20,7 @@ TWICE = ("2 levels, asked about, goes on, suspended", "2 levels, asked about, en
 """Trips whose restart is killed as well: one around which nothing is promised, and one where it is."""
 
 
-@pytest.mark.parametrize("trip", EVERY_DAY)
+@on_both("trip", EVERY_DAY, postgres=["2 levels, asked about, ends, suspended"])
 def test_crash_inside_a_call(trip: str, database: str, place: Place) -> None:
     rows = place.rows(trip, database, place.points(trip, every=False))
     print(f"\n{trip}: {NESTED[trip].title}\n{text_of(rows)}")
@@ -35,7 +36,7 @@ def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, pla
     assert [row for row in rows if row.verdict != OK] == []
 
 
-@pytest.mark.parametrize("trip", TWICE)
+@on_both("trip", TWICE, postgres=TWICE[:1])
 def test_crash_inside_a_call_and_of_the_restart_as_well(trip: str, place: Place) -> None:
     first = {"trip": trip, "act": "resume 2", "point": "claim (2): committed"}
     place.crash_again(first, r"^(claim|enter|outcome|take).*: committed$")
@@ -51,7 +52,7 @@ def test_crash_inside_a_call_and_of_the_restart_everywhere(trip: str, first: str
 WAITS_IN_PLACE = {"goes on": "hand unknown, and it did not happen", "ends": "hand approved"}
 
 
-@pytest.mark.parametrize("after", WAITS_IN_PLACE)
+@on_both("after", WAITS_IN_PLACE, postgres=["ends"])
 def test_crash_while_a_run_inside_waits_leaves_an_approved_call_unknown_unless_it_promised_to_wait(
     after: str, place: Place
 ) -> None:
@@ -73,13 +74,18 @@ def test_crash_inside_a_call_between_statements(trip: str, database: str, place:
     assert len(killed) >= min(0.9 * len(each), len(each) - 2)
 
 
-@pytest.mark.parametrize("begun", [True, False], ids=["begun by the program", "in a program of one's own"])
-@pytest.mark.parametrize("point", ["shown pay", "claim: committed", "pay done", "told: pay ran"])
+@on_both(
+    "point begun",
+    ["shown pay", "claim: committed", "pay done", "told: pay ran"],
+    ["begun by the program", "in a program of one's own"],
+    postgres=[("shown pay", "in a program of one's own"), ("pay done", "begun by the program")],
+)
 def test_crash_inside_a_tool_that_runs_an_agent_by_itself(
-    fork_server: ForkServer, url: str, tmp_path: Path, point: str, begun: bool
+    fork_server: ForkServer, url: str, tmp_path: Path, point: str, begun: str
 ) -> None:
     special = "tests.crash.nested_specials:nested"
-    ended = fork_server.call(special, url=url, folder=str(tmp_path), point=point, begun=begun)
+    kept = begun == "begun by the program"
+    ended = fork_server.call(special, url=url, folder=str(tmp_path), point=point, begun=kept)
     was_asked = point == "shown pay"
     assert ended["found"] == (["pending"] if was_asked else ["unknown"])
     # One question, which stays what it was: answered after the restart, or told about by the operator.
@@ -88,12 +94,16 @@ def test_crash_inside_a_tool_that_runs_an_agent_by_itself(
     assert [on for _, on in ended["lines"]] == ([] if point == "claim: committed" else ["claimed"])
 
 
-@pytest.mark.parametrize("written", [True, False], ids=["its outcomes written", "its outcomes lost"])
-@pytest.mark.parametrize("how", ["fails", "has no JSON form"])
+@on_both(
+    "how outcomes",
+    ["fails", "has no JSON form"],
+    ["its outcomes written", "its outcomes lost"],
+    postgres=[("fails", "its outcomes lost")],
+)
 def test_crash_after_a_run_inside_that_nobody_remembers_repeats_nothing(
-    fork_server: ForkServer, url: str, tmp_path: Path, how: str, written: bool
+    fork_server: ForkServer, url: str, tmp_path: Path, how: str, outcomes: str
 ) -> None:
-    special = "tests.crash.nested_specials:goes_on"
+    special, written = "tests.crash.nested_specials:goes_on", outcomes == "its outcomes written"
     ended = fork_server.call(special, url=url, folder=str(tmp_path), how=how, written=written)
     assert ended["found"] == {"hand": "unknown", "pay": "succeeded" if written else "unknown"}
     assert ended["ran"] == ["pay", "hand"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.crash.databases import on_both
 from tests.crash.table import Place
 from tests.crash.trips import TRIPS
 
@@ -18,7 +19,7 @@ STRIDE = {"sqlite": 10, "postgres": 20}
 """Of the other trips, every so-manieth."""
 
 
-@pytest.mark.parametrize("trip", TRIPS)
+@on_both("trip", TRIPS, postgres=[WHOLE])
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
     _play(place, trip, database, stride=1 if trip == WHOLE else STRIDE[database])
 

@@ -10,12 +10,25 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tests.pairwise import pairwise
+
 LEVELS = (2, 3, 4)
 WAYS = ("inline", "suspended", "restart", "other_process")
 ANSWERS = ("approve", "edit", "deny", "timeout", "part")
 STORES = ("sqlite", "postgres")
 AGENTS = ("triage", "analyst", "clerk", "cashier")
 MATRIX = tuple(product(LEVELS, WAYS, ANSWERS, STORES))
+DAILY = frozenset(pairwise(LEVELS, WAYS, ANSWERS, STORES))
+"""The cells that are played every day; at night, all of them are."""
+
+
+def stays_as_it_is(levels: int, way: str, answer: str) -> bool:
+    """Whether a cell is played with tools that stay as they are, too."""
+    return levels == 3 or way in ("inline", "suspended")
+
+
+UNCHANGED = tuple(cell for cell in product(LEVELS, WAYS, ANSWERS) if stays_as_it_is(*cell))
+UNCHANGED_DAILY = frozenset(pairwise(LEVELS, WAYS, ANSWERS, fits=stays_as_it_is))
 
 NOTE = "not before the audit, says Ana"
 DONE = "I did what I could."

@@ -1,17 +1,20 @@
-"""Nested approvals, every cell: levels, the way it is answered, the answer, and the store."""
+"""Nested approvals, every cell: levels, the way it is answered, the answer, and the store.
+
+Every day those cells that together hold each pair of these, at night all of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.crash.fork import ForkServer
 from tests.nested import ways
-from tests.nested.cells import ANSWERS, LEVELS, MATRIX, WAYS, Cell, name_of
+from tests.nested.cells import DAILY, MATRIX, UNCHANGED, UNCHANGED_DAILY, Cell, name_of
 from tests.nested.checks import check_cell
+from tests.pairwise import cases
 
 
 def play(cell: Cell, request: pytest.FixtureRequest) -> Any:
@@ -22,9 +25,7 @@ def play(cell: Cell, request: pytest.FixtureRequest) -> Any:
     return server.call(f"tests.nested.ways:{cell.way}", **cell.as_json())
 
 
-@pytest.mark.parametrize(
-    ("levels", "way", "answer", "store"), [pytest.param(*cell, id=name_of(*cell)) for cell in MATRIX]
-)
+@pytest.mark.parametrize(("levels", "way", "answer", "store"), cases(MATRIX, DAILY, name_of))
 def test_matrix(
     levels: int, way: str, answer: str, store: str, url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -34,12 +35,7 @@ def test_matrix(
 
 
 @pytest.mark.parametrize(
-    ("levels", "way", "answer"),
-    [
-        pytest.param(levels, way, answer, id=f"{levels}-levels-{way}-{answer}")
-        for levels, way, answer in product(LEVELS, WAYS, ANSWERS)
-        if levels == 3 or way in ("inline", "suspended")
-    ],
+    ("levels", "way", "answer"), cases(UNCHANGED, UNCHANGED_DAILY, "{}-levels-{}-{}".format)
 )
 def test_tools_that_stay_as_they_are(
     levels: int, way: str, answer: str, url: str, tmp_path: Path, request: pytest.FixtureRequest

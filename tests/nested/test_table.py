@@ -1,12 +1,18 @@
-"""The table of docs/nested.md is the matrix of tests: no cell without a test, no test without a cell."""
+"""The table of docs/nested.md is the matrix of tests: no cell without a test, no test without a cell.
+
+What is bold there is played every day.
+"""
 
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from tests.nested import test_matrix as module
-from tests.nested.cells import ANSWERS, LEVELS, MATRIX, STORES, WAYS, name_of
+from tests.nested.cells import ANSWERS, DAILY, LEVELS, MATRIX, STORES, WAYS, name_of
+from tests.pairwise import pairs_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "nested.md"
 CELL = re.compile(r"^\| (?P<levels>\d) \| (?P<way>[\w ]+) \| (?P<cells>.*) \|$", re.MULTILINE)
@@ -17,14 +23,18 @@ WORDS = {"sqlite": "SQLite", "postgres": "Postgres", "other_process": "other pro
 def table() -> str:
     """The table as the page has to show it."""
     lines = [f"| levels | way | {' | '.join(ANSWERS)} |", "|---|---" + "|---" * len(ANSWERS) + "|"]
-    stores = ", ".join(WORDS[store] for store in STORES)
-    for levels in LEVELS:
-        lines += [f"| {levels} | {WORDS.get(way, way)} | {' | '.join([stores] * len(ANSWERS))} |" for way in WAYS]
+    for levels, way in product(LEVELS, WAYS):
+        cells = [", ".join(_shown(levels, way, answer, store) for store in STORES) for answer in ANSWERS]
+        lines.append(f"| {levels} | {WORDS.get(way, way)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def cells_on_page() -> set[tuple[int, str, str, str]]:
-    """What the page says is tested."""
+def _shown(*cell: Any) -> str:
+    return f"**{WORDS[cell[-1]]}**" if cell in DAILY else WORDS[cell[-1]]
+
+
+def cells_on_page(*, daily: bool = False) -> set[tuple[int, str, str, str]]:
+    """What the page says is tested, or tested every day."""
     page = PAGE.read_text("utf-8")
     header = HEADER.search(page)
     assert header is not None, "docs/nested.md has no table of the matrix"
@@ -33,12 +43,14 @@ def cells_on_page() -> set[tuple[int, str, str, str]]:
     for row in CELL.finditer(page):
         for answer, cell in zip(header["answers"].split(" | "), row["cells"].split(" | "), strict=True):
             way = names.get(row["way"], row["way"])
-            found |= {(int(row["levels"]), way, answer, names[store]) for store in cell.split(", ")}
+            shown = [store for store in cell.split(", ") if store.startswith("**") or not daily]
+            found |= {(int(row["levels"]), way, answer, names[store.strip("*")]) for store in shown}
     return found
 
 
 def test_the_table_says_what_is_tested() -> None:
     assert cells_on_page() == set(MATRIX)
+    assert cells_on_page(daily=True) == DAILY
     assert table() in PAGE.read_text("utf-8"), f"the table has to be:\n{table()}"
 
 
@@ -47,5 +59,11 @@ def test_every_cell_is_a_test_by_its_name() -> None:
     names, cells = mark.args
     assert names == ("levels", "way", "answer", "store")
     assert {one.values: one.id for one in cells} == {cell: name_of(*cell) for cell in MATRIX}
-    assert not any(one.marks for one in cells), "none is skipped, none may fail"
+    marks = {one.values: [mark.name for mark in one.marks] for one in cells}
+    wanted = {cell: [] if cell in DAILY else ["nightly"] for cell in MATRIX}
+    assert marks == wanted, "none is skipped, none may fail, and each is played at night at the latest"
     assert len(MATRIX) == len(set(MATRIX)) == 120
+
+
+def test_every_pair_is_played_every_day() -> None:
+    assert set().union(*map(pairs_of, DAILY)) == set().union(*map(pairs_of, MATRIX))
