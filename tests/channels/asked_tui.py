@@ -1,11 +1,10 @@
-"""A program that asks on the full screen of its terminal, from threads or from runs. Run by `test_tui_terminal.py`.
+"""A program that asks on the full screen of its terminal, from threads. Run by `test_tui_terminal.py`.
 
 Its arguments are a folder and what to do; what came of it goes to `came.pickle` there.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import pickle
 import sys
@@ -30,7 +29,7 @@ def clock() -> datetime:
 
 
 def asked() -> list[Any]:
-    """Two threads ask at once; between them something is printed, and perhaps one is withdrawn."""
+    """Two threads ask at once; between them something is printed."""
     approver = TuiApprover(clock=clock)
     came: dict[int, Any] = {}
 
@@ -46,36 +45,15 @@ def asked() -> list[Any]:
     FOLDER.joinpath("more").read_text()  # a pipe: opens when the person says so
     print("printed meanwhile")
     threads[1].start()
-    if TASK == "withdraw":
-        why = FOLDER.joinpath("withdraw").read_text()
-        for tool in ("read", "write", "send"):
-            approver.withdraw(f"r-{tool}", why)
     for thread in threads:
         thread.join()
     return [came[0], came[1]]
-
-
-def ran() -> list[Any]:
-    """Two runs in one loop, gated, one approver."""
-    from tests.gate.agents import Till, agent_with, pays
-
-    from signoff import ApprovalMemory, Signoff
-
-    approver, tills = TuiApprover(clock=clock), [Till(), Till()]
-
-    async def both() -> list[Any]:
-        gates = [Signoff([], approver=approver, memory=ApprovalMemory(None)) for _ in tills]
-        agents = [agent_with(gate, pays(amount), till) for gate, amount, till in zip(gates, (5, 7), tills, strict=True)]
-        return await asyncio.gather(*(agent.run("go") for agent in agents))
-
-    results = asyncio.run(both())
-    return [[till.paid for till in tills], [result.output for result in results]]
 
 
 if __name__ == "__main__":
     if TASK == "wait":
         print("not asking yet")
         FOLDER.joinpath("go").read_text()
-    came = ran() if TASK == "run" else asked()
+    came = asked()
     FOLDER.joinpath("came.pickle").write_bytes(pickle.dumps(came))
     print("the program goes on")

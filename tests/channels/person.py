@@ -16,6 +16,7 @@ from typing import Any
 
 import pexpect
 from rich.cells import cell_len
+from tests import start
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -44,7 +45,10 @@ def request(tool: str = "write_file", args: dict[str, Any] | None = None, **fiel
 class Person:
     """Types, and waits for what should appear."""
 
-    def __init__(self, folder: Path, batches: Sequence[Sequence[ApprovalRequest]], **how: Any) -> None:
+    def __init__(
+        self, folder: Path, batches: Sequence[Sequence[ApprovalRequest]], *, is_real: bool = False, **how: Any
+    ) -> None:
+        """`is_real`: an interpreter is started for it, whatever that takes."""
         self.folder = folder
         self.width = how.pop("width", 80)
         environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
@@ -54,13 +58,12 @@ class Person:
         for pipe in ("go", "withdraw"):
             os.mkfifo(folder / pipe)
         self._screen = io.BytesIO()
-        self._program = pexpect.spawn(
-            sys.executable,
-            [str(Path(__file__).with_name("asked.py")), str(folder)],
-            env=environment,
-            dimensions=(24, self.width),
-            timeout=30,
-        )
+        command = [sys.executable, str(Path(__file__).with_name("asked.py")), str(folder)]
+        how_started = {"env": environment, "dimensions": (24, self.width), "timeout": 30}
+        if is_real:
+            self._program = pexpect.spawn(command[0], command[1:], preexec_fn=start.default_signals, **how_started)
+        else:
+            self._program = start.terminal(command, **how_started)
         self._program.delaybeforesend = None
         self._program.logfile_read = self._screen
 

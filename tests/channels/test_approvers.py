@@ -58,7 +58,7 @@ try:
 except MissingExtra as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60).stdout
     assert told == ("The full-screen approver needs an extra that is not installed: pip install 'signoff[tui]'\n")
 
 

@@ -18,7 +18,7 @@ from signoff.core.decision import ApprovalDecision
 AGAIN = "open the editor again, with your text? y yes, Enter no > "
 CONFIRM = "run it like this? y yes, Enter no > "
 
-EDITOR = """#!{python}
+EDITOR = """#!{python} -IS
 import os, pathlib, sys
 folder, file = pathlib.Path({folder!r}), pathlib.Path(sys.argv[-1])
 turn = len(list(folder.glob("seen.*")))

@@ -13,6 +13,7 @@ from typing import Any
 import pexpect
 import pytest
 from rich.console import Console
+from tests import start
 from tests.channels.person import ROOT, request
 
 from signoff.channels import headless_approver, terminal_approver
@@ -71,7 +72,7 @@ def asked(folder: Path, **how: Any) -> list[str]:
 
 def test_piped_answers_are_not_read(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(asked(tmp_path), input="a\n", capture_output=True, text=True, env=environment, check=True)
+    done = start.run(asked(tmp_path), input="a\n", capture_output=True, text=True, env=environment, check=True)
     assert done.stdout == "the program goes on\n"
     assert done.stderr == ""
     ((decision,),) = pickle.loads(tmp_path.joinpath("decided.pickle").read_bytes())
@@ -80,10 +81,11 @@ def test_piped_answers_are_not_read(tmp_path: Path) -> None:
 
 def shell(folder: Path, line: str) -> pexpect.spawn[bytes]:
     environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "PYTHONPATH": str(ROOT / "src"), "LANG": "C.UTF-8"}
-    return pexpect.spawn("/bin/sh", ["-c", line], cwd=str(folder), env=environment, dimensions=(24, 80), timeout=30)
+    return start.terminal(["/bin/sh", "-c", line], cwd=folder, env=environment, timeout=30)
 
 
 def test_output_may_go_elsewhere(tmp_path: Path) -> None:
+    """As a user starts it: a shell, and a Python that loads everything itself. So do the two tests below."""
     program = shell(tmp_path, f"exec {' '.join(asked(tmp_path))} > out.txt")
     program.expect_exact("your answer > ")
     program.send("a\r")
@@ -115,5 +117,8 @@ def test_in_the_background_nothing_is_asked(tmp_path: Path) -> None:
 def test_making_an_approver_loads_nothing_heavy_before_it_is_needed() -> None:
     code = "import sys, signoff.channels; print('rich' in sys.modules, 'pydantic_ai' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    # Really started: the program must not have loaded anything before.
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, timeout=60
+    )
     assert done.stdout == "False False\n"

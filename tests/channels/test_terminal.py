@@ -319,7 +319,8 @@ def test_who_answers(tmp_path: Path) -> None:
 
 
 def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
-    with sitting_at(tmp_path, [request()], waits=True) as ana:
+    """With an interpreter of its own, from its first line; the programs of the other tests are forked."""
+    with sitting_at(tmp_path, [request()], waits=True, is_real=True) as ana:
         ana.sees("not asking yet")
         before = ana.settings()
         tmp_path.joinpath("go").write_text("now")

@@ -357,4 +357,4 @@ async def test_help_says_keys_and_why() -> None:
 
 def test_the_factories_load_no_textual() -> None:
     code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

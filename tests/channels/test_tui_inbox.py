@@ -13,6 +13,7 @@ from signoff.channels.tui_inbox import TuiInbox
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.request import ApprovalRequest
 from signoff.errors import AlreadySettled, EditRefused, NobodyHere
+from signoff.testing.office import soon
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
 
@@ -47,8 +48,10 @@ class Shown:
         self.cards[request_id][1].set_result(decision)
 
     async def shows(self, *request_ids: str) -> None:
-        while {one for one, (_, future) in list(self.cards.items()) if not future.done()} != set(request_ids):
-            await asyncio.sleep(0)
+        def asked() -> set[str]:
+            return {one for one, (_, future) in list(self.cards.items()) if not future.done()}
+
+        await soon(lambda: asked() == set(request_ids), lambda: f"the screen shows {asked()}, not {request_ids}")
 
 
 class Kept:
@@ -129,8 +132,7 @@ async def test_an_edit_that_is_refused_is_asked_again_with_the_reason_and_the_dr
     await shown.shows("r-one")
     first = shown.cards["r-one"][1]
     first.set_result(ApprovalDecision(approved=True, edited_args={"content": "four"}))
-    while shown.cards["r-one"][1] is first:
-        await asyncio.sleep(0)
+    await soon(lambda: shown.cards["r-one"][1] is not first, "it is not asked again")
     again = shown.cards["r-one"][0]
     assert again.problem == "content: too long"
     assert again.metadata["draft"] == {"content": "four"}

@@ -1,4 +1,8 @@
-"""The full screen on a real (pseudo) terminal: opened from threads, shared, and left as it was found."""
+"""The full screen on a real (pseudo) terminal: opened from threads, shared, and left as it was found.
+
+Here is what only a terminal can show: its modes, its size, its kind, what is printed around the screen. All else is in
+`test_tui.py` and `test_tui_approver.py`, without one.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
-import pytest
-
-from signoff.core.decision import Ending
+from tests import start
 
 ROOT = Path(__file__).parents[2]
 ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|[()][A-Z0-9]|[=>78])")
@@ -27,12 +29,12 @@ class Seat:
 
     def __init__(self, folder: Path, task: str, env: dict[str, str]) -> None:
         self.folder = folder
-        for pipe in ("go", "more", "withdraw"):
+        for pipe in ("go", "more"):
             os.mkfifo(folder / pipe)
         environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
         environment |= {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "XDG_STATE_HOME": str(folder)} | env
-        arguments = [str(Path(__file__).with_name("asked_tui.py")), str(folder), task]
-        self.program: Any = pexpect.spawn(sys.executable, arguments, env=environment, dimensions=(24, 80), timeout=60)
+        command = [sys.executable, str(Path(__file__).with_name("asked_tui.py")), str(folder), task]
+        self.program: Any = start.terminal(command, env=environment)
         self.program.delaybeforesend = None
 
     def sees(self, text: str) -> None:
@@ -88,32 +90,6 @@ def test_several_threads_share_one_screen(tmp_path: Path) -> None:
     assert told[2:] == ["approved once", "denied", "approved once", "thread 1 goes on"]
 
 
-def test_leaving_keeps_what_was_decided_and_the_rest_open(tmp_path: Path) -> None:
-    with seated(tmp_path) as ana:
-        ana.sees("2 calls wait")
-        ana.says("more")
-        ana.sees("3 calls wait")
-        read_and_press(ana, "read", "a")
-        ana.sees("may write run?")
-        ana.presses("q")
-        printed, [first, second] = ana.came()
-    assert first[0].approved
-    assert (first[1].approved, first[1].ending) == (False, Ending.CANCELLED)  # which is no answer to a gate
-    assert second == "left undecided at the terminal"
-    assert "left undecided at the terminal: write(" in printed
-
-
-def test_questions_settled_elsewhere_close_the_screen(tmp_path: Path) -> None:
-    with seated(tmp_path, "withdraw") as ana:
-        ana.sees("2 calls wait")
-        ana.says("more")
-        ana.sees("3 calls wait")
-        ana.says("withdraw", "request 1 was approved by bob at 12:00")
-        printed, [first, second] = ana.came()
-    assert {decision.ending for decision in (*first, *second)} == {Ending.CANCELLED}
-    assert printed.count("withdrawn, request 1 was approved by bob at 12:00") == 3
-
-
 def test_the_terminal_is_left_as_it_was_and_what_was_typed_before_does_not_count(tmp_path: Path) -> None:
     with seated(tmp_path, "wait") as ana:
         ana.sees("not asking yet")
@@ -138,19 +114,6 @@ def test_the_screen_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
         ana.sees("line 59.")
         ana.presses("q")
         ana.came()
-
-
-@pytest.mark.parametrize("key", ["a", "d"])
-def test_several_runs_ask_at_once(tmp_path: Path, key: str) -> None:
-    with seated(tmp_path, "run") as ana:
-        ana.sees("2 calls wait")
-        ana.sees("may pay run?")
-        ana.presses("a")
-        ana.sees("1 call waits")
-        ana.presses(key)
-        _, [paid, outputs] = ana.came()
-    assert [bool(each) for each in paid].count(True) == (2 if key == "a" else 1)
-    assert sum("denied" in output for output in outputs) == (0 if key == "a" else 1)
 
 
 def test_a_dumb_terminal_has_no_full_screen(tmp_path: Path) -> None:

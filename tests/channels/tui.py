@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from rich.segment import Segment
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -17,9 +19,12 @@ from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.testing.office import soon
 
 ANA = Answerer(name="ana", via="tui")
 START = datetime(2031, 5, 24, 12, 0, tzinfo=UTC)
+PATIENCE = 20.0
+"""Seconds for what should come to be on the screen."""
 
 
 class Hand:
@@ -67,19 +72,33 @@ class Reader:
         await self.settles()
 
     async def settles(self) -> None:
-        """Wait until everything that happened is drawn."""
-        for _ in range(2):
+        """Wait until everything that happened is drawn, and what drawing it brought about as well."""
+        for turn in range(50):
             await self.pilot.pause()
+            if turn and not self._is_dirty:
+                return
+        raise AssertionError(f"it is drawn for ever:\n{self.screen}")
+
+    @property
+    def _is_dirty(self) -> bool:
+        """Whether something has to be drawn yet. Textual would do so within a sixtieth of a second."""
+        app = self.pilot.app
+        if not app.is_running:
+            return False
+        screen = app.screen
+        asked = (screen._layout_required, screen._scroll_required, screen._repaint_required, screen._dirty_widgets)
+        return any(asked) or bool(screen._callbacks)
 
     async def sees(self, text: str) -> None:
         await self.until(lambda: text in self.flat, f"{text!r} never appeared")
 
     async def until(self, holds: Callable[[], bool], otherwise: str = "it never came to that") -> None:
-        for _ in range(300):
-            if holds():
-                return
+        async def held() -> bool:
             await self.pilot.pause()
-        raise AssertionError(f"{otherwise}:\n{self.screen}")
+            return holds()
+
+        if not holds():
+            await soon(held, lambda: f"{otherwise}:\n{self.screen}", patience=PATIENCE)
 
     @property
     def lines(self) -> list[str]:
@@ -121,10 +140,41 @@ async def reading(
     app = TuiApp(waiting, ANA, clock=clock, secrets=options.get("secrets", ()))
     reader = Reader(None, waiting, clock, options)  # type: ignore[arg-type]
     entries = reader.asks(*requests)
-    async with app.run_test(size=size) as pilot:
+    async with piloted(app, size) as pilot:
         reader.pilot = pilot
         await reader.settles()
         yield reader, entries
+
+
+@asynccontextmanager
+async def piloted(app: TuiApp, size: tuple[int, int]) -> AsyncIterator[Pilot[None]]:
+    """The app, running without a terminal."""
+    with waiting_for_the_loop():
+        async with app.run_test(size=size) as pilot:
+            yield pilot
+
+
+@contextmanager
+def waiting_for_the_loop() -> Iterator[None]:
+    """Have pilots wait until the event loop has nothing left to do.
+
+    Textual's own wait ends when the process has used less than 1 ms of CPU in 20 ms, or after a second: three times
+    for each key. A thread at work anywhere in this process, such as one that watches a store, makes it the second.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("textual.app", "textual.pilot"):
+            patch.setattr(f"{module}.wait_for_idle", _idle)
+        yield
+
+
+async def _idle(*_: float) -> None:
+    """Let everything run that can run now. What waits for a moment or for another thread is not waited for."""
+    ready: Any = getattr(asyncio.get_running_loop(), "_ready")  # noqa: B009 - asyncio does not tell it otherwise
+    for _ in range(10_000):
+        await asyncio.sleep(0)
+        if not ready:
+            return
+    raise AssertionError("something in the loop never rests")
 
 
 def cut(line: str, start: int, end: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 import yaml
+from tests import start
 from tests.discord.house import plainly
 from tests.discord.scripts import TOOLS, Turns
 from tests.discord.service import Answered, Message, Person, Place, Service
@@ -123,24 +124,25 @@ class Flow:
             "COLUMNS": "120",
         }
 
-    async def start(self) -> None:
-        """Start the bot, and wait until it has connected."""
+    async def start(self, *, is_real: bool = False) -> None:
+        """Start the bot, and wait until it has connected. `is_real`: with an interpreter of its own, not forked."""
         before = self.service.gateway.identified
-        self.program = self._launched()
+        self.program = self._launched(subprocess.Popen if is_real else start.Process)
         self._watcher = threading.Thread(target=self._watch, args=(self.program,), daemon=True)
         self._watcher.start()
         await self._wait(lambda: self.service.gateway.identified > before, lambda: "the bot did not connect")
 
-    def _launched(self) -> subprocess.Popen[bytes]:
+    def _launched(self, launch: Callable[..., subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         assert self.program is None, "it runs already"
         with self.log.open("ab") as log:
-            return subprocess.Popen(
+            return launch(
                 [sys.executable, "-m", "tests.discord.service.pointed", "channels", "run", "discord"],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                **({"preexec_fn": start.default_signals} if launch is subprocess.Popen else {}),
             )
 
     def _watch(self, program: subprocess.Popen[bytes]) -> None:
@@ -182,22 +184,18 @@ class Flow:
 
     async def signoff(self, *arguments: str) -> Done:
         """The program once more, beside the bot, until it ends."""
-        made = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", "from signoff.cli.main import main; main()", *arguments),
+        done = await asyncio.to_thread(
+            start.run,
+            [*start.SIGNOFF, *arguments],
             cwd=self.folder,
             env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
         )
-        try:
-            async with asyncio.timeout(PATIENCE):
-                out, _ = await made.communicate()
-        finally:
-            if made.returncode is None:
-                made.kill()
-                await made.wait()
-        return Done(made.returncode or 0, out.decode())
+        return Done(done.returncode, done.stdout)
 
     async def recorded(self, request_id: str, kind: str) -> None:
         """Wait until this is on record about the run that asked this."""
@@ -219,6 +217,8 @@ class Flow:
                 while not await store.read(look):
                     await changed.wait()
                     changed.clear()
+        except TimeoutError:
+            raise AssertionError(f"{kind!r} did not come on record about request {request_id}") from None
         finally:
             stop()
             store.close()
@@ -341,7 +341,10 @@ async def hanging(path: Path) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     loop.add_reader(end, wrote.set)
 
     async def written() -> None:
-        await asyncio.wait_for(wrote.wait(), PATIENCE)
+        try:
+            await asyncio.wait_for(wrote.wait(), PATIENCE)
+        except TimeoutError:
+            raise AssertionError(f"no tool hung at {path.name}") from None
         loop.remove_reader(end)
 
     try:

@@ -121,7 +121,7 @@ class House:
     async def message(self, request: ApprovalRequest, fits: Callable[[Message], bool] = lambda _: True) -> Message:
         """The message about a request, once it stands there and fits, and the desk knows where."""
         found = await self.service.message(lambda one: f"request {request.id}" in one.text and fits(one))
-        await self.until(lambda: self._knows(request.id))
+        await self.until(lambda: self._knows(request.id), f"nobody noted where request {request.id} stands")
         return found
 
     async def _knows(self, request_id: str) -> bool:
@@ -135,19 +135,32 @@ class House:
     async def state(self, request: ApprovalRequest) -> State:
         return (await self.broker.get(request.id)).state
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], patience: float = 20.0) -> None:
-        """Wait until something holds, as what the store holds changes."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + patience
-        while not await holds():
-            assert loop.time() < end, "it did not happen"
-            await asyncio.sleep(0)
+    async def until(
+        self, holds: Callable[[], Awaitable[bool]], what: str = "it did not happen", patience: float = 20.0
+    ) -> None:
+        """Wait until something holds of what the store holds; looks whenever that changes."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def tick() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(changed.set)
+
+        stop = self.store.watch(tick)
+        try:
+            async with asyncio.timeout(patience):
+                while not await holds():
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            raise AssertionError(what) from None
+        finally:
+            stop()
 
     async def becomes(self, request: ApprovalRequest, state: State) -> ApprovalRequest:
         async def holds() -> bool:
             return await self.state(request) is state
 
-        await self.until(holds)
+        await self.until(holds, f"request {request.id} did not become {state}")
         return await self.broker.get(request.id)
 
     def close(self) -> None:

@@ -2,55 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
-from tests.discord.flow import PATIENCE, Flow, id_of, on_record, project, run_of, told
-from tests.discord.scripts import calls, says, writes
-
-WORKERS = {
-    "clerk": [writes("clerk.txt", "eggs"), says("Noted: {{last}}"), says("Anything else?")],
-    "chief": [
-        calls(("worker_call", {"worker": "scribe", "prompt": "Write it down."})),
-        says("The scribe said: {{last}}"),
-    ],
-    "scribe": [writes("scribe.txt", "two\nthree\n"), says("It is written")],
-    "edited": [writes("edited.txt", "eggs"), says("I was told: {{last}}")],
-    "refused": [writes("refused.txt", "eggs"), says("I leave it, since: {{last}}"), says("As you said before.")],
-    "plain": [writes("plain.txt", "eggs"), says("No is no: {{last}}")],
-    "failing": [calls(("edit_file", {"path": "none.txt", "old": "a", "new": "b"})), says("It failed: {{last}}")],
-    "hasty": [writes("hasty.txt", "eggs"), says("Too late: {{last}}")],
-    "elsewhere": [writes("elsewhere.txt", "eggs"), says("Answered elsewhere: {{last}}")],
-    "cancelled": [writes("cancelled.txt", "eggs"), says("never said")],
-    "outside": [writes("outside.txt", "eggs"), says("Begun elsewhere: {{last}}")],
-    "talker": [says("What shall I note?"), writes("talker.txt", "milk"), says("First and second: {{last}}")],
-}
-RULES = [
-    {"deny": {"path": "**/.env"}, "reason": "secrets stay where they are"},
-    {"allow": {"tool": "worker_call"}},
-    {
-        "ask": {"tool": "write_file", "worker": "scribe"},
-        "id": "nothing-unread",
-        "reason": "what is written is read before",
-    },
-    {"ask": {"worker": "hasty"}, "timeout": "1s"},
-]
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with project(tmp_path_factory.mktemp("flow")) as flow:
-        flow.write(WORKERS, RULES, chief={"delegates": ["scribe"]})
-        asyncio.run(flow.start())
-        yield flow
-        flow.stop()
-
-
-@pytest.fixture
-def flow(running: Flow) -> Iterator[Flow]:
-    with on_record(running):
-        yield running
+from tests.discord.flow import PATIENCE, Flow, id_of, run_of, told
 
 
 @pytest.mark.mission("H1")

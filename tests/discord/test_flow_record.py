@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
-from tests.discord.flow import Flow, id_of, on_record, project, told
-from tests.discord.scripts import rings, says, writes
-
-LONG = "".join(f"line {number} of what is to be written\n" for number in range(300))
-TOKEN = "ghp_" + "Xk7Pq2" * 6
-WORKERS = {
-    "wordy": [rings("wordy"), says("wordy: {{last}}")],
-    "secret": [writes("secret.txt", f"token {TOKEN}\nuser bob\n"), says(f"I used {TOKEN}: {{{{last}}}}")],
-    "masked": [writes("masked.txt", f"token {TOKEN}\nuser bob\n"), says("masked: {{last}}")],
-    "long": [writes("long.txt", LONG), says("long: {{last}}")],
-    "denied": [writes("denied.txt", LONG), says("denied: {{last}}")],
-    "remembered": [rings("remembered"), rings("remembered"), says("remembered: {{last}}")],
-    "listed": [rings("listed"), says("listed: {{last}}")],
-}
-RULES = [{"ask": {"worker": "wordy"}, "message": "Is the @everyone deploy through?", "reason": "deploys wake people"}]
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with project(tmp_path_factory.mktemp("record")) as flow:
-        flow.write(WORKERS, RULES)
-        asyncio.run(flow.start())
-        yield flow
-        flow.stop()
-
-
-@pytest.fixture
-def flow(running: Flow) -> Iterator[Flow]:
-    with on_record(running):
-        yield running
+from tests.discord.flow import Flow, id_of, told
+from tests.discord.stories import LONG, TOKEN
 
 
 def everything(flow: Flow) -> str:

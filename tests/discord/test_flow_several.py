@@ -3,57 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
-from tests.discord.flow import Flow, id_of, on_record, project, told
-from tests.discord.scripts import calls, rings, says
+from tests.discord.flow import Flow, id_of, told
 from tests.discord.service import Message, Person
+from tests.discord.stories import LONG
 
-LONG = "".join(f"line {number} of what is to be written\n" for number in range(300))
-
-
-def two(name: str, *contents: str) -> list[dict[str, object]]:
-    """A script that writes files in one step, and says what it was told of each."""
-    files = [("write_file", {"path": f"{name}{at}.txt", "content": text}) for at, text in enumerate(contents, 1)]
-    return [calls(*files), says(f"{name} was told: {{{{last}}}}")]
-
-
-WORKERS = {
-    "pair": two("pair", "one", "two"),
-    "all": two("all", "one", "two", "three"),
-    "none": two("none", "one", "two"),
-    "opened": two("opened", "one", LONG),
-    "late": [rings("late"), says("late: {{last}}")],
-    "forged": [rings("forged"), says("forged: {{last}}")],
-    "ops": [rings("ops"), says("ops: {{last}}")],
-    "here": [rings("here"), says("here: {{last}}")],
-    "quorum": [rings("quorum"), says("quorum: {{last}}")],
-    "eyes": [rings("eyes"), says("eyes: {{last}}")],
-    "race": [rings("race"), says("race: {{last}}")],
-    "twice": [rings("twice"), says("twice: {{last}}")],
-}
-RULES = [
-    {"ask": {"worker": "ops"}, "by": "ops"},
-    {"ask": {"worker": "quorum"}, "by": "ops", "quorum": 2},
-    {"ask": {"worker": "eyes"}, "not_by": "requester"},
-]
 ALL = ["Approve all", "Deny all"]
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    with project(tmp_path_factory.mktemp("several")) as flow:
-        flow.write(WORKERS, RULES)
-        asyncio.run(flow.start())
-        yield flow
-        flow.stop()
-
-
-@pytest.fixture
-def flow(running: Flow) -> Iterator[Flow]:
-    with on_record(running):
-        yield running
 
 
 async def together(flow: Flow, worker: str, count: int) -> tuple[list[Message], Message]:

@@ -12,9 +12,10 @@ from tests.discord.service import Service
 
 
 async def test_who_is_removed_from_people_cannot_approve_while_it_runs(service: Service, tmp_path: Path) -> None:
+    """With an interpreter that is started for the bot; the bots of all other tests are forked."""
     flow = Flow(tmp_path, service)
     flow.write({"triage": [rings("b"), says("done")]})
-    await flow.start()
+    await flow.start(is_real=True)
     try:
         question = await flow.asked(await flow.mention("go on"), "`ring`")
         file = tmp_path / "signoff.yaml"

@@ -11,6 +11,7 @@ from typing import Any
 import discord
 import pytest
 from discord.http import Route
+from tests import start
 from tests.discord.service import Place, Refusal, Service
 from tests.discord.service.listener import Listener, asked, refused, room
 from tests.discord.service.pointed import ENVIRONMENT
@@ -72,23 +73,16 @@ class TestLoggingIn:
             f"C(intents=discord.Intents(guilds=True)).run({service.token!r}, log_handler=None)\n"
         )
         environment = {**os.environ, ENVIRONMENT: service.url}
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, env=environment)
+        process = start.Process([sys.executable, "-c", code], env=environment)
         message = await service.message(lambda one: one.content == "from afar")
         assert message.author is service.bot
-        assert await process.wait() == 0
+        assert await asyncio.to_thread(process.wait, 20) == 0
 
     async def test_the_program_itself_starts_pointed(self, service: Service) -> None:
         environment = {**os.environ, ENVIRONMENT: service.url}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.discord.service.pointed",
-            "--help",
-            env=environment,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        out, _ = await process.communicate()
-        assert process.returncode == 0 and b"signoff" in out
+        command = [sys.executable, "-m", "tests.discord.service.pointed", "--help"]
+        done = await asyncio.to_thread(start.run, command, env=environment, capture_output=True)
+        assert done.returncode == 0 and b"signoff" in done.stdout
 
 
 class TestMessages:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
-from tests.channels.tui import Hand, Reader
+from tests.channels.tui import Hand, Reader, piloted
 from tests.contracts.channels.ui_case import NO_CONNECTION, raw_characters
 from textual.widgets import TextArea
 
@@ -90,7 +90,7 @@ class FullScreen:
 
     async def _run(self, waiting: Watched, ready: asyncio.Event) -> None:
         app = TuiApp(waiting, ANA, clock=self.clock)
-        async with app.run_test(size=(110, 40)) as pilot:
+        async with piloted(app, (110, 40)) as pilot:
             self.reader = Reader(pilot, waiting, self.clock, {})
             await self.reader.settles()
             ready.set()
