@@ -1,7 +1,6 @@
-"""Processes that begin in no time: a server that has everything imported forks them.
+"""Processes that call one function each: a server without threads or connections forks them.
 
-Importing PydanticAI takes a second, a fork of a process that has done so some milliseconds. Whoever forks holds neither
-threads nor connections, so what it forks is as fresh as a process that was just started.
+The server is itself a program of `tests.start`, so that it has everything imported when it begins.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, ClassVar
+
+from tests import start
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -122,9 +123,9 @@ def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> li
             os.close(go)
 
         def ready() -> None:
-            start, _ = next(waiting)
+            begin, _ = next(waiting)
             os.write(arrive, b".")
-            heard(start, f"all {count} are there")  # then the other end is closed
+            heard(begin, f"all {count} are there")  # then the other end is closed
 
         return function(number, ready)
 
@@ -135,8 +136,8 @@ def together(count: int, function: Callable[..., Any], *, rounds: int = 1) -> li
         while left and (there := heard(arrived, f"{left} more of {count} arrive for round {number}", left)):
             left -= len(there)
         os.close(go)
-    for start, _ in starts:
-        os.close(start)
+    for begin, _ in starts:
+        os.close(begin)
     os.close(arrived)
     return [child.wait() for child in children]
 
@@ -162,7 +163,7 @@ class ForkServer:
                 cls._shared.pop().close()
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
+        self._process = start.Process(
             [sys.executable, "-m", "tests.crash.fork"],
             cwd=ROOT,
             stdin=subprocess.PIPE,

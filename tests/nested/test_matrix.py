@@ -34,9 +34,7 @@ def test_matrix(
     asyncio.run(check_cell(cell, said))
 
 
-@pytest.mark.parametrize(
-    ("levels", "way", "answer"), cases(UNCHANGED, UNCHANGED_DAILY, "{}-levels-{}-{}".format)
-)
+@pytest.mark.parametrize(("levels", "way", "answer"), cases(UNCHANGED, UNCHANGED_DAILY, "{}-levels-{}-{}".format))
 def test_tools_that_stay_as_they_are(
     levels: int, way: str, answer: str, url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
