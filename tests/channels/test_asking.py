@@ -272,6 +272,25 @@ async def test_an_async_approver_that_cannot_be_told_is_cancelled(office: Office
     await soon(lambda: ui.waiting == 0, "the second is still asked")
 
 
+async def test_who_is_asked_sees_no_secret_in_the_note_of_who_answered_elsewhere(office: Office) -> None:
+    class Told(Later):
+        def __init__(self) -> None:
+            super().__init__()
+            self.told: list[str] = []
+
+        def withdraw(self, request_id: str, why: str) -> None:
+            self.told.append(why)
+
+    ui = Told()
+    channel, _ = await started(office, ui, by=ANA)
+    notice = await asked(office, channel)
+    note = "no, not with sk-live-1234567890abcdefghij"
+    await office.deliver(channel, await office.settle_elsewhere(notice, approved=False, note=note))
+    [told] = ui.told
+    assert "denied by ben" in told and "masked" in told and "1234567890" not in told
+    await channel.stop()
+
+
 # --- what else a channel does ---
 
 

@@ -689,6 +689,12 @@ async def test_settings_are_set_changed_and_dropped(store: Store) -> None:
     assert await got(store, "setting", "Halted") is None
 
 
+async def test_a_text_that_looks_like_an_escaped_one_comes_back_as_it_is(store: Store) -> None:
+    for text in ("\x01json:", '\x01json:"another"', '\x01json:"\\u0000"'):
+        await store.write("set", lambda tx, text=text: tx.set_setting(text, text))
+        assert await got(store, "setting", text) == text
+
+
 # --- read your own writes ---
 
 

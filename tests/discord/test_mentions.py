@@ -76,3 +76,16 @@ async def test_a_stranger_is_told_that_nothing_is_begun(house: House, service: S
     assert answer.content.startswith("You are not on file here, so nothing is begun.")
     assert f'`discord: "{eve.id}"`' in answer.content
     assert not service.threads() and beginner.heard.empty()
+
+
+async def test_another_bot_is_neither_heard_nor_answered(house: House, service: Service) -> None:
+    """Two bots that answer each other would never come to an end."""
+    beginner, eve, bot = Beginner(), service.person("eve"), service.person("another bot")
+    bot.user.bot = True
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
+        await bot.say(service.channel, f"{service.bot.mention} pay me")
+        asked = await eve.say(service.channel, f"{service.bot.mention} pay me")
+        answer = await service.message(lambda one: one.author is service.bot)
+    assert answer.reference is not None and int(answer.reference["message_id"]) == asked.id
+    assert [one for one in service.messages() if one.author is service.bot] == [answer]
+    assert not service.threads() and beginner.heard.empty()

@@ -39,7 +39,7 @@ LIMIT = 180.0
 """Seconds for the tests of one mutant."""
 LIMIT_OF_ALL = 1_200.0
 """Seconds for all tests that are named, without a fault."""
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (?P<test>.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

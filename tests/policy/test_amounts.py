@@ -77,6 +77,12 @@ def test_conditions(args: dict[str, Any], effect: str) -> None:
     assert PAY.judge(Call(tool="pay", args=args)).effect == effect
 
 
+def test_two_currencies_are_no_way_around_a_rule_that_denies() -> None:
+    policy = Policy.from_rules([{"deny": {"tool": "pay", "amount": {">": 100, "currency": "EUR"}}}, {"allow": "pay"}])
+    assert policy.judge(Call(tool="pay", args={"amount": "EUR 500"})).effect == "deny"
+    assert policy.judge(Call(tool="pay", args={"amount": "EUR 500", "currency": "USD"})).effect == "ask"
+
+
 def test_a_nested_amount_has_its_currency_beside_it() -> None:
     policy = Policy.from_rules([{"allow": {"amount": {"<": 5, "currency": "EUR", "arg": "order.total"}}}])
     order = {"total": 4, "currency": "EUR"}

@@ -364,6 +364,14 @@ async def test_without_sync_everybody_sees_it_all_the_same(store: SqliteStore, p
     assert store.commits == 1
 
 
+async def test_what_follows_a_commit_without_sync_is_on_disk_again_before_it_counts(store: SqliteStore) -> None:
+    def synchronous(tx: Any) -> int:
+        return tx._wire._connection.execute("pragma synchronous").fetchone()[0]
+
+    assert await store.write("look", synchronous, synced=False) == 1
+    assert await store.write("look", synchronous) == 2
+
+
 async def test_a_claim_is_there_once(store: SqliteStore) -> None:
     """Not even a mistake of the broker's can make a second one."""
     taken = samples.claimed(samples.approved(request(1)))
