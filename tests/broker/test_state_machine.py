@@ -48,7 +48,7 @@ def a_day(store: str, seed: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("store", "days"), [("memory", 7), ("sqlite", 2)])
+@pytest.mark.parametrize(("store", "days"), [("memory", 7 if NIGHTLY else 3), ("sqlite", 2 if NIGHTLY else 1)])
 def test_days_at_random(store: str, days: int, seed: int) -> None:
     for day in range(days):
         a_day(store, seed * days + day, 150)
