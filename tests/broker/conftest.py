@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pytest
@@ -28,6 +30,8 @@ PEOPLE = {
     "sam": frozenset({"security"}),
 }
 NOBODYS_PID = 2**30
+RAM = "/dev/shm" if os.path.isdir("/dev/shm") else None
+"""Where files that only a test looks at cost no disk."""
 
 
 @pytest.fixture
@@ -41,10 +45,17 @@ class Opens(Protocol):
     def __call__(self, *, far: bool = False, **options: Any) -> Broker: ...
 
 
+@pytest.fixture
+def ram() -> Iterator[Path]:
+    """A directory in memory where there is one: what is looked at is what brokers write, not how a disk keeps it."""
+    with TemporaryDirectory(dir=RAM) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(params=["memory", "sqlite"])
-def another(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Opens]:
+def another(request: pytest.FixtureRequest, ram: Path, clock: FakeClock) -> Iterator[Opens]:
     stores: list[Store] = []
-    make = maker(request.param, tmp_path)
+    make = maker(request.param, ram)
 
     def open_one(*, far: bool = False, **options: Any) -> Broker:
         stores.append(make())

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
+from tests.broker.conftest import RAM
 from tests.broker.model import FILE, Happened, Life, Made, Model, No, Question, Remembered, same
 
 from signoff.broker import Broker
@@ -50,8 +51,6 @@ T = TypeVar("T")
 
 NOBODYS_PID = 2**30
 """Of a process that does not exist: no system has numbers that large."""
-RAM = "/dev/shm" if os.path.isdir("/dev/shm") else None
-"""Where files that only a test looks at cost no disk."""
 MINUTE = timedelta(minutes=1)
 
 

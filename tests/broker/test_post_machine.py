@@ -25,8 +25,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.broker.conftest import PEOPLE, kill, maker
-from tests.broker.machine import RAM
+from tests.broker.conftest import PEOPLE, RAM, kill, maker
 from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
 from tests.profiles import NIGHTLY, examples
 
@@ -290,7 +289,7 @@ LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 def test_whatever_happens_nothing_is_shown_twice_or_forgotten() -> None:
     steps = 60 if NIGHTLY else 30
-    run_state_machine_as_test(AnyPost, settings=examples(3_000, daily=60, suppress=LARGE, stateful_step_count=steps))
+    run_state_machine_as_test(AnyPost, settings=examples(1_500, daily=60, suppress=LARGE, stateful_step_count=steps))
 
 
 def a_day(machine: AnyPost, seed: int, steps: int) -> None:

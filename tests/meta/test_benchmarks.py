@@ -56,9 +56,18 @@ def figures(report: Report) -> list[float]:
     return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+LONG = {"durable", "history", "delegate", "settle", "judge", "startup", "start"}
+"""With several database servers or whole programs. By day two of them, `durable` and `history`, run without."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name in LONG else ()) for name in BENCHMARKS]
+)
 def test_a_benchmark_yields_numbers(name: str, bench: Bench) -> None:
-    report = BENCHMARKS[name](TINY, bench)
+    yields_numbers(BENCHMARKS[name](TINY, bench), name)
+
+
+def yields_numbers(report: Report, name: str) -> None:
     assert report.name == name
     assert report.targets
     assert all(map(math.isfinite, [*figures(report), *(target.value for target in report.targets)]))
@@ -71,6 +80,7 @@ def test_a_benchmark_yields_numbers(name: str, bench: Bench) -> None:
 @pytest.mark.parametrize(("name", "who"), [("allow", "LangChain"), ("history", "LangGraph")])
 def test_a_missing_peer_is_told_and_not_measured(name: str, who: str, absent: Bench) -> None:
     report = BENCHMARKS[name](TINY, absent)
+    yields_numbers(report, name)
     assert f"{who} is left out" in as_text(report)
     assert not [row for table in report.tables for row in table.rows if who in row.name]
 
@@ -81,6 +91,7 @@ def test_without_a_compiler_syncs_are_not_counted_and_the_report_says_so(
     monkeypatch.setattr(syncs.shutil, "which", lambda _: None)
     monkeypatch.setattr(benches, "Server", _no_server)
     report = BENCHMARKS["durable"](TINY, absent)
+    yields_numbers(report, "durable")
     told = as_text(report)
     assert "no C compiler" in told
     assert "no server today" in told

@@ -342,7 +342,7 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-@examples(100_000)
+@examples(50_000)
 @given(TEXTS)
 @example("")
 @example("\ud800")
@@ -364,7 +364,7 @@ PLAIN = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@examples(20_000)
+@examples(10_000)
 @given(PLAIN)
 def test_both_readings_agree(text: str) -> None:
     """Where the strict reading accepts a line, the full parse has the same words, or says that it is not sure."""

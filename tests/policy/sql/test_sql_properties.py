@@ -40,7 +40,7 @@ OTHERS = st.sampled_from([
 GAPS = st.sampled_from([" ", "\n", "\t ", "  ", " /* x; y */ ", " -- x ; '\n", "\r\n"])
 
 
-@examples(20_000)
+@examples(10_000)
 @given(TEXTS, st.sampled_from(DIALECTS))
 def test_it_never_raises_and_always_says_why(text: str, dialect: str) -> None:
     facts = read_sql(text, dialect)
