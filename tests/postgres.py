@@ -41,7 +41,7 @@ jit = off
 autovacuum_naptime = 10s
 log_checkpoints = off
 """
-"""Nothing is forced to the disk: tests kill processes, never the machine, and what a process wrote stays written."""
+"""Nothing is forced to the disk: tests kill processes, never the machine, so what was written stays written."""
 
 
 def is_available() -> bool:

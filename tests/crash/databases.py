@@ -16,14 +16,15 @@ from tests.pairwise import cases
 DATABASES = ("sqlite", "postgres")
 
 
-def on_both(names: str, *axes: Iterable[Any], postgres: Collection[Any]) -> pytest.MarkDecorator:
+def on_both(names: str, *axes: Iterable[Any], postgres: Collection[Any], at_night: bool = True) -> pytest.MarkDecorator:
     """Parametrize with these choices and a `database`; with `postgres`, which of them are daily on that one.
 
-    Without choices of its own a test is played at night on PostgreSQL.
+    `at_night=False`: the others are not played on it at all, as another test plays more of the same at night.
     """
     every = list(product(DATABASES, *axes))
     daily = {(database, *rest) for database, *rest in every if database == "sqlite" or _only(rest) in postgres}
-    return pytest.mark.parametrize(("database", *names.split()), cases(every, daily))
+    played = every if at_night else [one for one in every if one in daily]
+    return pytest.mark.parametrize(("database", *names.split()), cases(played, daily))
 
 
 def _only(rest: list[Any]) -> Any:

@@ -12,6 +12,8 @@ WRITES = r": (in the transaction|committed)$"
 STEPS = r": committed$|^shown pay|^(pay|hand|pass_on) (began|started|done)"
 HELD = r"^(take|claim|enter|pause|ask|outcome)\b.*: committed$|^shown pay|^hand "
 """Steps around a call that is claimed, and has a run inside it."""
+DEEP = r"^(claim|enter|pause|outcome)\b.*: committed$|^pass_on "
+"""The same for a call inside such a call."""
 
 
 def _acts(inside: Inside) -> tuple[Act, ...]:
@@ -37,18 +39,21 @@ def _trip(name: str, title: str, inside: Inside, *, waits: bool) -> Trip:
         rules=inside.rules,
         waits=waits,
         at_terminal=waits and two,
+        shown=SHOWN.get(name, NEVER),
         every_day=EVERY_DAY.get(name, NEVER),
     )
 
 
-EVERY_DAY = {
+SHOWN = {
     "2 levels, asked about, goes on, suspended": WRITES,
     "2 levels, asked about, goes on, in place": HELD,
     "2 levels, asked about, ends, suspended": HELD,
     "3 levels, asked about, ends, in place": STEPS,
     "3 levels, allowed, goes on, suspended": STEPS,
 }
-"""Of the trips below, those that are played every day, and at which of their points."""
+"""Of the trips below, those that are in the table of docs/reliability.md, and with which of their points."""
+EVERY_DAY = {name: DEEP if name.startswith("3 levels") else HELD for name in SHOWN}
+"""The same, of what is played every day: the writes that nested runs add."""
 
 
 def _each() -> Iterator[Trip]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.fork import AT_ONCE, ROOT, ForkServer
-from tests.crash.nested_trips import EVERY_DAY, NESTED
+from tests.crash.nested_trips import NESTED
+from tests.crash.nested_trips import SHOWN as NESTED_SHOWN
 from tests.crash.trips import TRIPS
 
 PAGE = ROOT / "docs" / "reliability.md"
@@ -26,8 +27,7 @@ BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!--
 COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 OK = "holds"
-ALL = TRIPS | NESTED
-SHOWN = TRIPS | {name: NESTED[name] for name in EVERY_DAY}
+SHOWN = TRIPS | {name: NESTED[name] for name in NESTED_SHOWN}
 """The trips whose points are in the table."""
 
 
@@ -85,12 +85,12 @@ class Place:
         at_once = 1 if alone and self._postgres else AT_ONCE
         return self._server.map("tests.crash.drive:conduct", [self.case(**case) for case in cases], at_once=at_once)
 
-    def points(self, trip: str, *, every: bool) -> list[tuple[str, str]]:
-        """The points that a trip passes when nobody dies, by process."""
+    def points(self, trip: str, which: str = "") -> list[tuple[str, str]]:
+        """The points that a trip passes when nobody dies, by process: those whose name fits."""
         [played] = self.play([{"trip": trip}])
         assert played["problems"] == []
         passed = dict.fromkeys((process, point) for process, point in played["points"] if process != "restart")
-        return [one for one in passed if every or re.search(ALL[trip].every_day, one[1])]
+        return [one for one in passed if re.search(which, one[1])]
 
     def rows(self, trip: str, database: str, points: Sequence[tuple[str, str]]) -> list[Row]:
         """Kill a process at each of the points; what came of it."""
@@ -123,6 +123,12 @@ def text_of(rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+def written_of(trip: str, database: str, which: str = "") -> list[Row]:
+    """The rows of one trip that stand in the documentation, of points whose name fits."""
+    mine = [row for row in written() if (row.trip, row.database) == (trip, DATABASES[database])]
+    return [row for row in mine if re.search(which, row.point)]
+
+
 def written() -> list[Row]:
     """The rows that stand in the documentation."""
     text = PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
@@ -145,7 +151,7 @@ def write(server: ForkServer, places: dict[str, Callable[[], Place]]) -> None:
         rows: list[Row] = []
         for database, place in places.items():
             at = place()
-            rows += at.rows(trip.name, database, at.points(trip.name, every=False))
+            rows += at.rows(trip.name, database, at.points(trip.name, trip.shown))
         parts.append(f"### {trip.name.capitalize()}: {trip.title}\n\n{text_of(merged(rows))}\n")
         print(parts[-1])
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)

@@ -1,10 +1,14 @@
-"""Crash harness: what needs a stage of its own."""
+"""Crash harness: what needs a stage of its own.
+
+On PostgreSQL every day: the making of a store, hearing of an answer, signs of life, transactions that runs share.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from tests.crash.databases import AT_NIGHT_ON_POSTGRES, on_both
 from tests.crash.fork import ForkServer
 
 
@@ -24,10 +28,11 @@ def test_crash_while_a_store_is_made(fork_server: ForkServer, database: str, url
     assert all(one["killed"] for one in ended)
 
 
-@pytest.mark.parametrize(("point", "happened"), [("pay done", True), ("pay started", False)])
+@on_both("point", ["pay done", "pay started"], postgres=["pay done"])
 def test_crash_whose_outcome_is_told_while_the_resumed_run_waits(
-    fork_server: ForkServer, url: str, tmp_path: Path, point: str, happened: bool
+    fork_server: ForkServer, url: str, tmp_path: Path, point: str
 ) -> None:
+    happened = point == "pay done"
     ended = fork_server.call(
         "tests.crash.specials:told_while_waiting", url=url, folder=str(tmp_path), point=point, happened=happened
     )
@@ -36,6 +41,7 @@ def test_crash_whose_outcome_is_told_while_the_resumed_run_waits(
     assert ended["problems"] == []
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_crash_that_was_none_a_process_cut_off_does_not_run_what_another_took_up(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
@@ -45,6 +51,7 @@ def test_crash_that_was_none_a_process_cut_off_does_not_run_what_another_took_up
     assert ended["problems"] == []
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_crash_on_another_machine_is_found_out_when_signs_of_life_fail(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
@@ -59,6 +66,7 @@ def test_crash_that_is_none_a_process_that_waits_says_that_it_lives(
     assert fork_server.call("tests.crash.specials:signs_of_life", url=url, folder=str(tmp_path)) == 3
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_crash_of_a_process_whose_parent_does_not_look(fork_server: ForkServer, url: str, tmp_path: Path) -> None:
     ended = fork_server.call("tests.crash.specials:left_as_a_zombie", url=url, folder=str(tmp_path))
     assert ended["found"] == "run waiting; pay unknown, and it happened"

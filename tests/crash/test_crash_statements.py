@@ -19,7 +19,7 @@ STRIDE = {"sqlite": 10, "postgres": 20}
 """Of the other trips, every so-manieth."""
 
 
-@on_both("trip", TRIPS, postgres=[WHOLE])
+@on_both("trip", TRIPS, postgres=[WHOLE], at_night=False)
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
     _play(place, trip, database, stride=1 if trip == WHOLE else STRIDE[database])
 

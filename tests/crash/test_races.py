@@ -1,4 +1,8 @@
-"""Race harness: eight processes do the same thing in the same instant, and one of them wins."""
+"""Race harness: eight processes do the same thing in the same instant, and one of them wins.
+
+On PostgreSQL four of them run every day: one about a request, one about a run, one about a grant, and a broker that was
+made before the fork. The others run there at night.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.crash.databases import AT_NIGHT_ON_POSTGRES, on_both
 from tests.crash.fork import ForkServer
 
 MANY = 8
@@ -40,7 +44,7 @@ def test_race_to_answer_two_hundred_requests(fork_server: ForkServer, url: str) 
     print(f"\nanswers won, by process: {sorted(won.values(), reverse=True)}")
 
 
-@pytest.mark.parametrize("cancels", [0, 3])
+@on_both("cancels", [0, 3], postgres=[3])
 def test_race_to_resume_the_same_runs(fork_server: ForkServer, url: str, tmp_path: Path, cancels: int) -> None:
     ended = race(fork_server, "resumes", url=url, folder=str(tmp_path), count=12, cancels=cancels)
     ran = Counter(line["key"] for line in ended["lines"])
@@ -64,6 +68,7 @@ def _in_order(ended: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one[-1], ended["runs"][one[-1]]) for one in ended["fared"][0]]
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_to_claim_the_same_approvals(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "claims", url=url, count=60)
     for place in range(60):
@@ -72,6 +77,7 @@ def test_race_to_claim_the_same_approvals(fork_server: ForkServer, url: str) -> 
     assert kinds(ended, "claimed") == dict.fromkeys(ended["ids"], 1)
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_of_people_where_two_are_needed(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "quorum", url=url, count=40)
     for place, request in enumerate(ended["ids"]):
@@ -88,6 +94,7 @@ def test_race_to_use_a_grant_up(fork_server: ForkServer, url: str) -> None:
     assert sum(kind == "grant used" for kind, _, _ in ended["events"]) == 5
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_to_spend_a_budget(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "grants", url=url, max_uses=None, limit=100)
     assert sum(ended["used"]) == 3
@@ -95,6 +102,7 @@ def test_race_to_spend_a_budget(fork_server: ForkServer, url: str) -> None:
     assert sum(kind == "grant used" for kind, _, _ in ended["events"]) == 3
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_to_say_what_became_of_a_call(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "tells", url=url, count=40)
     for place, request in enumerate(ended["ids"]):
@@ -104,6 +112,7 @@ def test_race_to_say_what_became_of_a_call(fork_server: ForkServer, url: str) ->
     assert kinds(ended, "told") == kinds(ended, "unknown") == dict.fromkeys(ended["ids"], 1)
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_to_sweep_what_is_due(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "sweeps", url=url, count=30)
     swept = Counter(request for one in ended["swept"] for request, _ in one)
@@ -114,6 +123,7 @@ def test_race_to_sweep_what_is_due(fork_server: ForkServer, url: str) -> None:
     assert {request: kinds(ended, "settled")[request] for request in ended["due"]} == dict.fromkeys(ended["due"], 1)
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_between_an_answer_and_the_end_of_its_time(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "votes_and_time", url=url, count=60)
     for place, request in enumerate(ended["ids"]):
@@ -129,6 +139,7 @@ def test_race_between_an_answer_and_the_end_of_its_time(fork_server: ForkServer,
     print(f"\nhow they ended: {dict(ends)}")
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_between_claims_and_the_kill_switch(fork_server: ForkServer, url: str) -> None:
     ended = race(fork_server, "halts", url=url, count=160)
     story = [kind for kind, _, _ in ended["events"]]
@@ -138,6 +149,7 @@ def test_race_between_claims_and_the_kill_switch(fork_server: ForkServer, url: s
     assert set(fared) <= {"won", "Halted"}
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_race_of_tasks_in_one_process_that_resume_the_same_run(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:

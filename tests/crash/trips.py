@@ -14,6 +14,8 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope, Terms
 
+WRITES_AND_TOOLS = r": (in the transaction|committed)$| (started|done)\b"
+COMMITS_AND_TOOLS = r": committed$| (started|done)\b"
 USES = 1
 """How often the grant of a trip may be used."""
 
@@ -104,8 +106,10 @@ class Trip:
     grants: bool = False
     quorum: int = 1
     inside: Inside | None = None
-    every_day: str = r": (in the transaction|committed)$| (started|done)\b"
-    """Which of its points are played every day; at night, all of them are."""
+    shown: str = WRITES_AND_TOOLS
+    """Which of its points are in the table of docs/reliability.md; at night, every point is played."""
+    every_day: str = COMMITS_AND_TOOLS
+    """Which of those are played every day: between two writes a process leaves the same behind wherever it dies."""
 
     @property
     def paid(self) -> list[dict[str, Any]]:
@@ -134,7 +138,7 @@ TRIPS = {
             acts=(RUN, ANSWER),
             waits=True,
             begun=True,
-            every_day="",
+            shown="",
         ),
         Trip(
             name="at the terminal",
@@ -144,12 +148,14 @@ TRIPS = {
             waits=True,
             at_terminal=True,
             edited={"amount": 3, "to": "shop"},
+            every_day=WRITES_AND_TOOLS,
         ),
         Trip(
             name="suspended",
             title="the run ends, is answered, and is resumed: three processes",
             acts=(RUN, ANSWER, RESUME),
             turns=(calls(PAY), SAYS),
+            shown="",
             every_day="",
         ),
         Trip(
@@ -159,6 +165,7 @@ TRIPS = {
             turns=(calls(PAY), SAYS),
             waits=True,
             at_most=0.05,
+            shown="^put down",
             every_day="^put down",
         ),
         Trip(
@@ -185,7 +192,8 @@ TRIPS = {
             at_terminal=True,
             begun=True,
             grants=True,
-            every_day=r"^(vote|use grant|record|ask \(2\)|save \(3\)): |^pay (started|done) \(2\)",
+            shown=r"^(vote|use grant|record|ask \(2\)|save \(3\)): |^pay (started|done) \(2\)",
+            every_day=r"^(vote|use grant|record|ask \(2\)|save \(3\)): committed|^pay (started|done) \(2\)",
         ),
         Trip(
             name="quorum",
