@@ -48,6 +48,7 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
     rows = place.rows(trip, database, place.points(trip))
     assert [row for row in rows if row.verdict != OK] == []
     shown = [row for row in rows if re.search(TRIPS[trip].shown, row.point)]
+    print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(shown)}")
     _hold_against(written_of(trip, database), shown, place, database)
 
 

@@ -36,6 +36,7 @@ def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, pla
     rows = place.rows(trip, database, place.points(trip))
     assert [row for row in rows if row.verdict != OK] == []
     shown = [row for row in rows if re.search(NESTED[trip].shown, row.point)]
+    print(f"\n{trip}: {NESTED[trip].title}\n{text_of(shown)}")
     assert shown == written_of(trip, database), OUT_OF_DATE
 
 
