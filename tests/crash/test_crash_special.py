@@ -13,18 +13,27 @@ from tests.crash.fork import ForkServer
 
 
 def test_crash_while_a_store_is_made(fork_server: ForkServer, database: str, url: str, tmp_path: Path) -> None:
+    _kill_while_it_is_made(fork_server, database, url, tmp_path, stride=3 if database == "sqlite" else 7)
+
+
+@pytest.mark.nightly
+def test_crash_at_every_statement_while_a_store_is_made(
+    fork_server: ForkServer, database: str, url: str, tmp_path: Path
+) -> None:
+    _kill_while_it_is_made(fork_server, database, url, tmp_path, stride=1)
+
+
+def _kill_while_it_is_made(server: ForkServer, database: str, url: str, tmp_path: Path, *, stride: int) -> None:
     def case(number: int) -> dict[str, object]:
         folder = tmp_path / str(number)
         folder.mkdir()
         here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else f"{url}_{number}"
         return {"url": here, "folder": str(folder), "statement": number}
 
-    whole = fork_server.call("tests.crash.specials:first_start", **case(0))
+    whole = server.call("tests.crash.specials:first_start", **case(0))
     assert not whole["killed"]
-    stride = 1 if database == "sqlite" else 7
-    ended = fork_server.map(
-        "tests.crash.specials:first_start", [case(number) for number in range(1, whole["statements"] + 1, stride)]
-    )
+    numbers = range(1, whole["statements"] + 1, stride)
+    ended = server.map("tests.crash.specials:first_start", [case(number) for number in numbers])
     assert all(one["killed"] for one in ended)
 
 
@@ -76,18 +85,29 @@ def test_crash_of_a_process_whose_parent_does_not_look(fork_server: ForkServer, 
 def test_crash_of_many_runs_that_share_their_transactions(
     fork_server: ForkServer, database: str, url: str, tmp_path: Path
 ) -> None:
+    _kill_a_crowd(fork_server, database, url, tmp_path, kills=3)
+
+
+@pytest.mark.nightly
+def test_crash_of_many_runs_that_share_their_transactions_more_often(
+    fork_server: ForkServer, database: str, url: str, tmp_path: Path
+) -> None:
+    _kill_a_crowd(fork_server, database, url, tmp_path, kills=12)
+
+
+def _kill_a_crowd(server: ForkServer, database: str, url: str, tmp_path: Path, *, kills: int) -> None:
     def case(number: int) -> dict[str, object]:
         folder = tmp_path / f"crowd {number}"
         folder.mkdir()
         here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else url
         return {"url": here, "folder": str(folder), "count": 4, "statement": number}
 
-    whole = fork_server.call("tests.crash.specials:crowd", **case(0))
+    whole = server.call("tests.crash.specials:crowd", **case(0))
     assert whole["problems"] == []
-    numbers = range(5, whole["statements"], max(1, whole["statements"] // 6))
-    ended = fork_server.map("tests.crash.specials:crowd", [case(number) for number in numbers], at_once=1)
+    numbers = range(5, whole["statements"], max(1, whole["statements"] // kills))
+    ended = server.map("tests.crash.specials:crowd", [case(number) for number in numbers], at_once=1)
     assert [problem for one in ended for problem in one["problems"]] == []
-    assert sum(one["killed"] for one in ended) >= len(ended) - 2
+    assert sum(one["killed"] for one in ended) >= max(2, len(ended) - 2)
 
 
 @pytest.mark.parametrize("write", ["ask", "vote", "claim", "end"])
