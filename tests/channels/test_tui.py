@@ -35,6 +35,13 @@ async def test_a_letter_decides_and_the_screen_closes(key: str, decision: Approv
         assert not ana.is_open
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen looks at the clock all the time, not once a second."""
+    monkeypatch.setattr("signoff.channels.tui_board.TICK", 0.01)
+
+
+@pytest.mark.usefixtures("quick")
 async def test_the_screen() -> None:
     metadata = {"summary": "Greet", "before": "hi\n", "after": "hello\n", "path": "notes.txt", "note": "in a sandbox"}
     args = {"path": "notes.txt", "content": "hello\n", "api_key": "k-123"}
@@ -70,6 +77,7 @@ async def test_the_screen() -> None:
         ]
 
 
+@pytest.mark.usefixtures("quick")
 async def test_time_runs_out_on_the_screen() -> None:
     async with reading(request(deadline=START + timedelta(seconds=30))) as (ana, _):
         await ana.sees("30 s left")

@@ -73,32 +73,38 @@ class Reader:
 
     async def settles(self) -> None:
         """Wait until everything that happened is drawn, and what drawing it brought about as well."""
-        for turn in range(50):
-            await self.pilot.pause()
-            if turn and not self._is_dirty:
-                return
-        raise AssertionError(f"it is drawn for ever:\n{self.screen}")
+        await soon(self._settled, lambda: f"it is drawn for ever:\n{self.screen}", patience=PATIENCE)
+
+    async def _settled(self) -> bool:
+        """Draw at once what Textual would draw within a sixtieth of a second; whether nothing is left to be drawn."""
+        for _ in range(10):
+            await _idle()
+            if not self._is_dirty:
+                return True
+            app = self.pilot.app
+            with app._context():
+                app.screen._on_timer_update()
+        return False
 
     @property
     def _is_dirty(self) -> bool:
-        """Whether something has to be drawn yet. Textual would do so within a sixtieth of a second."""
+        """Whether something has to be drawn yet, or another size is to be taken up: both wait for a moment."""
         app = self.pilot.app
         if not app.is_running:
             return False
         screen = app.screen
         asked = (screen._layout_required, screen._scroll_required, screen._repaint_required, screen._dirty_widgets)
-        return any(asked) or bool(screen._callbacks)
+        return any(asked) or bool(screen._callbacks) or app._resize_event is not None
 
     async def sees(self, text: str) -> None:
         await self.until(lambda: text in self.flat, f"{text!r} never appeared")
 
     async def until(self, holds: Callable[[], bool], otherwise: str = "it never came to that") -> None:
         async def held() -> bool:
-            await self.pilot.pause()
+            await self._settled()
             return holds()
 
-        if not holds():
-            await soon(held, lambda: f"{otherwise}:\n{self.screen}", patience=PATIENCE)
+        await soon(held, lambda: f"{otherwise}:\n{self.screen}", patience=PATIENCE)
 
     @property
     def lines(self) -> list[str]:

@@ -39,6 +39,9 @@ from signoff.core.visible import visible
 GRACE = timedelta(milliseconds=400)
 """How long a card has to be there before a key can decide about it: a key meant for the one before must not."""
 
+TICK = 1.0
+"""Seconds between two looks at how old everything is."""
+
 _LETTERS = (
     ("a", "approve", Choice.APPROVE),
     ("d", "deny", Choice.DENY),
@@ -92,7 +95,7 @@ class Board(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Paper).focus()
-        self.set_interval(1.0, self._draw_list)
+        self.set_interval(TICK, self._draw_list)
         self.take_up()
 
     def take_up(self) -> None:
