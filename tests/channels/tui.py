@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -173,14 +174,24 @@ def waiting_for_the_loop() -> Iterator[None]:
         yield
 
 
+_idlers: Counter[asyncio.AbstractEventLoop] = Counter()
+
+
 async def _idle(*_: float) -> None:
     """Let everything run that can run now. What waits for a moment or for another thread is not waited for."""
-    ready: Any = getattr(asyncio.get_running_loop(), "_ready")  # noqa: B009 - asyncio does not tell it otherwise
-    for _ in range(10_000):
-        await asyncio.sleep(0)
-        if not ready:
-            return
-    raise AssertionError("something in the loop never rests")
+    loop = asyncio.get_running_loop()
+    ready: Any = getattr(loop, "_ready")  # noqa: B009 - asyncio does not tell it otherwise
+    _idlers[loop] += 1
+    try:
+        for _ in range(10_000):
+            await asyncio.sleep(0)
+            if len(ready) < _idlers[loop]:  # others who wait here are always ready
+                return
+    finally:
+        _idlers[loop] -= 1
+        if not _idlers[loop]:
+            del _idlers[loop]
+    raise AssertionError(f"something in the loop never rests: {list(ready)}")
 
 
 def cut(line: str, start: int, end: int) -> str:
