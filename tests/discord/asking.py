@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.channels.discord.press import Press
 from signoff.channels.discord.sheet import Button, Form, Menu, Sheet, size
@@ -20,10 +21,12 @@ from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import CannotCanonicalise
 
-ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+ANY = examples(600, 60, suppress=[HealthCheck.data_too_large])
 """For tests with requests of any kind: some of them are large."""
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ANA, BEN = Answerer(name="ana", via="discord"), Answerer(name="ben", via="terminal")
+BEGUN = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
+"""The states in which a call was begun."""
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "number"}}}
 
 
@@ -77,7 +80,7 @@ def settled(request: ApprovalRequest, state: State, **fields: Any) -> ApprovalRe
     if not decision["approved"]:
         decision.pop("edited_args", None)
     claim = None
-    if state in (State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN):
+    if state in BEGUN:
         ended = AT + timedelta(minutes=2) if state in (State.SUCCEEDED, State.FAILED) else None
         claim = Claim(holder="p1", at=AT + timedelta(minutes=1), ended_at=ended, **fields)
     return request.changed_to(state=state, decision=ApprovalDecision(**decision), claim=claim)
@@ -138,14 +141,17 @@ def any_request(draw: st.DrawFn) -> ApprovalRequest:
         requester="rita",
     )
     request = request.changed_to(votes=tuple(draw(st.lists(votes(request), max_size=4))))
+    if not draw(st.booleans()) or (state := draw(st.sampled_from(State))) is State.PENDING:
+        return request
+    # Drawing is what takes the time, so nothing is drawn that this state does not have.
     how = {
         "note": draw(long_texts),
         "by": draw(people),
         "remember": draw(st.sampled_from(Remember)),
-        "edited_args": draw(st.none() | arguments),
+        "edited_args": draw(st.none() | arguments) if state in BEGUN or state is State.APPROVED else None,
     }
-    claim = {name: draw(long_texts) for name in ("error", "preview", "told_by")}
-    return settled(request, draw(st.sampled_from(State)), **how, **claim) if draw(st.booleans()) else request
+    claim = {name: draw(long_texts) for name in ("error", "preview", "told_by")} if state in BEGUN else {}
+    return settled(request, state, **how, **claim)
 
 
 @st.composite

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.discord.house import House, told
 from tests.discord.service import Message, Service
 from tests.discord.service.pointed import point_at
+from tests.profiles import examples
 
 from signoff.channels.discord import clicks
 from signoff.channels.discord.press import LONGEST, Press, Verb
@@ -93,7 +94,7 @@ def test_a_custom_id_says_one_thing_or_nothing(custom_id: str) -> None:
 
 
 @given(custom_id=(anything | shaped).filter(lambda text: len(text) <= LONGEST))
-@settings(max_examples=60, deadline=None)
+@examples(200, 60)
 def test_whatever_is_made_up_is_told_to_be(town: Town, custom_id: str) -> None:
     text = town.do(town.forged(custom_id))
     assert "it does nothing" in text
@@ -109,7 +110,7 @@ def test_a_request_cannot_be_named_by_its_beginning(town: Town, verb: Verb) -> N
 
 
 @given(verb=st.sampled_from(Verb), digest=digests, rest=st.sampled_from(["", "again", "0-run", "0-session"]))
-@settings(max_examples=40, deadline=None)
+@examples(200, 40)
 def test_other_arguments_than_those_shown_are_never_approved(town: Town, verb: Verb, digest: str, rest: str) -> None:
     made = Press(verb=verb, request=town.request.id, digest=digest, rest=rest)
     text = town.do(town.forged(made.id))
