@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import unicodedata
@@ -13,6 +14,7 @@ import pexpect
 import pytest
 from tests import start
 from tests.cli.desk import Desk, asks
+from tests.cli.wording import AGO, MOMENT, Wording
 from tests.start import signoff
 
 from signoff.broker import Broker
@@ -33,16 +35,17 @@ def plain(text: str) -> None:
 # --- inbox ---
 
 
-def test_an_inbox_nobody_has_used_says_so_and_leaves_no_file(desk: Desk) -> None:
+def test_an_inbox_nobody_has_used_says_so_and_leaves_no_file(desk: Desk, wording: Wording) -> None:
     said = desk.run("inbox")
-    assert (said.code, said.out) == (0, "Nothing waits for a person.\n")
+    assert said.code == 0
+    assert said.out == wording()
     assert desk.run("inbox", "--json").data == {"halted": None, "requests": [], "more": False}
     for command in (["runs"], ["people"], ["grants", "list"], ["show", "x"], ["approve", "x"], ["cancel", "x"]):
         desk.run(*command)
     assert sorted(file.name for file in desk.folder.iterdir()) == ["signoff.yaml"]
 
 
-def test_what_waits_is_listed_oldest_first(desk: Desk) -> None:
+def test_what_waits_is_listed_oldest_first(desk: Desk, wording: Wording) -> None:
     desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=4, seconds=5))
     [first, second] = desk.open(asks(), asks("write_file", {"path": "notes/a.md"}, needs=OPS))
     desk.clock = FakeClock(datetime.now(UTC))
@@ -50,18 +53,7 @@ def test_what_waits_is_listed_oldest_first(desk: Desk) -> None:
     desk.run("assign", third, "ben")
     said = desk.run("inbox")
     assert said.code == 0
-    assert said.out.splitlines() == [
-        "3 requests wait for a person",
-        "",
-        f'{first}  4 min ago  pay(to="ana", amount=250, currency="EUR")',
-        "            triage > pay · asks anyone",
-        "",
-        f'{second}  4 min ago  write_file(path="notes/a.md")',
-        "            triage > write_file · asks ops, 0 of 2 · ends in 10 min",
-        "",
-        f"{third}  just now   Tell everyone",
-        "            triage > pay · asks anyone · ben has it",
-    ]
+    assert said.out == wording(request=(first, second, third))
 
 
 def test_for_programs(desk: Desk) -> None:
@@ -91,49 +83,48 @@ def test_for_programs(desk: Desk) -> None:
     assert told["halted"].startswith("halted by ana at 2031-05-24 12:00:00 UTC: stop")
 
 
-def test_votes_count_and_halts_stand_at_the_top(desk: Desk) -> None:
+def test_votes_count_and_halts_stand_at_the_top(desk: Desk, wording: Wording) -> None:
     [one] = desk.open(asks(needs=OPS))
     assert desk.run("approve", one, "--as", "ben").code == 0
     desk.run("halt", "--note", "wrong prices", "--as", "ben")
-    lines = desk.run("inbox").out.splitlines()
-    assert lines[0].startswith("Nothing new runs: halted by ben at ")
-    assert "wrong prices; `signoff unhalt` lets things run again" in " ".join(lines[:2])
-    assert any("asks ops, 1 of 2" in line for line in lines)
-    assert desk.run("runs").out.startswith("Nothing new runs: halted by ben")
+    out = desk.run("inbox").out
+    assert "asks ops, 1 of 2" in out
+    assert out == wording(request=one, time=MOMENT, ago=AGO)
+    assert desk.run("runs").out == wording()
 
 
-def test_an_unknown_outcome_stands_out_with_its_three_answers(desk: Desk) -> None:
+def test_an_unknown_outcome_stands_out_with_its_three_answers(desk: Desk, wording: Wording) -> None:
     one = desk.start_and_die(asks())
     out = desk.run("inbox").out
-    assert "outcome unknown: its process died while it ran." in out
+    assert out == wording(request=one, ago=AGO)
     for answer in ("happened", "did-not", "stop-run"):
         assert f"signoff outcome {one} {answer}" in out
     [told] = desk.run("inbox", "--json").data["requests"]
     assert (told["state"], told["answers"]) == ("unknown", ["happened", "did-not", "stop-run"])
 
 
-def test_time_is_fed_before_it_is_shown(desk: Desk) -> None:
+def test_time_is_fed_before_it_is_shown(desk: Desk, wording: Wording) -> None:
     desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=20))
     up = Requirement(role="dev", timeout=timedelta(minutes=15), on_timeout=OnTimeout.ESCALATE, escalate_to="ops")
     [expired, escalated] = desk.open(asks(needs=OPS), asks(needs=up))
     out = desk.run("inbox").out
     assert expired not in out
     assert f"{escalated}  20 min ago" in out
-    assert "asks ops, escalated · ends in 14 min" in out
+    assert out == wording(request=escalated)
     assert "nobody answered in time" in desk.run("show", expired).out
 
 
-def test_only_so_many(desk: Desk) -> None:
+def test_only_so_many(desk: Desk, wording: Wording) -> None:
     ids = desk.open(*(asks() for _ in range(4)))
     said = desk.run("inbox", "--limit", "3")
-    assert said.out.startswith("The oldest 3 of those that wait for a person; --limit shows more\n")
+    assert said.out == wording(request=ids, ago=AGO)
     assert [one in said.out for one in ids] == [True, True, True, False]
     told = desk.run("inbox", "--limit", "3", "--json").data
     assert (len(told["requests"]), told["more"]) == (3, True)
     assert desk.run("inbox", "--limit", "0").code == 2
 
 
-def test_what_is_mine(desk: Desk) -> None:
+def test_what_is_mine(desk: Desk, wording: Wording) -> None:
     [anyone, ops, dev, taken, kept] = desk.open(
         asks(), asks(needs=Requirement(role="ops")), asks(needs=Requirement(role="dev")), asks(), asks()
     )
@@ -147,15 +138,15 @@ def test_what_is_mine(desk: Desk) -> None:
     assert mine("ana") == [anyone, ops, dev, taken]
     desk.run("delegate", "ana", "cleo", "--until", "1h")
     assert mine("cleo") == [anyone, ops, dev, kept], "who stands in for ana sees what ana may answer"
-    assert desk.run("inbox", "--mine", "--as", "ana").out.startswith("4 requests wait for you\n")
+    every = (anyone, ops, dev, taken, kept)
+    assert desk.run("inbox", "--mine", "--as", "ana").out == wording(request=every, ago=AGO)
     desk.run("release", kept)
     for one in (anyone, dev, kept, ops):
         desk.decide(one, approved=False)
-    assert desk.run("inbox", "--mine", "--as", "cleo").out == "Nothing waits for you.\n"
+    assert desk.run("inbox", "--mine", "--as", "cleo").out == wording()
     said = desk.run("inbox", "--mine", "--as", "anna")
     assert said.code == 2
-    assert "knows nobody called 'anna'" in said.err
-    assert "did you mean `ana`?" in said.err
+    assert said.err == wording()
 
 
 def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
@@ -209,10 +200,10 @@ def test_watching_at_a_terminal_redraws_and_leaves_it_as_it_was(desk: Desk) -> N
     assert program.exitstatus == 0
 
 
-def test_watching_needs_a_terminal_or_json(desk: Desk) -> None:
+def test_watching_needs_a_terminal_or_json(desk: Desk, wording: Wording) -> None:
     said = desk.run("inbox", "--watch")
     assert said.code == 2
-    assert "--watch --json" in said.err
+    assert said.err == wording()
 
 
 # --- show ---
@@ -277,7 +268,7 @@ def test_show_for_programs(desk: Desk) -> None:
     assert "hunter2" not in json.dumps(told)
 
 
-def test_what_cannot_be_shown_says_so(desk: Desk) -> None:
+def test_what_cannot_be_shown_says_so(desk: Desk, wording: Wording) -> None:
     deep: object = "x"
     for _ in range(120):
         deep = [deep]
@@ -295,53 +286,60 @@ def test_what_cannot_be_shown_says_so(desk: Desk) -> None:
     assert desk.run("show", one, "--json").data["card"] is None
     said = desk.run("approve", one)
     assert said.code == 1
-    assert "cannot be shown, so not approved" in said.err
+    assert said.err == wording(request=one)
 
 
 # --- ids and stores ---
 
 
-def test_ids_may_be_shortened_while_they_are_unambiguous(desk: Desk) -> None:
+def test_ids_may_be_shortened_while_they_are_unambiguous(desk: Desk, wording: Wording) -> None:
     desk.open(asks(id="abcd234567"), asks(id="abce234567"))
     assert desk.run("show", "abcd").code == 0
     said = desk.run("show", "abc")
     assert said.code == 1
-    assert said.err == "signoff: more than one request begins with 'abc': abcd234567, abce234567\n"
-    assert desk.run("show", "zz").err == "signoff: no request has the id 'zz'\n"
+    assert said.err == wording()
+    assert desk.run("show", "zz").err == wording()
     assert desk.run("show", "").code == 1
     plain(desk.run("show", "zz\x1b[2J").err)
 
 
-def test_a_damaged_database_is_one_message(desk: Desk) -> None:
+def test_a_damaged_database_is_one_message(desk: Desk, wording: Wording) -> None:
     desk.file.write_bytes(b"this is no database, " * 500)
+    told = set[str]()
     for command in (["inbox"], ["show", "x"], ["approve", "x"], ["runs"], ["halt"]):
         said = desk.run(*command)
         assert (said.code, said.out) == (1, "")
-        assert "approvals.db is not a database" in said.err
+        told.add(said.err)
+    assert "".join(told) == wording(), "the same for each"
     assert desk.file.read_bytes().startswith(b"this is no database")
 
 
-@pytest.mark.parametrize("url", ["mysql://x", "nonsense", "sqlite:", "redis://user:pa55word@host/1"])
-def test_a_store_nobody_knows(desk: Desk, url: str) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["mysql://x", "nonsense", "sqlite:", "redis://user:pa55word@host/1"],
+    ids=["mysql", "nonsense", "sqlite", "password"],
+)
+def test_a_store_nobody_knows(desk: Desk, url: str, wording: Wording) -> None:
     said = desk.run("inbox", "--store", url)
     assert said.code == 2
-    assert "names no" in said.err
+    assert said.err == wording()
     assert "pa55word" not in said.err
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
     done = signoff("halt", "--store", "sqlite:/proc/nowhere/s.db", cwd=tmp_path)
     assert done.returncode == 1
-    assert "cannot be opened" in done.stderr
+    assert done.stderr == wording(reason=re.compile(r"(?<=cannot be opened \()[^)]+"))
     assert "Traceback" not in done.stderr
     done = signoff("inbox", "--store", "sqlite:/proc/nowhere/s.db", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "Nothing waits for a person.\n")
+    assert done.returncode == 0
+    assert done.stdout == wording()
 
 
-def test_the_store_in_the_policy_file_is_used(desk: Desk) -> None:
+def test_the_store_in_the_policy_file_is_used(desk: Desk, wording: Wording) -> None:
     [one] = desk.open(asks())
     desk.monkeypatch.delenv("SIGNOFF_STORE")
-    assert desk.run("inbox").out == "Nothing waits for a person.\n"
+    assert desk.run("inbox").out == wording()
     (desk.folder / "signoff.yaml").write_text("store: sqlite:approvals.db\npolicy: []\n")
     assert one in desk.run("inbox").out
     assert one in desk.run("inbox", "--store", f"sqlite:{desk.file}").out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pexpect
 import pytest
 from tests.cli.desk import Desk, asks
+from tests.cli.wording import Wording
 
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
@@ -34,17 +35,18 @@ def test_what_waits_is_answered_on_the_screen(desk: Desk) -> None:
     assert (settled.decision.by.name, settled.decision.by.via) == ("ana", "tui")
 
 
-def test_only_mine_leaves_out_what_others_have_to_answer(desk: Desk) -> None:
+def test_only_mine_leaves_out_what_others_have_to_answer(desk: Desk, wording: Wording) -> None:
     desk.open(asks(needs=Requirement(role="ops")))
     said = desk.run("inbox", "--tui", "--mine", "--as", "cleo")
-    assert (said.code, said.out) == (0, "Nothing waits for you.\n")
+    assert said.code == 0
+    assert said.out == wording()
 
 
-def test_without_a_terminal_it_says_so(desk: Desk) -> None:
+def test_without_a_terminal_it_says_so(desk: Desk, wording: Wording) -> None:
     desk.open(asks())
     said = desk.run("inbox", "--tui", "--as", "ana")
     assert said.code == 2
-    assert "draws on a terminal" in said.err
+    assert said.err == wording()
 
 
 def test_it_goes_with_no_other_way_to_look(desk: Desk) -> None:
