@@ -48,16 +48,20 @@ class Wording:
                     self._names[one] = f"<{name}-{self._given[name]}>"
         return self._snapshot
 
+    def named(self, text: str) -> str:
+        """The text as it is kept: names in the place of values."""
+        assert text, "nothing was said"
+        odd = {char for char in text if char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
+        assert odd == set(), "whoever reads the file would not see these"
+        for value in sorted(self._names, key=len, reverse=True):
+            text = text.replace(value, self._names[value])
+        for pattern, name in self._patterns.items():
+            text = pattern.sub(name, text)
+        return text
+
     def _stable(self, *, data: object, path: object) -> _Text:
         assert isinstance(data, str), "only texts are kept here"
-        assert data, "nothing was said"
-        odd = {char for char in data if char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
-        assert odd == set(), "a reader of the file would not see these"
-        for value in sorted(self._names, key=len, reverse=True):
-            data = data.replace(value, self._names[value])
-        for pattern, name in self._patterns.items():
-            data = pattern.sub(name, data)
-        return _Text(data)
+        return _Text(self.named(data))
 
 
 class _Text:
