@@ -9,6 +9,7 @@ import re
 import pexpect
 import pytest
 from tests.cli.desk import Desk
+from tests.cli.wording import Wording
 
 from signoff.core.mode import ApprovalMode
 from signoff.core.run import KeptRun
@@ -74,7 +75,7 @@ def test_json_has_every_turn(shop: Desk) -> None:
     assert (rows[1]["usage"]["requests"], rows[-1]["usage"]["requests"]) == (1, 2), "each turn for itself"
 
 
-def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk) -> None:
+def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk, wording: Wording) -> None:
     (shop.folder / "shop.py").write_text(
         "from pydantic_ai import Agent\n"
         "def broken() -> str:\n    raise RuntimeError('out of order')\n"
@@ -84,7 +85,7 @@ def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk) -> None:
     shop.types("hi\nagain\n")
     said = shop.run("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
     assert (said.code, said.out) == (1, "")
-    assert "the agent failed: RuntimeError: out of order" in said.err
+    assert said.err == wording()
 
 
 def sits_down(shop: Desk) -> pexpect.spawn[str]:
@@ -152,12 +153,15 @@ def test_without_a_terminal_the_turn_is_finished_and_no_more(shop: Desk) -> None
     assert (said.code, said.out) == (0, "wrote 4 bytes to a.txt\n")
 
 
-def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_was_said(shop: Desk) -> None:
+def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_was_said(
+    shop: Desk, wording: Wording
+) -> None:
     options = {"folder": str(shop.folder), "policy": "", "model": "script:talk.yaml", "mode": "interactive"}
     run = shop.begin("runabc2345", agent="worker:talker", prompt="it", options={**options, "chat": True, "after": "x"})
     said = shop.run("resume", run)
     assert said.code == 2
     assert f"signoff cancel {run}" in said.err
+    assert said.err == wording()
 
 
 def kept(shop: Desk) -> list[KeptRun]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.program import refused
+from tests.cli.wording import Wording
 from tests.start import signoff
 
 from signoff.cli.demo import split_answers
@@ -71,19 +72,19 @@ def test_an_edit_that_reaches_for_secrets_is_refused(tmp_path: Path) -> None:
     assert "policy denies the edited call: secrets stay where they are" in done.stderr
 
 
-def test_nobody_can_be_asked_without_a_terminal() -> None:
-    assert "--answers approve,deny,edit,always" in refused(signoff("demo"))
+def test_nobody_can_be_asked_without_a_terminal(wording: Wording) -> None:
+    assert refused(signoff("demo")) == wording()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    assert "is not empty" in refused(signoff("demo", "--answers", "approve", "--dir", str(tmp_path)))
+    assert refused(signoff("demo", "--answers", "approve", "--dir", str(tmp_path))) == wording()
     assert files(tmp_path) == {"mine.txt": "mine"}
 
 
-def test_a_word_that_is_no_answer_is_refused_before_anything_happens(tmp_path: Path) -> None:
+def test_a_word_that_is_no_answer_is_refused_before_anything_happens(tmp_path: Path, wording: Wording) -> None:
     root = tmp_path / "work"
-    assert "'maybe' is not an answer" in refused(signoff("demo", "--answers", "approve,maybe", "--dir", str(root)))
+    assert refused(signoff("demo", "--answers", "approve,maybe", "--dir", str(root))) == wording()
     assert not root.exists()
 
 

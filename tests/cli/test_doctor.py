@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.cli.desk import Desk, asks
+from tests.cli.wording import Wording
 from tests.start import signoff
 
 from signoff.cli.doctor_files import who_else_can
@@ -201,14 +202,14 @@ def test_a_project_in_which_nothing_is_wrong(shop: Desk) -> None:
     assert said.out.rstrip().endswith("0 errors, 0 warnings, 0 notes.")
 
 
-def test_without_a_project_and_without_workers(desk: Desk) -> None:
+def test_without_a_project_and_without_workers(desk: Desk, wording: Wording) -> None:
     (desk.folder / "signoff.yaml").unlink()
     said = desk.run("doctor")
     assert said.code == 0
     assert "none: every tool call is asked about" in said.out
     assert "There are no workers here" in said.out
     assert examined(desk)["workers"] == []
-    assert "there is no worker `clark`" in desk.run("doctor", "--worker", "clark").err
+    assert desk.run("doctor", "--worker", "clark").err == wording()
 
 
 def policy(text: str) -> Callable[[Desk], None]:
@@ -225,124 +226,84 @@ def toolset(text: str, *, used: bool = True) -> Callable[[Desk], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "severity", "check", "what", "fix"),
+    ("change", "severity", "check"),
     [
-        (policy("{allow: '*'}"), "error", "allows-everything", "rule-1 allows every call", "name the tools"),
-        (
-            policy("{allow: read_file}\n  - {ask: {tool: read_file, path: x}}"),
-            "error",
-            "shadowed-rule",
-            "rule-2 never decides",
-            "move it above rule-1",
+        pytest.param(policy("{allow: '*'}"), "error", "allows-everything", id="allows-everything"),
+        pytest.param(
+            policy("{allow: read_file}\n  - {ask: {tool: read_file, path: x}}"), "error", "shadowed-rule", id="shadowed"
         ),
-        (
-            policy("{ask: read_file}\n  - {ask: {tool: read_file, path: x}}"),
-            "warning",
-            "dead-rule",
-            "rule-2 never decides",
-            "remove one",
+        pytest.param(
+            policy("{ask: read_file}\n  - {ask: {tool: read_file, path: x}}"), "warning", "dead-rule", id="dead"
         ),
-        (
-            policy("{deny: delete_fil}"),
-            "error",
-            "unknown-tool",
-            "no tool `delete_fil` in any worker",
-            "did you mean `delete_file`?",
+        pytest.param(policy("{deny: delete_fil}"), "error", "unknown-tool", id="unknown-tool-denied"),
+        pytest.param(policy("{allow: lst_files}"), "warning", "unknown-tool", id="unknown-tool-allowed"),
+        pytest.param(policy("{deny: {toolset: filesystem_rx}}"), "error", "unknown-toolset", id="unknown-toolset"),
+        pytest.param(policy("{ask: {worker: clark}}"), "error", "unknown-worker", id="unknown-worker-asked"),
+        pytest.param(
+            policy("{allow: {worker: '* > clark'}}"), "warning", "unknown-worker", id="unknown-worker-allowed"
         ),
-        (policy("{allow: lst_files}"), "warning", "unknown-tool", "no tool `lst_files`", "did you mean `list_files`?"),
-        (
-            policy("{deny: {toolset: filesystem_rx}}"),
-            "error",
-            "unknown-toolset",
-            "the toolset `filesystem_rx`",
-            "did you mean `filesystem_rw`?",
-        ),
-        (
-            policy("{ask: {worker: clark}}"),
-            "error",
-            "unknown-worker",
-            "the worker `clark`, and there is none",
-            "did you mean `clerk`?",
-        ),
-        (policy("{allow: {worker: '* > clark'}}"), "warning", "unknown-worker", "the worker `clark`", "did you mean"),
-        (policy("{ask: read_file, by: opps}"), "error", "role-nobody-holds", "the role `opps`", "did you mean `ops`?"),
-        (policy("{ask: read_file, by: boss}"), "error", "role-nobody-holds", "can only time out", "roles: [boss]"),
-        (policy("{ask: read_file, quorum: 3}"), "error", "quorum", "needs 3 people who may answer", "name more people"),
-        (policy("{ask: read_file, by: ops, quorum: 3}"), "error", "quorum", "and there are 2", "name more people"),
-        (
+        pytest.param(policy("{ask: read_file, by: opps}"), "error", "role-nobody-holds", id="role-misspelt"),
+        pytest.param(policy("{ask: read_file, by: boss}"), "error", "role-nobody-holds", id="role-nobody-holds"),
+        pytest.param(policy("{ask: read_file, quorum: 3}"), "error", "quorum", id="quorum"),
+        pytest.param(policy("{ask: read_file, by: ops, quorum: 3}"), "error", "quorum", id="quorum-of-a-role"),
+        pytest.param(
             policy("{ask: read_file, by: ops, quorum: 2, not_by: requester}"),
             "warning",
             "quorum",
-            "where the requester is among them, too few are left (1)",
-            "lower the quorum",
+            id="quorum-without-requester",
         ),
-        (
-            policy("{ask: read_file, by: ops, not_by: [requester, owner]}"),
-            "warning",
-            "quorum",
-            "nobody is left",
-            "name more people",
+        pytest.param(
+            policy("{ask: read_file, by: ops, not_by: [requester, owner]}"), "warning", "quorum", id="nobody-left"
         ),
-        (
+        pytest.param(
             policy("{ask: read_file, timeout: 60, on_timeout: escalate, escalate_to: boss}"),
             "error",
             "escalates-to-nobody",
-            "escalates to the role `boss`",
-            "roles: [boss]",
+            id="escalates-to-nobody",
         ),
-        (policy("{ask: read_file, veto: legal}"), "warning", "role-nobody-holds", "leaves a veto", "roles: [legal]"),
-        (
-            toolset("toolsets: {box: {use: filesystem_rw}}", used=False),
-            "note",
-            "unused-toolset",
-            "no worker uses the toolset `box`",
-            "remove it",
+        pytest.param(policy("{ask: read_file, veto: legal}"), "warning", "role-nobody-holds", id="veto-nobody-holds"),
+        pytest.param(
+            toolset("toolsets: {box: {use: filesystem_rw}}", used=False), "note", "unused-toolset", id="unused-toolset"
         ),
-        (
+        pytest.param(
             toolset("toolsets: {box: {use: filesystem_rw}}\nplugins: {allow: ['*']}"),
             "warning",
             "plugins-wide",
-            "any installed package",
-            "name the packages",
+            id="plugins-wide",
         ),
-        (
+        pytest.param(
             toolset("toolsets: {box: {use: 'nowhere.at_all:Box'}}\nplugins: {allow: [nowhere.*]}"),
             "error",
             "broken-worker",
-            "clerk cannot be started: there is no module `nowhere",
-            "install",
+            id="broken-worker",
         ),
-        (
+        pytest.param(
             toolset("toolsets: {box: {use: 'nowhere.at_all:Box'}}\nplugins: {allow: [nowhere.*]}", used=False),
             "warning",
             "broken-toolset",
-            "the toolset box cannot be made",
-            "install",
+            id="broken-toolset",
         ),
-        (
+        pytest.param(
             toolset("toolsets: {box: {use: mcp, config: {url: 'https://x', headers: {Authorization: Bearer 1234}}}}"),
             "warning",
             "secret-in-file",
-            "of `box` stands in the file itself",
-            "write ${AUTHORIZATION} there",
+            id="secret-in-header",
         ),
-        (
+        pytest.param(
             toolset("toolsets: {box: {use: sql, config: {url: 'postgresql://a:hunter2@db/x'}}}"),
             "warning",
             "secret-in-file",
-            "the password of `box`",
-            "write ${URL} there",
+            id="secret-in-url",
         ),
     ],
 )
 def test_a_mistake_is_found_with_its_place_and_a_fix(
-    change: Callable[[Desk], None], severity: str, check: str, what: str, fix: str, shop: Desk
+    change: Callable[[Desk], None], severity: str, check: str, shop: Desk, wording: Wording
 ) -> None:
     change(shop)
     found = finding(shop, check)
     assert found["severity"] == severity
-    assert what in found["what"]
-    assert fix in found["fix"]
+    assert f"{found['what']}\nfix: {found['fix']}" == wording()
     assert found["place"].startswith("signoff.yaml:")
     said = shop.run("doctor")
     assert said.code == (severity == "error")
@@ -352,7 +313,7 @@ def test_a_mistake_is_found_with_its_place_and_a_fix(
     assert "Bearer 1234" not in said.out
 
 
-def test_a_worker_whose_file_is_wrong_is_told_and_the_others_are_looked_at(shop: Desk) -> None:
+def test_a_worker_whose_file_is_wrong_is_told_and_the_others_are_looked_at(shop: Desk, wording: Wording) -> None:
     worker(shop, "broken", "instructions: x\ntoolsetz: [filesystem_rw]\n")
     worker(shop, "picky", "instructions: x\napprovers: [boss]\n")
     found = examined(shop)
@@ -363,8 +324,8 @@ def test_a_worker_whose_file_is_wrong_is_told_and_the_others_are_looked_at(shop:
     assert "cannot be started; see below" in shop.run("doctor").out
     write(shop, "policy: [{deny: delete_fil}]\n")
     unsure = finding(shop, "unknown-tool")
-    assert (unsure["severity"], unsure["fix"]) == ("note", "put that right first")
-    assert "`broken` may have them" in unsure["what"]
+    assert unsure["severity"] == "note"
+    assert f"{unsure['what']}\nfix: {unsure['fix']}" == wording()
 
 
 def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
@@ -385,20 +346,19 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
     assert "by filesystem_ro/rule-4 (built in)" in page
 
 
-def test_people_who_cannot_be_reached(shop: Desk) -> None:
+def test_people_who_cannot_be_reached(shop: Desk, wording: Wording) -> None:
     (shop.folder / "signoff.yaml").write_text("people: {ana: {}, ben: {discord: '102938475610293847'}}\npolicy: []\n")
     found = finding(shop, "no-channel")
     assert (found["severity"], found["place"]) == ("note", "signoff.yaml:1:1: people")
-    assert "`ana` can only be asked" in found["what"]
+    assert found["what"] == wording()
 
 
-def test_a_worker_that_can_change_its_own_rules(shop: Desk) -> None:
+def test_a_worker_that_can_change_its_own_rules(shop: Desk, wording: Wording) -> None:
     write(shop, "policy: [{allow: {tool: shell, command: 'cp * *'}}]\n")
     worker(shop, "clerk", "instructions: Write.\ntoolsets: [shell_file_ops]\n")
     found = finding(shop, "own-rules")
-    told = "clerk can change what it is bound by, unasked: `shell` on signoff.yaml, workers/, toolsets.py, the store of"
     assert (found["severity"], found["place"]) == ("error", "signoff.yaml:2:10: policy[0]")
-    assert found["what"].startswith(told)
+    assert found["what"] == wording()
     write(
         shop,
         "policy: [{allow: {tool: shell, command: 'cp notes.txt *'}}, {deny: {path: [signoff.yaml, 'workers/**']}}]\n",
@@ -424,15 +384,15 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-def test_secrets_that_others_can_read_and_rules_they_can_write(shop: Desk) -> None:
+def test_secrets_that_others_can_read_and_rules_they_can_write(shop: Desk, wording: Wording) -> None:
     for name, mode in ((".env", 0o644), (".env.local", 0o600), (".env.example", 0o644), ("signoff.yaml", 0o646)):
         (shop.folder / name).touch()
         (shop.folder / name).chmod(mode)
     shop.run("audit", "export")  # has a key made
     found = {one["check"]: one for one in examined(shop)["findings"]}
     assert set(found) == {"secret-readable", "writable"}
-    assert found["secret-readable"]["what"] == "everybody on this machine can read .env, which holds secrets"
-    assert found["writable"]["what"].startswith("everybody on this machine can change signoff.yaml")
+    assert found["secret-readable"]["what"] == wording()
+    assert found["writable"]["what"] == wording()
     key = shop.folder / "state" / "signoff" / "keys" / "record.key"
     assert not who_else_can(key, 4)
 

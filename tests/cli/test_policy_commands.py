@@ -15,6 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from tests import start
+from tests.cli.wording import NOT_YAML, RECURSION, Wording
 
 from signoff.cli import policy as commands
 from signoff.cli.policy import policy
@@ -61,53 +62,45 @@ def answers(result: Result) -> list[Any]:
 
 
 @pytest.mark.usefixtures("here")
-def test_check() -> None:
+def test_check(wording: Wording) -> None:
     result = run("check", "signoff.yaml")
-    assert (result.exit_code, result.output) == (0, "signoff.yaml: 4 rules, ok\n")
+    assert result.exit_code == 0
+    assert result.output == wording()
 
 
-def test_check_one_rule_with_a_warning(here: Path) -> None:
+def test_check_one_rule_with_a_warning(here: Path, wording: Wording) -> None:
     (here / "signoff.yaml").write_text("policy:\n- allow: '*'\n")
     result = run("check", "signoff.yaml")
     assert result.exit_code == 0
-    assert result.output.splitlines() == [
-        "signoff.yaml: 1 rule, ok",
-        "warning: signoff.yaml:2:3: policy[0]: rule-1 allows every call that no rule before it asks about and no rule "
-        "denies; name the tools it is meant for",
-    ]
+    assert result.output == wording()
 
 
 @pytest.mark.usefixtures("here")
-def test_check_knows_the_tools() -> None:
+def test_check_knows_the_tools(wording: Wording) -> None:
     assert run("check", "signoff.yaml", "--tools", "pay, read_file").exit_code == 0
     result = run("check", "signoff.yaml", "--tools", "play")
     assert result.exit_code == 2
-    assert result.stderr == (
-        "signoff: 2 problems:\n"
-        "  signoff.yaml:3:5: policy[1]: there is no tool `pay`; did you mean `play`?\n"
-        "  signoff.yaml:4:5: policy[2]: there is no tool `pay`; did you mean `play`?\n"
-    )
+    assert result.stderr == wording()
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    "text",
     [
-        ("policy: [{alow: x}]", "signoff.yaml:1:11: policy[0].alow: unknown effect `alow`\n  did you mean `allow`?"),
-        ("policy: [", "signoff.yaml:2:1: this is not YAML"),
-        ("policy: {}", "signoff.yaml:1:9: policy: this should be a list of rules, not a mapping"),
-        ("policy: [{allow: x, examples: {match: [{tool: y}]}}]", "this example should match, but rule-1 does not"),
+        pytest.param("policy: [{alow: x}]", id="effect"),
+        pytest.param("policy: [", id="yaml"),
+        pytest.param("policy: {}", id="mapping"),
+        pytest.param("policy: [{allow: x, examples: {match: [{tool: y}]}}]", id="example"),
     ],
 )
-def test_check_says_what_is_wrong(here: Path, text: str, says: str) -> None:
+def test_check_says_what_is_wrong(here: Path, text: str, wording: Wording) -> None:
     (here / "signoff.yaml").write_text(text)
     result = run("check", "signoff.yaml")
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.startswith("signoff: signoff.yaml:")
-    assert says in result.stderr
+    assert result.stderr == wording(parser=NOT_YAML)
     told = run("check", "signoff.yaml", "--json")
     assert told.exit_code == 2
-    assert says in json.loads(told.stdout)["error"]
+    assert f"signoff: {json.loads(told.stdout)['error']}\n" == result.stderr
 
 
 def test_check_as_json(here: Path) -> None:
@@ -118,33 +111,23 @@ def test_check_as_json(here: Path) -> None:
     assert (warning["rule"], warning["line"], warning["key"]) == ("rule-2", 3, "policy[1]")
 
 
-def test_a_missing_file() -> None:
+def test_a_missing_file(wording: Wording) -> None:
     result = run("check", "nowhere.yaml")
     assert result.exit_code == 2
-    assert result.stderr == "signoff: there is no file nowhere.yaml\n  `signoff init` writes a first one\n"
+    assert result.stderr == wording()
 
 
 @pytest.mark.usefixtures("here")
-def test_explain() -> None:
+def test_explain(wording: Wording) -> None:
     result = run("explain", "signoff.yaml", "--tool", "pay", "--args", '{"amount": 200}')
     assert result.exit_code == 0
-    assert result.output == (
-        "ask: the policy asks about `pay` where `amount` is > 100 (big)\n"
-        "decided by big at signoff.yaml:3:5: policy[1]\n"
-        "\n"
-        "rules considered:\n"
-        "  rule-1  deny   no       no argument is a path like `**/.env`\n"
-        "* big     ask    yes      asks about `pay` where `amount` is > 100\n"
-        "  rule-3  allow  yes      allows `pay`\n"
-        "  rule-4  allow  no       the call names no toolset\n"
-    )
+    assert result.output == wording()
 
 
 @pytest.mark.usefixtures("here")
-def test_explain_doubt_and_other_tools() -> None:
-    doubt = run("explain", "signoff.yaml", "--tool", "pay", "--args", '{"amount": "x"}').output
-    assert "could not be checked: big: `amount` is a text" in doubt
-    assert run("explain", "signoff.yaml", "--tool", "zap").output.endswith("  2 rules are about other tools\n")
+def test_explain_doubt_and_other_tools(wording: Wording) -> None:
+    assert run("explain", "signoff.yaml", "--tool", "pay", "--args", '{"amount": "x"}').output == wording()
+    assert run("explain", "signoff.yaml", "--tool", "zap").output == wording()
 
 
 @pytest.mark.usefixtures("here")
@@ -158,18 +141,18 @@ def test_explain_everything_a_rule_can_look_at() -> None:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("args", "says"),
+    "args",
     [
-        (["--args", "{"], "--args is not JSON"),
-        (["--args", "[" * 100_000], "--args is not JSON"),
-        (["--args", "[1]"], "--args should be a JSON object"),
-        (["--label", "fs.raed"], "unknown label `fs.raed`\n  did you mean `fs.read`?"),
+        pytest.param(["--args", "{"], id="cut-off"),
+        pytest.param(["--args", "[" * 100_000], id="deep"),
+        pytest.param(["--args", "[1]"], id="list"),
+        pytest.param(["--label", "fs.raed"], id="label"),
     ],
 )
-def test_explain_wrong_use(args: list[str], says: str) -> None:
+def test_explain_wrong_use(args: list[str], wording: Wording) -> None:
     result = run("explain", "signoff.yaml", "--tool", "x", *args)
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert result.stderr == wording(recursion=RECURSION)
 
 
 @pytest.mark.usefixtures("here")
@@ -195,50 +178,48 @@ def test_judge() -> None:
     assert answers(result)[2]["reason"] == "secrets stay where they are"
 
 
-def test_judge_reads_files(here: Path) -> None:
+def test_judge_reads_files(here: Path, wording: Wording) -> None:
     (here / "calls.jsonl").write_text('\n{"tool": "pay"}\r\n   \n{"tool": "pay", "args": {"path": "\\ud800/.env"}}')
     result = run("judge", "signoff.yaml", "calls.jsonl")
     assert [told["verdict"] for told in answers(result)] == ["allow", "ask"]
     missing = run("judge", "signoff.yaml", "nowhere.jsonl")
-    assert (missing.exit_code, missing.stderr) == (
-        2,
-        "signoff: nowhere.jsonl cannot be read: No such file or directory\n",
-    )
+    assert missing.exit_code == 2
+    assert missing.stderr == wording()
 
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("line", "says"),
+    "line",
     [
-        (b"{", "this is not JSON"),
-        (b"[" * 100_000, "this is not JSON"),
-        (b'{"tool": "\xff"}', "this is not JSON"),
-        (b"[]", "a JSON object, not a list"),
-        (b'{"args": {}}', "`tool` should be the name of a tool, not null"),
-        (b'{"tool": ""}', "`tool` should be the name of a tool"),
-        (b'{"tool": "x", "args": []}', "`args` should be an object, not a list"),
-        (b'{"tool": "x", "args": null}', "`args` should be an object, not null"),
-        (b'{"tool": "x", "toolset": 1}', "`toolset` should be a text, not a number"),
-        (b'{"tool": "x", "worker": {}}', "`worker` should be a text or a list of texts, not a mapping"),
-        (b'{"tool": "x", "labels": [1]}', "`labels` should be a text or a list of texts, not a number"),
-        (b'{"tool": "x", "arguments": {}}', "unknown key `arguments`\n  did you mean `args`?"),
+        pytest.param(b"{", id="cut-off"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"tool": "\xff"}', id="no-text"),
+        pytest.param(b"[]", id="list"),
+        pytest.param(b'{"args": {}}', id="no-tool"),
+        pytest.param(b'{"tool": ""}', id="empty-tool"),
+        pytest.param(b'{"tool": "x", "args": []}', id="args-list"),
+        pytest.param(b'{"tool": "x", "args": null}', id="args-null"),
+        pytest.param(b'{"tool": "x", "toolset": 1}', id="toolset-number"),
+        pytest.param(b'{"tool": "x", "worker": {}}', id="worker-mapping"),
+        pytest.param(b'{"tool": "x", "labels": [1]}', id="labels-number"),
+        pytest.param(b'{"tool": "x", "arguments": {}}', id="unknown-key"),
     ],
 )
-def test_a_bad_line_stops_after_what_came_before(line: bytes, says: str) -> None:
+def test_a_bad_line_stops_after_what_came_before(line: bytes, wording: Wording) -> None:
     result = judged(stdin=b'{"tool": "pay"}\n\n{"tool": "pay"}\n' + line + b'\n{"tool": "pay"}\n')
     assert result.exit_code == 2
     assert len(answers(result)) == 2
     assert result.stderr.startswith("signoff: standard input:4: ")
-    assert says in result.stderr
+    assert result.stderr == wording(recursion=RECURSION)
 
 
 @pytest.mark.usefixtures("here")
-def test_a_line_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch, wording: Wording) -> None:
     monkeypatch.setattr(commands, "LONGEST_LINE", 1000)
     result = judged(stdin=b'{"tool": "pay"}\n' + b"x" * 200_000)
     assert result.exit_code == 2
     assert len(answers(result)) == 1
-    assert "standard input:2: the line is longer than 1,000 bytes" in result.stderr
+    assert result.stderr == wording()
 
 
 class Slow:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.program import refused
+from tests.cli.wording import NOT_YAML, Wording
 from tests.start import signoff
 
 AGENT = """
@@ -119,40 +120,40 @@ def test_an_agent_that_fails_is_one_message_and_exit_code_1(project: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    "arguments",
     [
-        (["nowhere:agent", "go"], "there is no module 'nowhere'"),
-        (["shop", "go"], "there is no worker"),
-        (["shop:agnet", "go"], "Did you mean 'agent'?"),
-        (["shop:number", "go"], "is a int, not a pydantic_ai.Agent"),
-        (["broken_import:agent", "go"], "needs a module that is not installed: 'missing_thing'"),
-        (["broken_code:agent", "go"], "importing broken_code failed with ZeroDivisionError"),
-        (["shop:bare", "go"], "has no model: name one with --model"),
-        (["shop:agent", "go", "--model", "nobody:x"], "the model 'nobody:x' cannot be used"),
-        (["shop:agent", "go", "--model", "script:none.yaml"], "none.yaml: there is no such file"),
-        (["shop:agent", "go", "--model", "script:short.yaml"], "short.yaml: the agent asks for turn 2"),
-        (["shop:agent", "go", "--policy", "none.yaml"], "none.yaml"),
-        (["shop:agent", "go", "--policy", "broken.yaml"], "broken.yaml:2:"),
-        (["shop:agent", "go", "--policy", "unknown.yaml"], "did you mean `reason`?"),
-        (["shop:gated", "go", "--policy", "signoff.yaml"], "brings its own Signoff capability"),
-        (["shop:stuck", "go", "--model", "script:turns.yaml"], "output_type=[str, DeferredToolRequests]"),
+        ["nowhere:agent", "go"],
+        ["shop", "go"],
+        ["shop:agnet", "go"],
+        ["shop:number", "go"],
+        ["broken_import:agent", "go"],
+        ["broken_code:agent", "go"],
+        ["shop:bare", "go"],
+        ["shop:agent", "go", "--model", "nobody:x"],
+        ["shop:agent", "go", "--model", "script:none.yaml"],
+        ["shop:agent", "go", "--model", "script:short.yaml"],
+        ["shop:agent", "go", "--policy", "none.yaml"],
+        ["shop:agent", "go", "--policy", "broken.yaml"],
+        ["shop:agent", "go", "--policy", "unknown.yaml"],
+        ["shop:gated", "go", "--policy", "signoff.yaml"],
+        ["shop:stuck", "go", "--model", "script:turns.yaml"],
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=" ".join,
 )
-def test_wrong_use_is_one_clear_message(project: Path, arguments: list[str], told: str) -> None:
+def test_wrong_use_is_one_clear_message(project: Path, arguments: list[str], wording: Wording) -> None:
     (project / "broken_import.py").write_text("import missing_thing\n")
     (project / "broken_code.py").write_text("1 / 0\n")
     (project / "broken.yaml").write_text("policy:\n  - {allow: [}\n")
     (project / "unknown.yaml").write_text("policy:\n  - {allow: look, raeson: x}\n")
     (project / "short.yaml").write_text("- calls: [{tool: look}]\n")
     before = {file.name for file in project.iterdir()}
-    assert told in refused(signoff("run", *arguments, cwd=project))
+    assert refused(signoff("run", *arguments, cwd=project)) == wording(parser=NOT_YAML)
     assert {file.name for file in project.iterdir()} - before <= {"__pycache__", ".signoff"}
 
 
-def test_an_unknown_command_suggests_one() -> None:
-    assert "Did you mean 'demo'?" in refused(signoff("dmeo"))
-    assert "There are: approve, assign, audit" in refused(signoff("xyzzy"))
+def test_an_unknown_command_suggests_one(wording: Wording) -> None:
+    assert refused(signoff("dmeo")) == wording()
+    assert refused(signoff("xyzzy")) == wording()
 
 
 def test_help_shows_every_command_and_an_example() -> None:

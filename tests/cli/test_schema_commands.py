@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.cli.program import refused
+from tests.cli.wording import Wording
 from tests.start import signoff
 
 from signoff.config.schema import SCHEMA_FILES, schema_of
@@ -72,52 +73,26 @@ def test_the_projects_schema_is_the_first_one(tmp_path: Path) -> None:
     assert json.loads(said("schema", cwd=tmp_path)) == schema_of("project")
 
 
-def test_schemas_are_written(tmp_path: Path) -> None:
+def test_schemas_are_written(tmp_path: Path, wording: Wording) -> None:
     told = said("schema", "--write", "schemas/here", cwd=tmp_path)
     assert told.splitlines() == [f"wrote schemas/here/{file}" for file in SCHEMA_FILES.values()]
     written = json.loads((tmp_path / "schemas/here/worker.schema.json").read_text("utf-8"))
     jsonschema.validate(yaml.safe_load(ANALYZER), written)
-    assert said("schema", "script", "--write", ".", cwd=tmp_path) == "wrote script.schema.json\n"
+    assert said("schema", "script", "--write", ".", cwd=tmp_path) == wording()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["schemas", "script.schema.json"]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "file").write_text("")
-    assert "cannot be written to" in refused(signoff("schema", "--write", "file/below", cwd=tmp_path))
+    assert refused(signoff("schema", "--write", "file/below", cwd=tmp_path)) == wording()
 
 
-def test_the_workers_of_a_project(here: Path) -> None:
-    assert said("workers", cwd=here).splitlines() == [
-        "analyzer  Sorts the open issues",
-        "          model openai:gpt-5.2",
-        "          toolsets drafts, shell_readonly, orders, calendar",
-        "          may write new workers; each is shown to a person first",
-        "          file workers/analyzer.yaml",
-        "triage    Sorts the open issues",
-        "          model test (the project's)",
-        "          toolsets drafts, shell_readonly, orders, calendar",
-        "          delegates to analyzer",
-        "          file workers/triage.md",
-    ]
+def test_the_workers_of_a_project(here: Path, wording: Wording) -> None:
+    assert said("workers", cwd=here) == wording()
 
 
-def test_everything_about_one_worker(here: Path) -> None:
-    assert said("workers", "analyzer", cwd=here).splitlines() == [
-        "analyzer: Sorts the open issues",
-        "  model openai:gpt-5.2",
-        "  toolsets drafts, shell_readonly, orders, calendar",
-        "  may write new workers; each is shown to a person first",
-        "  file workers/analyzer.yaml",
-        "  asks somebody with the role ops",
-        "  limits requests 20, time 5 min",
-        '  model_settings {"temperature": 0}',
-        "  its own rules, which only tighten:",
-        "    triage/rule-1  asks about `deploy`  (workers/triage.md:5:10: policy[0])",
-        "  instructions:",
-        "    Sort them.",
-        "",
-        "    All of them.",
-    ]
+def test_everything_about_one_worker(here: Path, wording: Wording) -> None:
+    assert said("workers", "analyzer", cwd=here) == wording()
 
 
 def test_workers_for_programs(here: Path) -> None:
@@ -129,48 +104,33 @@ def test_workers_for_programs(here: Path) -> None:
     assert (one["model"], one["delegates"], one["limits"]["time"]) == ("test", ["analyzer"], 300.0)
 
 
-def test_a_broken_worker_is_listed_with_its_error_and_the_others_still_are(here: Path) -> None:
+def test_a_broken_worker_is_listed_with_its_error_and_the_others_still_are(here: Path, wording: Wording) -> None:
     (here / "workers" / "broken.yaml").write_text("toolset: [files]\n")
     (here / "workers" / "odd\x1b[31m.yaml").write_text("model: x\n")
     listed = said("workers", cwd=here, code=1)
-    assert "wrong: workers/broken.yaml:1:1: toolset: unknown key `toolset`\n  did you mean `toolsets`?" in listed
-    assert "triage" in listed
     assert "\x1b" not in listed
+    assert listed == wording()
     told = answered("workers", cwd=here, code=1)
     assert [one["name"] for one in told["workers"]] == ["analyzer", "triage"]
     assert told["broken"][0]["name"] == "broken"
     assert "unknown key `toolset`" in told["broken"][0]["error"]
-    assert "unknown key `toolset`" in refused(signoff("workers", "broken", cwd=here))
+    assert refused(signoff("workers", "broken", cwd=here)) == wording()
 
 
-def test_no_workers(tmp_path: Path) -> None:
+def test_no_workers(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "signoff.yaml").write_text("policy: []\n")
-    assert (
-        said("workers", cwd=tmp_path) == "There are no workers in workers: write one as NAME.yaml or NAME.md there.\n"
-    )
-    assert "there is no worker `triage` in workers" in refused(signoff("workers", "triage", cwd=tmp_path))
+    assert said("workers", cwd=tmp_path) == wording()
+    assert refused(signoff("workers", "triage", cwd=tmp_path)) == wording()
 
 
-def test_the_merged_policy_of_a_worker(here: Path) -> None:
+def test_the_merged_policy_of_a_worker(here: Path, wording: Wording) -> None:
     config = here / "config" / "signoff"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text("policy:\n- ask: mail\n")
-    lines = said("policy", "show", "--worker", "triage", cwd=here, XDG_CONFIG_HOME=str(here / "config")).splitlines()
+    shown = said("policy", "show", "--worker", "triage", cwd=here, XDG_CONFIG_HOME=str(here / "config"))
+    lines = shown.splitlines()
     titles = [line for line in lines if line and not line.startswith(" ")]
-    builtin = "where it says nothing, it gives way to the layers above"
-    assert titles == [
-        f"user {config}/policy.yaml",
-        "project signoff.yaml",
-        "toolset drafts",
-        f"toolset drafts  (built into filesystem_rw, relative to .; {builtin})",
-        f"toolset shell_readonly  (built into shell_readonly, relative to .; {builtin})",
-        "toolset orders  (no rules here: what mycompany.toolsets:Orders does not decide itself is asked about)",
-        "toolset calendar  (not in signoff.yaml: see signoff toolsets show calendar)",
-        "worker triage  (whatever is asked needs somebody with the role ops)",
-        "Deny wins wherever it stands; otherwise the first rule of a layer that matches is its answer.",
-        "The strictest answer of the layers holds.",
-        "A layer without a rule that matches says nothing. Where all say nothing, the call is asked about.",
-    ]
+    assert "\n".join(titles) == wording()
     text = "\n".join(" ".join(line.split()) for line in lines)
     assert f"user/rule-1 {{ask: mail}}\n{config}/policy.yaml:2" in text
     denies = "rule-2 {deny: {path: '**/.env'}, reason: secrets stay}\nsignoff.yaml:9"
@@ -221,8 +181,8 @@ def test_the_merged_policy_for_programs(here: Path) -> None:
     assert (inherited["id"], inherited["file"], inherited["line"]) == ("triage/rule-1", "workers/triage.md", 5)
 
 
-def test_a_worker_that_is_not_there(here: Path) -> None:
-    assert "did you mean `triage`?" in refused(signoff("policy", "show", "--worker", "tirage", cwd=here))
+def test_a_worker_that_is_not_there(here: Path, wording: Wording) -> None:
+    assert refused(signoff("policy", "show", "--worker", "tirage", cwd=here)) == wording()
 
 
 def test_values_of_variables_are_nowhere(here: Path) -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cli.wording import AGO, MOMENT, RECURSION, Wording
+from tests.cli.wording import AGO, MOMENT, NOT_YAML, RECURSION, Wording
 
 HERE = Path(__file__).parent
 KEPT = sorted((HERE / "__snapshots__").iterdir())
@@ -52,6 +52,7 @@ def test_a_value_has_one_name_in_the_whole_test(wording: Wording, tmp_path: Path
         (MOMENT, "until 2031-05-24 12:00, then", "until <it>, then"),
         (MOMENT, "at 2031-05-24 12:00:00 Then", "at <it> Then"),
         (AGO, "just now  a, 12 s ago  b, 3 min ago  c", "<it>  a, <it>  b, 3 min ago  c"),
+        (NOT_YAML, "a:1:2: this is not YAML: odd\n  write", "a:1:2: this is not YAML: <it>\n  write"),
         (RECURSION, "no JSON: maximum recursion depth exceeded\n  write", "no JSON: <it>\n  write"),
     ],
 )

@@ -18,6 +18,8 @@ MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?(?: (?:[A-Z]{3,5}\b|[
 """A time that people are told. Leave it in place where the test has fixed the clock."""
 AGO = re.compile(r"\b(?:just now|\d+ s ago)")
 """How long ago something was that the test did itself: more than a second, on a busy machine."""
+NOT_YAML = re.compile(r"(?<=this is not YAML: )[^\n]+")
+"""What the parser says: PyYAML's own words, or those of libyaml where it has that."""
 RECURSION = re.compile(r"(?:maximum recursion depth|Stack overflow)[^\n]*")
 """What Python says about JSON that is nested too deep, in other words with each version."""
 
