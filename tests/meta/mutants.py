@@ -167,11 +167,14 @@ class Copy:
         file.write_text(text, encoding="utf-8")
         # Compiled code is recognised by the second it was made in, which both texts may share.
         Path(cache_from_source(str(file))).unlink(missing_ok=True)
-        shutil.rmtree(self._folder / "hypothesis", ignore_errors=True)
+        for left in ("hypothesis", "cache"):
+            shutil.rmtree(self._folder / left, ignore_errors=True)
 
     def tested(self, tests: Iterable[str], *options: str, limit: float) -> tuple[int | None, str]:
         """What pytest says, and with which code it ends; None where time was up."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
+        # What one run leaves for the next stays outside; one test that hangs is not a test that fails.
+        own = ["-o", f"cache_dir={self._folder / 'cache'}", "-o", "timeout=0"]
+        command = [sys.executable, "-m", "pytest", "-q", *own, *options, *tests]
         pytest = subprocess.Popen(
             command,
             cwd=self.root,
@@ -219,6 +222,7 @@ def run(chosen: Sequence[Mutant], *, jobs: int = 1, tell: Callable[[Outcome], No
     if wrong := [why for one in chosen if (why := why_not(one))]:
         raise RuntimeError("\n".join(wrong))
     with tempfile.TemporaryDirectory(prefix="signoff-mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
+        os.chmod(folder, 0o755)  # some tests are somebody else, who has to reach the code as well
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(min(jobs, len(chosen))):
             copies.put(Copy(Path(folder) / str(number)))
