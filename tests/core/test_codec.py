@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core import codec
 from signoff.core.call import Call, Veiled
@@ -192,6 +193,7 @@ def veiled(args: Any) -> set[str]:
     return {name for name, value in args.items() if isinstance(value, Veiled)}
 
 
+@examples(1_000, daily=50)
 @given(questions())
 def test_a_question_comes_back_as_it_was(request: ApprovalRequest) -> None:
     back = codec.load_question(codec.dump_question(request), changing(request))
@@ -217,6 +219,7 @@ ROUND_TRIPS: list[tuple[st.SearchStrategy[Any], Callable[[Any], str], Callable[[
 
 
 @pytest.mark.parametrize(("values", "dump", "load"), ROUND_TRIPS, ids=lambda one: getattr(one, "__name__", ""))
+@examples(1_000, daily=50)
 @given(data=st.data())
 def test_everything_comes_back_as_it_was(
     values: st.SearchStrategy[Any], dump: Callable[[Any], str], load: Callable[[str], Any], data: st.DataObject

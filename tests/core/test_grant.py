@@ -116,7 +116,7 @@ def test_grants_that_mean_different_things_never_read_the_same(one: Grant, other
 
 
 @given(grants, st.data())
-@examples(4_000)
+@examples(4_000, daily=60)
 def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import example, given
@@ -96,6 +96,6 @@ def test_a_diff_made_elsewhere_is_counted_by_its_hunks() -> None:
     ids=["shuffled", "all other", "periodic", "interleaved"],
 )
 def test_large_texts_take_no_time(before: str, after: str) -> None:
-    start = perf_counter()
+    start = thread_time()
     unified_diff(before, after, "f")
-    assert perf_counter() - start < 10
+    assert thread_time() - start < 10

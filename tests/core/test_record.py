@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.records import KEY, NOON, chain, checkpoint, drafts, exported, is_sealed, rewritten
 
 from signoff.core.account import account_of
@@ -81,6 +82,7 @@ values = st.recursive(
 )
 
 
+@examples(1_000, daily=50)
 @given(st.dictionaries(st.text(max_size=8), values, max_size=6), st.text(), st.text(), st.integers(1, 2**53))
 def test_the_fast_path_gives_the_very_same_bytes(body: dict[str, Any], kind: str, request: str, seq: int) -> None:
     from hashlib import sha256

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.credential import secret_name, target_name
 from signoff.core.redact import Redacted, redact, redact_text, restore
@@ -260,12 +261,14 @@ values = st.recursive(
 )
 
 
+@examples(1_000, daily=50)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_untouched_masks_give_the_original_back(args: dict[str, Any]) -> None:
     redacted = redact(args, secrets=["s3cret"])
     assert restore(json.loads(json.dumps(redacted.args)), args, redacted) == args
 
 
+@examples(1_000, daily=50)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_no_declared_secret_survives(args: dict[str, Any]) -> None:
     assert "s3cret" not in json.dumps(redact(args, secrets=["s3cret"]).args)
@@ -336,9 +339,9 @@ PIECES += (
 @pytest.mark.parametrize("piece", PIECES)
 def test_large_texts_take_no_time(piece: str) -> None:
     big = piece * (300_000 // len(piece))
-    start = perf_counter()
+    start = thread_time()
     redact_text(big, secrets=["aaaa", "a=b"])
-    assert perf_counter() - start < 5
+    assert thread_time() - start < 5
 
 
 def test_the_known_payloads() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import example, given
@@ -182,9 +182,9 @@ def test_ordinary_text_is_not_suspicious(text: str) -> None:
     "big", ["a" * 10**6, "\t" * 10**6, " a" * 500_000, (" " * 24 + "a") * 40_000, "漢字" * 500_000, "\u202e" * 10**6]
 )
 def test_a_megabyte_takes_no_time(big: str) -> None:
-    start = perf_counter()
+    start = thread_time()
     visible(big, lines=True)
-    assert perf_counter() - start < 5
+    assert thread_time() - start < 5
 
 
 def test_the_known_payloads() -> None:
