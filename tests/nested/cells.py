@@ -28,7 +28,14 @@ def stays_as_it_is(levels: int, way: str, answer: str) -> bool:
 
 
 UNCHANGED = tuple(cell for cell in product(LEVELS, WAYS, ANSWERS) if stays_as_it_is(*cell))
-UNCHANGED_DAILY = frozenset(pairwise(LEVELS, WAYS, ANSWERS, fits=stays_as_it_is))
+UNCHANGED_DAILY = (
+    (2, "inline", "approve"),
+    (3, "restart", "deny"),
+    (3, "other_process", "part"),
+    (4, "suspended", "edit"),
+    (4, "inline", "timeout"),
+)
+"""Every choice once; how they go together is played every day with `call_agent`."""
 
 NOTE = "not before the audit, says Ana"
 DONE = "I did what I could."

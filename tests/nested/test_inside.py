@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.usage import RunUsage, UsageLimits
 from tests.nested.kit import NO, RULES, YES, World, calls, waits
 from tests.nested.test_several import asks, runner
+from tests.pairwise import cases, pairwise
 
 from signoff import Signoff, call_agent, resume
 from signoff.errors import WrongUse
@@ -136,12 +138,14 @@ OTHERS: dict[str, tuple[Any, dict[str, Any] | str, Any]] = {
 }
 
 
-@HOW
-@pytest.mark.parametrize("case", OTHERS)
-@pytest.mark.parametrize("outer", ["allowed", "approved"])
+AXES = (("allowed", "approved"), OTHERS, ("call_agent", "unchanged"))
+
+
+@pytest.mark.parametrize(("outer", "case", "how"), cases(product(*AXES), pairwise(*AXES)))
 async def test_an_answer_that_fits_no_longer_is_said_so_and_nothing_is_lost(
-    world: World, case: str, outer: str, unchanged: bool
+    world: World, case: str, outer: str, how: str
 ) -> None:
+    unchanged = how == "unchanged"
     before, says, after = OTHERS[case]
     now, got = [before], list[Any]()
     rules = RULES if outer == "allowed" else [{"allow": "look*"}, {"ask": ["ask*", "pay*"]}]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext
 from tests.nested.kit import NO, YES, World, calls, waits
+from tests.pairwise import cases, pairwise
 
 from signoff import call_agent
 
@@ -135,16 +136,13 @@ async def test_a_run_that_is_over_is_not_run_again(world: World, first_asks: boo
     await world.ended()
 
 
-@HOW
-@pytest.mark.parametrize("how", [gathered, grouped])
-@pytest.mark.parametrize(
-    "together",
-    [
-        pytest.param(True, id="answered together"),
-        pytest.param(False, id="one at a time"),
-    ],
-)
-async def test_runs_side_by_side_in_one_call(world: World, how: Any, unchanged: bool, together: bool) -> None:
+SIDE_BY_SIDE = {"gathered": gathered, "grouped": grouped}
+AXES = (("answered together", "one at a time"), SIDE_BY_SIDE, ("call_agent", "unchanged"))
+
+
+@pytest.mark.parametrize(("answered", "beside", "way"), cases(product(*AXES), pairwise(*AXES)))
+async def test_runs_side_by_side_in_one_call(world: World, answered: str, beside: str, way: str) -> None:
+    how, unchanged, together = SIDE_BY_SIDE[beside], way == "unchanged", answered == "answered together"
     world.defaults = {"nested": unchanged}
     world.build = lambda world: two_inside(world, how, unchanged=unchanged)
     output = await world.begin()

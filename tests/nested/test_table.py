@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.nested import test_matrix as module
-from tests.nested.cells import ANSWERS, DAILY, LEVELS, MATRIX, STORES, WAYS, name_of
+from tests.nested.cells import ANSWERS, DAILY, LEVELS, MATRIX, STORES, UNCHANGED, UNCHANGED_DAILY, WAYS, name_of
 from tests.pairwise import pairs_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "nested.md"
@@ -67,3 +67,8 @@ def test_every_cell_is_a_test_by_its_name() -> None:
 
 def test_every_pair_is_played_every_day() -> None:
     assert set().union(*map(pairs_of, DAILY)) == set().union(*map(pairs_of, MATRIX))
+
+
+def test_every_choice_is_played_every_day_with_tools_that_stay_as_they_are() -> None:
+    assert [set(axis) for axis in zip(*UNCHANGED_DAILY, strict=True)] == [set(LEVELS), set(WAYS), set(ANSWERS)]
+    assert set(UNCHANGED_DAILY) < set(UNCHANGED)
