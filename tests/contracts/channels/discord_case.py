@@ -122,6 +122,9 @@ async def discord_case() -> AsyncIterator[DiscordCase]:
     back = point_at(service.url)
     try:
         yield DiscordCase(service)
+    except BaseException as error:
+        error.add_note(f"the stand-in's own errors: {service.errors}")
+        raise
     finally:
         back()
         service.stop()

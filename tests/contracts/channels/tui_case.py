@@ -22,7 +22,7 @@ from signoff.core.notice import Asked, Notice
 from signoff.core.request import ApprovalRequest
 from signoff.ports import Channel
 from signoff.testing import ChannelCase, Skill
-from signoff.testing.office import ANA, soon
+from signoff.testing.office import ANA, PATIENCE, soon
 
 
 class Watched(Waiting):
@@ -86,7 +86,8 @@ class FullScreen:
         self.waiting.add([entry])
         ready = asyncio.Event()
         self._running = asyncio.ensure_future(self._run(self.waiting, ready))
-        await ready.wait()
+        async with asyncio.timeout(PATIENCE):  # for the screen to open
+            await ready.wait()
 
     async def _run(self, waiting: Watched, ready: asyncio.Event) -> None:
         app = TuiApp(waiting, ANA, clock=self.clock)
@@ -102,7 +103,7 @@ class FullScreen:
     async def closed(self) -> None:
         """The screen is left, as it is before the next question can be put."""
         if (running := self._running) is not None:
-            await running
+            await asyncio.wait_for(running, PATIENCE)
             self._running = None
 
 
