@@ -1,6 +1,6 @@
 """Crash harness: what needs a stage of its own.
 
-On PostgreSQL every day: the making of a store, hearing of an answer, signs of life, transactions that runs share.
+On PostgreSQL every day: the making of a store, hearing of an answer, signs of life.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def test_crash_of_a_process_whose_parent_does_not_look(fork_server: ForkServer, 
     assert ended["problems"] == []
 
 
+@AT_NIGHT_ON_POSTGRES
 def test_crash_of_many_runs_that_share_their_transactions(
     fork_server: ForkServer, database: str, url: str, tmp_path: Path
 ) -> None:

@@ -13,15 +13,13 @@ from tests.crash.databases import on_both
 from tests.crash.table import Place
 from tests.crash.trips import TRIPS
 
-WHOLE = "suspended"
-"""The trip of which every statement that changes something is played every day, and on PostgreSQL every third."""
-STRIDE = {"sqlite": 10, "postgres": 3}
-"""Otherwise, every so-manieth."""
+ON_BOTH = "suspended"
+"""The trip of which more statements are played every day, and on PostgreSQL as well."""
 
 
-@on_both("trip", TRIPS, postgres=[WHOLE], at_night=False)
+@on_both("trip", TRIPS, postgres=[ON_BOTH], at_night=False)
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
-    _play(place, trip, database, stride=1 if (trip, database) == (WHOLE, "sqlite") else STRIDE[database])
+    _play(place, trip, database, stride=3 if trip == ON_BOTH else 10)
 
 
 @pytest.mark.nightly

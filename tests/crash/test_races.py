@@ -7,11 +7,14 @@ made before the fork. The others run there at night.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.crash.databases import AT_NIGHT_ON_POSTGRES, on_both
+import pytest
+from tests.crash.databases import AT_NIGHT_ON_POSTGRES, DATABASES
 from tests.crash.fork import ForkServer
+from tests.pairwise import cases
 
 MANY = 8
 
@@ -44,7 +47,7 @@ def test_race_to_answer_two_hundred_requests(fork_server: ForkServer, url: str) 
     print(f"\nanswers won, by process: {sorted(won.values(), reverse=True)}")
 
 
-@on_both("cancels", [0, 3], postgres=[3])
+@pytest.mark.parametrize(("database", "cancels"), cases(product(DATABASES, [0, 3]), [("sqlite", 0), ("postgres", 3)]))
 def test_race_to_resume_the_same_runs(fork_server: ForkServer, url: str, tmp_path: Path, cancels: int) -> None:
     ended = race(fork_server, "resumes", url=url, folder=str(tmp_path), count=12, cancels=cancels)
     ran = Counter(line["key"] for line in ended["lines"])

@@ -156,7 +156,7 @@ TRIPS = {
             acts=(RUN, ANSWER, RESUME),
             turns=(calls(PAY), SAYS),
             shown="",
-            every_day="",
+            every_day=WRITES_AND_TOOLS,
         ),
         Trip(
             name="hybrid",

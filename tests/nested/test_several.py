@@ -48,9 +48,20 @@ def three_levels(world: World, *, unchanged: bool) -> Agent[Any, Any]:
 PATHS = {"a-2": "pay a 1", "a-1/b-1": "pay b 2", "a-1/b-2/c-3": "pay c 3"}
 
 
-@HOW
-@pytest.mark.parametrize("order", list(permutations(PATHS)), ids=" then ".join)
-async def test_questions_of_three_levels_in_any_order(world: World, order: tuple[str, ...], unchanged: bool) -> None:
+ORDERS = tuple(permutations(PATHS))
+WAYS = ("call_agent", "unchanged")
+
+
+@pytest.mark.parametrize(
+    ("order", "way"),
+    cases(
+        product(ORDERS, WAYS),
+        [(order, WAYS[number % 2]) for number, order in enumerate(ORDERS)],  # every order, in turns with every way
+        lambda order, way: f"{' then '.join(order)}-{way}",
+    ),
+)
+async def test_questions_of_three_levels_in_any_order(world: World, order: tuple[str, ...], way: str) -> None:
+    unchanged = way == "unchanged"
     world.defaults = {"nested": unchanged}
     world.build = lambda world: three_levels(world, unchanged=unchanged)
     assert waits(await world.begin())
@@ -137,7 +148,7 @@ async def test_a_run_that_is_over_is_not_run_again(world: World, first_asks: boo
 
 
 SIDE_BY_SIDE = {"gathered": gathered, "grouped": grouped}
-AXES = (("answered together", "one at a time"), SIDE_BY_SIDE, ("call_agent", "unchanged"))
+AXES = (("answered together", "one at a time"), SIDE_BY_SIDE, WAYS)
 
 
 @pytest.mark.parametrize(("answered", "beside", "way"), cases(product(*AXES), pairwise(*AXES)))
