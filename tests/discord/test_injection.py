@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.discord.asking import ANY, any_request, arguments, asked, check_sheet, long_texts, settled, texts
 from tests.discord.reader import CODE, acting, outside, read
+from tests.profiles import examples
 
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.paper import sheet_for, shows_whole
@@ -100,7 +101,7 @@ def test_any_request_is_drawn_within_all_limits_and_inert(request: ApprovalReque
         assert not listed.rows
 
 
-@ANY
+@examples(600, 30, suppress=[HealthCheck.data_too_large])
 @given(st.lists(any_request(), min_size=2, max_size=4))
 def test_any_requests_together_are_drawn_within_all_limits_and_inert(requests: list[ApprovalRequest]) -> None:
     sheet = sheet_for(Together(requests=tuple(requests)))
