@@ -173,9 +173,13 @@ OWN_WAYS = frozenset({"preexec_fn", "user", "group", "extra_groups", "umask", "s
 class _Terminal(pexpect.spawn):  # type: ignore[type-arg]
     """A program at a pseudo-terminal of its own."""
 
+    def __init__(self, command: Sequence[str], *, fresh: bool, **options: Any) -> None:
+        self._fresh = fresh
+        super().__init__(command[0], list(command[1:]), **options)
+
     def _spawnpty(self, args: list[Any], **options: Any) -> ptyprocess.PtyProcess:
         words = [word.decode() if isinstance(word, bytes) else word for word in args]
-        if not can_fork(words, self.env):
+        if self._fresh or not can_fork(words, self.env):
             return super()._spawnpty(args, **options)
         ours, theirs = os.openpty()
         try:
@@ -192,14 +196,14 @@ class _Terminal(pexpect.spawn):  # type: ignore[type-arg]
         return ptyprocess.PtyProcess(pid, ours)
 
 
-def terminal(command: Sequence[str], **options: Any) -> Any:
-    """A program at a real (pseudo) terminal, as `pexpect.spawn`."""
+def terminal(command: Sequence[str], *, fresh: bool = False, **options: Any) -> Any:
+    """A program at a real (pseudo) terminal, as `pexpect.spawn`; `fresh` as for a `Process`."""
     options.setdefault("timeout", 60)
     options.setdefault("dimensions", (24, 80))
     options.setdefault("preexec_fn", default_signals)
     if isinstance(options.get("cwd"), Path):
         options["cwd"] = str(options["cwd"])
-    return _Terminal(command[0], list(command[1:]), **options)
+    return _Terminal(command, fresh=fresh, **options)
 
 
 def default_signals() -> None:

@@ -121,4 +121,4 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    longest_first(items, config.cache.get(MEMORY, {}) if config.cache is not None else {})
+    longest_first(items, config.cache.get(MEMORY, {}) if getattr(config, "cache", None) else {})

@@ -60,10 +60,7 @@ class Person:
         self._screen = io.BytesIO()
         command = [sys.executable, str(Path(__file__).with_name("asked.py")), str(folder)]
         how_started = {"env": environment, "dimensions": (24, self.width), "timeout": 30}
-        if is_real:
-            self._program = pexpect.spawn(command[0], command[1:], preexec_fn=start.default_signals, **how_started)
-        else:
-            self._program = start.terminal(command, **how_started)
+        self._program = start.terminal(command, fresh=is_real, **how_started)
         self._program.delaybeforesend = None
         self._program.logfile_read = self._screen
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from pydantic_ai import DeferredToolRequests
+from tests import start
 from tests.gate.agents import Till, agent_with, pays
 
 from signoff import ApprovalMemory, ApprovalMode, ApprovalRequest, ApprovalUI, Signoff, resume
@@ -58,7 +58,7 @@ try:
 except MissingExtra as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60).stdout
+    told = start.run([sys.executable, "-c", code], fresh=True, check=True, capture_output=True, text=True).stdout
     assert told == ("The full-screen approver needs an extra that is not installed: pip install 'signoff[tui]'\n")
 
 

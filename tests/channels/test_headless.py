@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -117,8 +116,7 @@ def test_in_the_background_nothing_is_asked(tmp_path: Path) -> None:
 def test_making_an_approver_loads_nothing_heavy_before_it_is_needed() -> None:
     code = "import sys, signoff.channels; print('rich' in sys.modules, 'pydantic_ai' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    # Really started: the program must not have loaded anything before.
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, timeout=60
+    done = start.run(
+        [sys.executable, "-c", code], fresh=True, capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout == "False False\n"

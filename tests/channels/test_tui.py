@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests import start
 from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
 from tests.channels.tui import ANA, START, outcome, reading
@@ -365,4 +365,4 @@ async def test_help_says_keys_and_why() -> None:
 
 def test_the_factories_load_no_textual() -> None:
     code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    start.run([sys.executable, "-c", code], fresh=True, check=True)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from tests import start
 from tests.cli.desk import Desk, asks
 from tests.cli.wording import Wording
 from tests.start import signoff
@@ -412,7 +412,9 @@ def test_without_workers_no_agent_is_built(shop: Desk) -> None:
     (shop.folder / "workers" / "clerk.yaml").unlink()
     code = "import sys; sys.argv = ['signoff', 'doctor']; from signoff.cli.main import main\n"
     code += "try: main()\nexcept SystemExit: pass\nprint('pydantic_ai' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=shop.folder, capture_output=True, text=True, check=True)
+    done = start.run(
+        [sys.executable, "-c", code], fresh=True, cwd=shop.folder, capture_output=True, text=True, check=True
+    )
     assert done.stdout.endswith("False\n")
 
 

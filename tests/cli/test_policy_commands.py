@@ -346,7 +346,7 @@ def test_the_module_imports_nothing_heavy() -> None:
     heavy = "yaml", "rich", "pydantic_ai", "signoff.policy", "signoff.config"
     code = f"import signoff.cli.policy, sys; print([name for name in {heavy} if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment)
+    done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, check=True, env=environment)
     assert done.stdout.strip() == b"[]"
 
 

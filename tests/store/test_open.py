@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import start
 
 from signoff.errors import MissingExtra, StoreError, WrongUse
 from signoff.store.memory import MemoryStore
@@ -120,5 +120,7 @@ def test_a_file_loads_no_driver_of_a_server(tmp_path: Path) -> None:
         "open_store('sqlite:x.db', root=sys.argv[1]).close()\n"
         "print([name for name in ('psycopg', 'psycopg_pool', 'pydantic', 'pydantic_ai') if name in sys.modules])\n"
     )
-    outcome = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    outcome = start.run(
+        [sys.executable, "-c", script, str(tmp_path)], fresh=True, capture_output=True, text=True, check=True
+    )
     assert outcome.stdout == "[]\n"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import start
 
 from signoff.toolsets.builtin.files.beneath import How, Root
 
@@ -42,10 +43,10 @@ while exchange(-100, b"folder", -100, b"bad", 2) == 0:
 @contextmanager
 def swapping(root: Path) -> Iterator[None]:
     """A real process that swaps `folder` and `name` below the root for links to outside, and back."""
-    process = subprocess.Popen([sys.executable, "-I", "-c", SWAPPER, str(root)], stdout=subprocess.PIPE, text=True)
+    process = start.Process([sys.executable, "-I", "-c", SWAPPER, str(root)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        assert process.stdout.readline() == "ready\n"
+        start.Lines(process).next("ready")
         yield
         assert process.poll() is None, "the swapper gave up: nothing was tested"
     finally:

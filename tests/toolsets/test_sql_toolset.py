@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.models.test import TestModel
+from tests import start
 
 from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
@@ -209,7 +209,7 @@ def test_the_missing_extra_is_named() -> None:
         "except Exception as error: sys.exit(0 if 'signoff[postgres]' in str(error) else 1)\n"
         "sys.exit(2)"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert start.run([sys.executable, "-c", program], fresh=True).returncode == 0
 
 
 async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 
 import pytest
+from tests import start
 
 from signoff.policy.sql import SqlFacts, Statement, read_sql
 
@@ -208,7 +208,7 @@ def test_dot_commands_are_told_only_where_they_stand_alone() -> None:
 
 def test_the_parser_is_loaded_late_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     program = "import sys; import signoff.policy.sql; sys.exit('sqlglot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert start.run([sys.executable, "-c", program], fresh=True).returncode == 0
     with caplog.at_level(logging.DEBUG):
         read_sql("ALTER SYSTEM SET x TO y", "postgres")
         read_sql("SELECT d->>'$..[' FROM t", "sqlite")
