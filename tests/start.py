@@ -80,6 +80,12 @@ def signoff(
     return run([*SIGNOFF, *arguments], cwd=cwd, input=given, capture_output=True, text=True, env=plain)
 
 
+def fresh(code: str, *arguments: str, **options: Any) -> str:
+    """What code prints in an interpreter of its own that has imported nothing yet."""
+    command = [sys.executable, "-c", code, *arguments]
+    return run(command, fresh=True, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
+
+
 class Process(subprocess.Popen[Any]):
     """A process, as `subprocess.Popen`."""
 

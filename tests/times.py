@@ -86,7 +86,7 @@ class Summary:
                 terminalreporter.line(f"{spent.tests:>7} {spent.wall:>8.1f} {spent.cpu:>8.1f}  {name}")
 
     def _remember(self) -> None:
-        if self._config.cache is not None:
+        if getattr(self._config, "cache", None) is not None:
             known = dict(self._config.cache.get(MEMORY, {}))
             taken = {file: round(spent.wall, 1) for file, spent in self._files.items()}
             self._config.cache.set(MEMORY, known | taken)

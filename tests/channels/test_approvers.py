@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ try:
 except MissingExtra as error:
     print(error)
 """
-    told = start.run([sys.executable, "-c", code], fresh=True, check=True, capture_output=True, text=True).stdout
+    told = start.fresh(code)
     assert told == ("The full-screen approver needs an extra that is not installed: pip install 'signoff[tui]'\n")
 
 

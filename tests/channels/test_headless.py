@@ -116,7 +116,4 @@ def test_in_the_background_nothing_is_asked(tmp_path: Path) -> None:
 def test_making_an_approver_loads_nothing_heavy_before_it_is_needed() -> None:
     code = "import sys, signoff.channels; print('rich' in sys.modules, 'pydantic_ai' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = start.run(
-        [sys.executable, "-c", code], fresh=True, capture_output=True, text=True, env=environment, check=True
-    )
-    assert done.stdout == "False False\n"
+    assert start.fresh(code, env=environment) == "False False\n"

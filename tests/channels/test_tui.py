@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -365,4 +364,4 @@ async def test_help_says_keys_and_why() -> None:
 
 def test_the_factories_load_no_textual() -> None:
     code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
-    start.run([sys.executable, "-c", code], fresh=True, check=True)
+    start.fresh(code)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -412,10 +411,7 @@ def test_without_workers_no_agent_is_built(shop: Desk) -> None:
     (shop.folder / "workers" / "clerk.yaml").unlink()
     code = "import sys; sys.argv = ['signoff', 'doctor']; from signoff.cli.main import main\n"
     code += "try: main()\nexcept SystemExit: pass\nprint('pydantic_ai' in sys.modules)"
-    done = start.run(
-        [sys.executable, "-c", code], fresh=True, cwd=shop.folder, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.endswith("False\n")
+    assert start.fresh(code, cwd=shop.folder).endswith("False\n")
 
 
 def test_nobody_gets_through_a_closed_folder(tmp_path: Path) -> None:

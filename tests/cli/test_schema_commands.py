@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,5 +198,4 @@ def test_nothing_heavy_is_imported(command: str, here: Path) -> None:
         f"program({command.split()!r}, standalone_mode=False)\n"
         "print([name for name in ('pydantic_ai', 'jsonschema', 'rich') if name in sys.modules])"
     )
-    done = start.run([sys.executable, "-c", code], fresh=True, cwd=here, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert start.fresh(code, cwd=here).splitlines()[-1] == "[]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -97,8 +96,7 @@ def test_nor_where_the_api_is_not_installed() -> None:
         "from signoff.gate.traces import Traces\n"
         "print(Traces.of_run())"
     )
-    done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, text=True, check=True)
-    assert done.stdout == "None\n"
+    assert start.fresh(code) == "None\n"
 
 
 def test_the_provider_that_was_set_up_is_found(provider: TracerProvider, monkeypatch: pytest.MonkeyPatch) -> None:

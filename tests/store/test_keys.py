@@ -50,8 +50,7 @@ def test_many_processes_at_once_make_one_key(keys: Keys) -> None:
 
 def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
     code = "import sys, signoff.store.keys, signoff.broker.checkpoints; print('cryptography' in sys.modules)"
-    done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert start.fresh(code) == "False\n"
 
 
 def test_the_key_lives_in_the_state_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -120,7 +120,4 @@ def test_a_file_loads_no_driver_of_a_server(tmp_path: Path) -> None:
         "open_store('sqlite:x.db', root=sys.argv[1]).close()\n"
         "print([name for name in ('psycopg', 'psycopg_pool', 'pydantic', 'pydantic_ai') if name in sys.modules])\n"
     )
-    outcome = start.run(
-        [sys.executable, "-c", script, str(tmp_path)], fresh=True, capture_output=True, text=True, check=True
-    )
-    assert outcome.stdout == "[]\n"
+    assert start.fresh(script, str(tmp_path)) == "[]\n"
