@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 ENVIRONMENT = "SIGNOFF_TEST_DISCORD"
@@ -71,8 +72,10 @@ def point_at(url: str) -> Callable[[], None]:
 
 def main() -> None:
     point_at(os.environ[ENVIRONMENT])
+    from signoff.broker import post
     from signoff.cli.main import main as signoff
 
+    post.EVERY = timedelta(seconds=1)  # what another process ended is told here within this time, not within five
     sys.argv[0] = "signoff"
     signoff()
 
