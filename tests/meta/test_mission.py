@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -22,25 +23,25 @@ def rows() -> dict[str, re.Match[str]]:
     return {row["id"]: row for row in ROW.finditer((ROOT / "docs" / "mission.md").read_text("utf-8"))}
 
 
-def marked_tests() -> dict[str, set[str]]:
-    """Mission id -> the tests that carry it, as `path::name`."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for file in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for mark in node.decorator_list:
-                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.mission":
-                        found[ast.literal_eval(mark.args[0])].add(f"{file.relative_to(ROOT)}::{node.name}")
-    return found
-
-
-def all_tests() -> set[str]:
+@cache
+def all_tests() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of a test module, by `path::name`."""
     return {
-        f"{file.relative_to(ROOT)}::{node.name}"
+        f"{file.relative_to(ROOT)}::{node.name}": node
         for file in (ROOT / "tests").rglob("test_*.py")
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
+
+
+def marked_tests() -> dict[str, set[str]]:
+    """Mission id -> the tests that carry it, as `path::name`."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, node in all_tests().items():
+        for mark in node.decorator_list:
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.mission":
+                found[ast.literal_eval(mark.args[0])].add(name)
+    return found
 
 
 def test_every_id_has_a_row() -> None:

@@ -60,9 +60,12 @@ def both(command: list[str], **options: Any) -> tuple[tuple[Any, ...], tuple[Any
 
 
 @linux
-@pytest.mark.parametrize("probe", PROBES)
-@pytest.mark.parametrize("way", ["-c", "script", "-m"])
-def test_it_is_like_a_start(probe: str, way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("way", "probe"),
+    [("-c", probe) for probe in PROBES]
+    + [(way, probe) for way in ("script", "-m") for probe in ("arguments", "import path", "main", "traceback")],
+)
+def test_it_is_like_a_start(way: str, probe: str, tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBES[probe])
     words = {"-c": ["-c", PROBES[probe]], "script": ["probe.py"], "-m": ["-m", "probe"]}[way]
     environment = {**os.environ, "TZ": "Asia/Tokyo", "PYTHONPATH": f"{tmp_path}:/nowhere", "OF_THIS_TEST": "1"}
