@@ -56,8 +56,8 @@ def figures(report: Report) -> list[float]:
     return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
-LONG = {"durable", "history", "delegate", "settle", "judge", "startup", "start"}
-"""With several database servers or whole programs. By day two of them, `durable` and `history`, run without."""
+LONG = {"durable", "history", "delegate", "settle", "judge", "startup", "start", "lookup", "corpora", "commands"}
+"""With several database servers, whole programs or much to read. By day `durable` runs without servers."""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,9 @@ def yields_numbers(report: Report, name: str) -> None:
     assert json.loads(json.dumps(report.as_json()))["name"] == name
 
 
-@pytest.mark.parametrize(("name", "who"), [("allow", "LangChain"), ("history", "LangGraph")])
+@pytest.mark.parametrize(
+    ("name", "who"), [("allow", "LangChain"), pytest.param("history", "LangGraph", marks=pytest.mark.nightly)]
+)
 def test_a_missing_peer_is_told_and_not_measured(name: str, who: str, absent: Bench) -> None:
     report = BENCHMARKS[name](TINY, absent)
     yields_numbers(report, name)
