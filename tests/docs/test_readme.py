@@ -27,6 +27,7 @@ def example(tmp_path: Path) -> pexpect.spawn[str]:
     (tmp_path / "old.txt").write_text("old")
     return start.terminal(
         [sys.executable, "example.py"],
+        fresh=True,  # the first thing a reader tries: started as they start it
         cwd=tmp_path,
         env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PYDANTIC_AI_NO_BANNER": "1", "SIGNOFF_AS": "ana"},
         dimensions=(40, 80),
