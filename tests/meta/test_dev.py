@@ -1,0 +1,135 @@
+"""`./dev test`: what it answers is what the suite and the checks answered."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests import start
+
+ROOT = Path(__file__).parents[2]
+
+PYTHON = f"""#!/bin/sh
+case "$1 $2" in
+    "-m pytest") echo "suite: $*"; eval "${{SUITE:-:}}"; exit "${{SUITE_CODE:-0}}" ;;
+    "-m tests.changed") echo tests/one.py tests/two.py; exit 0 ;;
+    *) exec {sys.executable} "$@" ;;
+esac
+"""
+TOOL = """#!/bin/sh
+echo "$(basename "$0") $*"
+case " ${BROKEN-} " in *" $(basename "$0") "*) exit 3 ;; esac
+[ "$(basename "$0")" != pyright ] || eval "${PYRIGHT:-:}"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The real `dev` in a project of its own, whose Python and tools only tell how they were called."""
+    root = tmp_path.resolve() / "project"
+    programs = root / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    shutil.copy(ROOT / "dev", root)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    shutil.copytree(ROOT / "requirements", root / "requirements")
+    for name in ("python", "ruff", "pyright", "lint-imports"):
+        (programs / name).write_text(PYTHON if name == "python" else TOOL)
+        (programs / name).chmod(0o755)
+    version = ".".join(map(str, sys.version_info[:3]))
+    stamps = f"""
+        {{ echo "{root}" {version} && cat requirements/uv.txt; }} | cksum >.venv/.stamp-base
+        cat pyproject.toml requirements/dev.txt | cksum >.venv/.stamp-dev
+    """
+    subprocess.run(["sh", "-c", stamps], cwd=root, check=True, timeout=start.PATIENCE)
+    return root
+
+
+def dev(project: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [project / "dev", *arguments],
+        env=environment(project, settings),
+        capture_output=True,
+        text=True,
+        timeout=start.PATIENCE,
+        preexec_fn=start.default_signals,
+    )
+
+
+def environment(project: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    (project / "tmp").mkdir(exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "SIGNOFF_TEST_PROFILE")}
+    return {**kept, "TMPDIR": str(project / "tmp"), **settings}
+
+
+def left_behind(project: Path) -> list[str]:
+    return [path.name for path in (project / "tmp").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({}, 0),
+        ({"SUITE_CODE": "1"}, 1),
+        ({"SUITE_CODE": "5"}, 5),
+        ({"BROKEN": "pyright"}, 1),
+        ({"BROKEN": "ruff lint-imports"}, 1),
+        ({"BROKEN": "pyright", "SUITE_CODE": "2"}, 1),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("test",), ("test", "--nightly")])
+def test_the_exit_code_is_that_of_the_suite_and_of_the_checks(
+    project: Path, arguments: tuple[str, ...], settings: dict[str, str], code: int
+) -> None:
+    done = dev(project, *arguments, **settings)
+    assert done.returncode == code
+    assert "suite: -m pytest" in done.stdout
+    assert left_behind(project) == []
+
+
+def test_what_the_checks_found_is_printed_after_the_suite(project: Path) -> None:
+    done = dev(project, "test", BROKEN="pyright lint-imports")
+    lines = done.stderr.splitlines()
+    assert lines[0] == "dev: ruff format --check"
+    assert "pyright " in lines
+    assert lines[-1] == "dev: check failed: pyright, import law (./dev fmt repairs formatting)"
+
+
+def test_the_checks_run_beside_the_suite(project: Path) -> None:
+    # Each waits for the other to have begun: one after the other they would never end.
+    meet = "touch tmp/{0}; for i in $(seq 600); do [ -e tmp/{1} ] && break; sleep 0.05; done; rm tmp/{1}"
+    done = dev(project, "test", SUITE=meet.format("suite", "checks"), PYRIGHT=meet.format("checks", "suite"))
+    assert done.returncode == 0
+    assert left_behind(project) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_says_so_and_ends_the_checks(project: Path, number: int, code: int) -> None:
+    run = subprocess.Popen(
+        [project / "dev", "test"],
+        env=environment(project, {"SUITE": "sleep 600", "PYRIGHT": "echo $$ >tmp/checking; sleep 600"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=start.default_signals,
+        start_new_session=True,
+    )
+    assert run.stdout is not None
+    try:
+        assert run.stdout.readline().startswith(b"suite:")
+        os.killpg(run.pid, number)  # as a terminal does with Ctrl-C
+        run.communicate(timeout=start.PATIENCE)
+    finally:
+        run.kill()
+    assert run.returncode == code
+    assert [name for name in left_behind(project) if name != "checking"] == []
+
+
+def test_only_what_the_change_reaches(project: Path) -> None:
+    done = dev(project, "test", "--changed")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].endswith("--dist worksteal tests/one.py tests/two.py")
