@@ -289,7 +289,7 @@ LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 def test_whatever_happens_nothing_is_shown_twice_or_forgotten() -> None:
     steps = 60 if NIGHTLY else 30
-    run_state_machine_as_test(AnyPost, settings=examples(1_500, daily=60, suppress=LARGE, stateful_step_count=steps))
+    run_state_machine_as_test(AnyPost, settings=examples(3_000, daily=60, suppress=LARGE, stateful_step_count=steps))
 
 
 def a_day(machine: AnyPost, seed: int, steps: int) -> None:

@@ -248,7 +248,7 @@ TEXTS = st.one_of(
 CHECKS = [HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-@examples(30_000, suppress=CHECKS)
+@examples(100_000, suppress=CHECKS)
 @given(TEXTS)
 def test_any_text_is_judged(text: str) -> None:
     all_of(read_shell(text))
@@ -348,7 +348,7 @@ LINES = st.one_of(spoken(files_only=True, most=2).map(lambda line: line.text()),
 SHARED = [*CHECKS, HealthCheck.function_scoped_fixture]
 
 
-@examples(5_000, suppress=SHARED, database=None)
+@examples(10_000, suppress=SHARED, database=None)
 @given(text=LINES)
 def test_what_is_allowed_changes_no_file_when_bash_runs_it(bash: Bash, text: str) -> None:
     facts = read_shell(text)

@@ -342,7 +342,7 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-@examples(50_000)
+@examples(100_000)
 @given(TEXTS)
 @example("")
 @example("\ud800")

@@ -304,7 +304,7 @@ SHARED = [HealthCheck.function_scoped_fixture]
 def test_bash_reads_it_the_same_way(shell: Shell) -> None:
     read: list[bool] = []
 
-    @examples(30_000, suppress=SHARED, database=None)
+    @examples(50_000, suppress=SHARED, database=None)
     @given(texts)
     def run(text: str) -> None:
         read.append(compare(shell, text))
