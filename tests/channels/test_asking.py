@@ -6,12 +6,15 @@ That it keeps the contract of all channels is in tests/contracts.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import start
 from tests.contracts.channels.ui_case import Booth, TerminalCase, terminal_case
 
 from signoff.channels import headless_approver, scripted_approver, terminal_approver
@@ -374,3 +377,59 @@ async def test_it_is_started_once_and_shows_nothing_before(office: Office) -> No
     await channel.stop()
     await channel.start(office.desk("terminal"))
     await channel.stop()
+
+
+# --- an event loop that ends while somebody is about to be asked ---
+
+
+class Late:
+    """An approver that takes its time to say that it must be awaited."""
+
+    def __init__(self) -> None:
+        self.is_called = threading.Event()
+        self.goes_on = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> Any:
+        self.thread = threading.current_thread()
+        self.is_called.set()
+        assert self.goes_on.wait(start.PATIENCE)
+        return self.decision()
+
+    async def decision(self) -> ApprovalDecision:
+        raise AssertionError("nobody is there to await it")
+
+    def ends(self) -> None:
+        """The thread that asks comes to its end, with nothing left that was never awaited."""
+        assert self.thread is not None
+        self.thread.join(start.PATIENCE)
+        assert not self.thread.is_alive(), "it waits for a loop that has ended"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gc.collect()
+
+
+async def put_to(ui: Late) -> None:
+    office = Office()
+    channel, _ = await started(office, ui, by=ANA)
+    await asked(office, channel)
+    assert await asyncio.to_thread(ui.is_called.wait, start.PATIENCE)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_question_for_a_loop_that_was_closed_is_taken_back() -> None:
+    late = Late()
+    asyncio.run(put_to(late))
+    late.goes_on.set()
+    late.ends()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_question_for_a_loop_that_stands_still_is_taken_back_when_it_is_closed() -> None:
+    late, loop = Late(), asyncio.new_event_loop()
+    loop.run_until_complete(put_to(late))
+    late.goes_on.set()
+    assert late.thread is not None
+    late.thread.join(0.1)  # it has handed its question to a loop that takes no more turns, or is about to
+    loop.close()
+    late.ends()

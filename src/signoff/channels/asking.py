@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import card_for
@@ -40,6 +42,8 @@ _LEFT = "whoever was asked there has left"
 _STOPPED = "it is no longer asked about here"
 _GRACE = 2.0
 """Seconds that a user interface has to let go of a question: one that cannot be withdrawn is left to itself."""
+_LOOK_AFTER = 0.5
+"""Seconds after which the wait for an async approver looks whether its event loop is still there."""
 _REMEMBERED = 1_000
 _TRIES = 3
 """How often a question is put to somebody whose answer was fine, and could not be taken."""
@@ -301,7 +305,7 @@ class _Asking:
         self._turns = Turns(self._choose)
         self._gone: set[str] = set()
         """What was withdrawn when its turn had come and the approver may not have heard of it yet."""
-        self._running: tuple[str, asyncio.Task[ApprovalDecision]] | None = None
+        self._running: tuple[str, asyncio.Task[Any]] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         """Where async approvers run."""
 
@@ -319,12 +323,12 @@ class _Asking:
         if callable(withdraw):
             withdraw(request_id, why)
         elif running is not None and running[0] == request_id:
-            running[1].get_loop().call_soon_threadsafe(running[1].cancel)
+            _cancel(running[1])
 
     def close(self) -> None:
         self._turns.leave()
         if (running := self._running) is not None:
-            running[1].get_loop().call_soon_threadsafe(running[1].cancel)
+            _cancel(running[1])
 
     def _choose(self, request: ApprovalRequest) -> ApprovalDecision:
         if request.id in self._gone:
@@ -333,22 +337,57 @@ class _Asking:
         if not inspect.isawaitable(chosen):
             return chosen
         assert self.loop is not None, "questions come after the start"
-        return asyncio.run_coroutine_threadsafe(self._awaited(request.id, chosen), self.loop).result()
+        return self._in_loop(self.loop, request.id, chosen)
 
-    async def _awaited(self, request_id: str, chosen: Awaitable[ApprovalDecision]) -> ApprovalDecision:
-        if request_id in self._gone:
-            if inspect.iscoroutine(chosen):
-                chosen.close()
-            return _TAKEN_BACK
+    def _in_loop(
+        self, loop: asyncio.AbstractEventLoop, request_id: str, chosen: Awaitable[ApprovalDecision]
+    ) -> ApprovalDecision:
+        """Wait for an async approver. A loop that has ended asks nobody: then the question is taken back."""
+        decided: Future[ApprovalDecision] = Future()
+
+        def begin() -> None:
+            tasks.append(loop.create_task(self._awaited(request_id, chosen, decided)))
+
+        tasks: list[asyncio.Task[None]] = []  # a loop does not hold on to its tasks
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(begin)
+        while not wait([decided], timeout=_LOOK_AFTER).done:
+            if loop.is_closed():
+                _leave_alone(chosen)
+                self._running = None
+                return _TAKEN_BACK
+        return decided.result()
+
+    async def _awaited(
+        self, request_id: str, chosen: Awaitable[ApprovalDecision], decided: Future[ApprovalDecision]
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._running = (request_id, task)
+        self._running, decision = (request_id, task), _TAKEN_BACK
         try:
-            return await chosen
+            if request_id in self._gone:
+                _leave_alone(chosen)
+            else:
+                decision = await chosen
         except asyncio.CancelledError:
-            return _TAKEN_BACK
+            pass
+        except Exception as error:
+            decided.set_exception(error)
         finally:
             self._running = None
+            if not decided.done():
+                decided.set_result(decision)
+
+
+def _leave_alone(chosen: Awaitable[ApprovalDecision]) -> None:
+    """Close what nobody will await; Python warns of it otherwise."""
+    if inspect.iscoroutine(chosen) and inspect.getcoroutinestate(chosen) == inspect.CORO_CREATED:
+        chosen.close()
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    with suppress(RuntimeError):  # its loop is closed, and it with it
+        task.get_loop().call_soon_threadsafe(task.cancel)
 
 
 _TAKEN_BACK = ApprovalDecision(approved=False, note=_STOPPED, ending=Ending.CANCELLED)

@@ -95,9 +95,12 @@ async def a_refused_edit_can_be_repeated(bench: Bench) -> None:
 
 async def what_was_settled_elsewhere_is_shown(bench: Bench) -> None:
     notice = await bench.ask()
+    can_stand = Skill.ANSWER not in bench.case.lacks
+    if can_stand:
+        await bench.stands(notice)
     settled = await bench.office.settle_elsewhere(notice, approved=False, note="ask me tomorrow")
     await bench.show(settled)
-    if Skill.ANSWER not in bench.case.lacks:
+    if can_stand:
         await bench.stands(notice, 0)
     when = bench.case.moments(bench.office.clock.now())
     await bench.sees(settled, "ben", "denied", "ask me tomorrow", when)
