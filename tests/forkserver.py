@@ -34,6 +34,17 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 MOST_DESCRIPTORS = 16
+NEEDED = (
+    "mcp.server.mcpserver",
+    "uvicorn",
+    "pydantic_ai.mcp",
+    "psycopg",
+    "discord",
+    "sqlglot",
+    "textual.app",
+    "jsonschema",
+)
+"""What programs import beside signoff itself."""
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
@@ -86,9 +97,8 @@ def _warm_up() -> None:
 
     for module in pkgutil.walk_packages(signoff.__path__, "signoff."):
         importlib.import_module(module.name)
-    for name in ("mcp.server.fastmcp", "pydantic_ai.mcp", "psycopg", "discord", "sqlglot", "textual.app", "jsonschema"):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    for name in NEEDED:
+        importlib.import_module(name)
     from tests.crash.stage import warm_up
 
     warm_up()

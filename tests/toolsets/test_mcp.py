@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,16 @@ def stdio(desk: Project, more: str = "", rest: str = "") -> Catalog:
     return desk.catalog(f"toolsets: {{tickets: {{use: mcp, config: {{command: [python, server.py]{more}}}{rest}}}}}")
 
 
+def at(url: str, desk: Project, more: str = "", rest: str = "") -> Catalog:
+    return desk.catalog(f'toolsets: {{tickets: {{use: mcp, config: {{url: "{url}"{more}}}{rest}}}}}')
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def served(desk: Project) -> Iterator[str]:
     """The desk over HTTP, in a process of its own."""
@@ -55,12 +66,11 @@ def served(desk: Project) -> Iterator[str]:
         port = free.getsockname()[1]
     server = start.Process([sys.executable, "server.py", "--http", str(port)], cwd=desk.folder)
     try:
-        deadline = time.monotonic() + 60
-        while server.poll() is None and time.monotonic() < deadline:
-            with socket.socket() as probe:
-                probe.settimeout(1)
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+        deadline = time.monotonic() + start.PATIENCE
+        while not is_open(port):
+            with suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"the server ended with {server.wait(0.01)}")
+            assert time.monotonic() < deadline, f"the server does not open port {port}"
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.terminate()
@@ -99,25 +109,26 @@ async def test_a_server_at_an_address_is_spoken_to_over_http(desk: Project) -> N
 
 async def test_annotations_are_claims_that_never_allow_by_themselves(desk: Project) -> None:
     """A server may call anything read-only: `allow: data.read` of the project does not believe it."""
-    built = stdio(desk).build("tickets")
     rules = [{"deny": "data.write"}, {"allow": "data.read"}]
-    ui, told = await run(built, [*READ, *CHANGE], "deny", "deny", rules=rules)
+    with served(desk) as url:
+        ui, told = await run(at(url, desk).build("tickets"), [*READ, *CHANGE], "deny", "deny", rules=rules)
     assert [one.tool_name for one in ui.asked] == ["list_tickets", "read_ticket"]
     assert ui.asked[0].call.labels == frozenset()
     assert ui.asked[0].call.claimed == {"data.read"}
     assert [outcome for outcome, _ in told] == ["denied"] * 4
 
 
-async def test_annotations_allow_where_the_project_trusts_the_server(desk: Project) -> None:
-    built = stdio(desk, ", trust_annotations: true", ", policy: [{allow: data.read}]").build("tickets")
-    ui, told = await run(built, [*READ, *CHANGE], "deny", "deny")
-    assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
-    assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
-
-
-async def test_the_projects_own_labels_allow_unless_the_server_itself_claims_more(desk: Project) -> None:
-    labels = ', labels: {"*_ticket*": data.read}, policy: [{allow: data.read}]'
-    ui, told = await run(stdio(desk, rest=labels).build("tickets"), [*READ, *CHANGE], "deny", "deny")
+@pytest.mark.parametrize(
+    ("more", "rest"),
+    [
+        (", trust_annotations: true", ", policy: [{allow: data.read}]"),
+        ("", ', labels: {"*_ticket*": data.read}, policy: [{allow: data.read}]'),
+    ],
+    ids=["the server is trusted", "labels of its own, unless the server itself claims more"],
+)
+async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project, more: str, rest: str) -> None:
+    with served(desk) as url:
+        ui, told = await run(at(url, desk, more, rest).build("tickets"), [*READ, *CHANGE], "deny", "deny")
     assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
     assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
 
@@ -126,24 +137,26 @@ async def test_a_tool_about_which_nothing_is_said_counts_as_one_that_writes(desk
     server = (desk.folder / "server.py").read_text()
     (desk.folder / "server.py").write_text(server.replace("annotations=READS", "").replace("annotations=CHANGES", ""))
     rules = [{"deny": "data.write"}, {"allow": "*"}]
-    _, told = await run(stdio(desk).build("tickets"), READ, rules=rules)
-    assert [outcome for outcome, _ in told] == ["denied", "denied"]
-    labels = ", labels: {list_tickets: data.read}"
-    _, told = await run(stdio(desk, rest=labels).build("tickets"), READ, rules=rules)
-    assert [outcome for outcome, _ in told] == ["success", "denied"]
+    with served(desk) as url:
+        _, told = await run(at(url, desk).build("tickets"), READ, rules=rules)
+        assert [outcome for outcome, _ in told] == ["denied", "denied"]
+        labels = ", labels: {list_tickets: data.read}"
+        _, told = await run(at(url, desk, rest=labels).build("tickets"), READ, rules=rules)
+        assert [outcome for outcome, _ in told] == ["success", "denied"]
 
 
 async def test_only_the_named_tools_are_offered(desk: Project) -> None:
-    built = stdio(desk, ", tools: [list_tickets]", ', policy: [{allow: "*"}]').build("tickets")
-    _, told = await run(built, [("list_tickets", {})])
-    assert told[0][0] == "success"
-    agent = Agent(
-        ScriptedModel([calls(("delete_ticket", {"number": "17"})), {"say": "{{last}}"}]), toolsets=[built.toolset]
-    )
-    await agent.run("go")
-    assert "17" in tickets(desk)
-    with pytest.raises(WrongUse, match="has no tool `list_ticket`\n  did you mean `list_tickets`"):
-        await run(stdio(desk, ", tools: [list_ticket]").build("tickets"), [("list_tickets", {})])
+    with served(desk) as url:
+        built = at(url, desk, ", tools: [list_tickets]", ', policy: [{allow: "*"}]').build("tickets")
+        _, told = await run(built, [("list_tickets", {})])
+        assert told[0][0] == "success"
+        agent = Agent(
+            ScriptedModel([calls(("delete_ticket", {"number": "17"})), {"say": "{{last}}"}]), toolsets=[built.toolset]
+        )
+        await agent.run("go")
+        assert "17" in tickets(desk)
+        with pytest.raises(WrongUse, match="has no tool `list_ticket`\n  did you mean `list_tickets`"):
+            await run(at(url, desk, ", tools: [list_ticket]").build("tickets"), [("list_tickets", {})])
 
 
 async def test_variables_reach_the_server_and_nothing_else_does(
@@ -163,8 +176,9 @@ async def test_variables_reach_the_server_and_nothing_else_does(
 
 
 async def test_a_failing_tool_is_an_answer_to_the_model(desk: Project) -> None:
-    built = stdio(desk, rest=', policy: [{allow: "*"}]').build("tickets")
-    _, told = await run(built, [("read_ticket", {"number": "99"}), ("read_ticket", {"number": "98"})])
+    with served(desk) as url:
+        built = at(url, desk, rest=', policy: [{allow: "*"}]').build("tickets")
+        _, told = await run(built, [("read_ticket", {"number": "99"}), ("read_ticket", {"number": "98"})])
     assert [outcome for outcome, _ in told] == ["failed", "failed"]
 
 
@@ -208,17 +222,20 @@ async def test_a_server_that_fails_says_so_in_a_line_of_ours(
 
 
 async def test_two_servers_with_a_tool_of_one_name_are_told_apart_by_a_prefix(desk: Project) -> None:
-    entry = "{use: mcp, config: {command: [python, server.py]}"
-    settings = desk.catalog(f"toolsets: {{one: {entry}}}, other: {entry}}}, third: {entry}, prefix: far}}}}").settings
-    for names, clash in ((["one", "other"], True), (["one", "third"], False)):
-        desk.write("workers/clerk.yaml", f"instructions: Go.\ntoolsets: {names}\n")
-        shop = Workshop(settings, store="memory:", model=ScriptedModel([{"say": "done"}]))
-        worker = shop.worker("clerk")
-        if not clash:
-            assert (await worker.agent.run("go", **worker.run_options())).output == "done"
-            continue
-        with pytest.raises(WrongUse, match=r"`one` and `other` both have a tool `\w+`\n  .*{other: {prefix: …}}"):
-            await worker.agent.run("go", **worker.run_options())
+    with served(desk) as url:
+        entry = f'{{use: mcp, config: {{url: "{url}"}}'
+        settings = desk.catalog(
+            f"toolsets: {{one: {entry}}}, other: {entry}}}, third: {entry}, prefix: far}}}}"
+        ).settings
+        for names, clash in ((["one", "other"], True), (["one", "third"], False)):
+            desk.write("workers/clerk.yaml", f"instructions: Go.\ntoolsets: {names}\n")
+            shop = Workshop(settings, store="memory:", model=ScriptedModel([{"say": "done"}]))
+            worker = shop.worker("clerk")
+            if not clash:
+                assert (await worker.agent.run("go", **worker.run_options())).output == "done"
+                continue
+            with pytest.raises(WrongUse, match=r"`one` and `other` both have a tool `\w+`\n  .*{other: {prefix: …}}"):
+                await worker.agent.run("go", **worker.run_options())
 
 
 async def test_people_are_told_a_servers_name_and_not_what_is_wrapped_around_it() -> None:
