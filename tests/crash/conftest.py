@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.crash.fork import ForkServer
@@ -15,6 +17,14 @@ def fork_server() -> Iterator[ForkServer]:
     """Forks the processes of the harnesses."""
     with ForkServer.shared() as server:
         yield server
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In memory, where a system has a folder for that: processes are killed here, never the machine."""
+    memory = "/dev/shm"
+    with TemporaryDirectory(prefix="signoff-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
