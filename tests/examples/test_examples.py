@@ -55,6 +55,7 @@ def events(session: Session) -> list[dict[str, str]]:
 
 def test_hello(sits_down: Begin) -> None:
     session, here = sits_down("hello")
+    session.has_shell = True
     session.play(readme("hello"))
     assert (here / "notes" / "hello.txt").read_text() == "Hello, Ana!\nHello, Ben!\n"
 

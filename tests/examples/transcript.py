@@ -84,6 +84,8 @@ class Session:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     ids: dict[str, str] = field(default_factory=dict[str, str])
     """Ids as the README prints them, with those that they stand for today."""
+    has_shell: bool = False
+    """Whether each command goes to a shell, which finds the installed program as a reader's does."""
 
     @classmethod
     def with_example(cls, example: Path, home: Path, **environment: str) -> Session:
@@ -131,10 +133,9 @@ class Session:
         assert child.exitstatus == step.exit_code, f"$ {step.command}\nended with {child.exitstatus}:\n{seen}"
         return seen
 
-    @staticmethod
-    def started(command: str) -> list[str]:
+    def started(self, command: str) -> list[str]:
         """What a shell would start for a command; the shell itself where that is more than one program."""
-        if not SHELL.search(command):
+        if not self.has_shell and not SHELL.search(command):
             words = shlex.split(command, comments=True)
             if words[0] == "signoff":
                 return [*start.SIGNOFF, *words[1:]]
