@@ -65,3 +65,15 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of a fresh, empty schema on it, which looks like a database of its own. Dropped after the test."""
     with postgres.fresh_schema(postgres_server) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_tables(postgres_server: str) -> Iterator[postgres.Reused]:
+    with postgres.fresh_schema(postgres_server) as url:
+        yield postgres.Reused(url)
+
+
+@pytest.fixture
+def postgres_store(postgres_tables: postgres.Reused) -> str:
+    """The URL of a schema that has the tables of a store already, all of them as they are at first."""
+    return postgres_tables.fresh()

@@ -39,7 +39,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         case _:
             from signoff.store.postgres import PostgresStore
 
-            made = PostgresStore(request.getfixturevalue("postgres_url"))
+            made = PostgresStore(request.getfixturevalue("postgres_store"))
     with closing(made) as opened:
         yield opened
 

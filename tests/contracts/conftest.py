@@ -34,7 +34,7 @@ def _maker(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store
         folder = tmp_path / "with spaces, ünïcode & 100% of ?#"
         folder.mkdir()
         return lambda: SqliteStore(folder / "signoff.db")
-    url = request.getfixturevalue("postgres_url")
+    url = request.getfixturevalue("postgres_store")
     from signoff.store.postgres import PostgresStore
 
     return lambda: PostgresStore(url, listen=request.param == "postgres")

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import postgres
 from tests.contracts import samples
 from tests.contracts.samples import at, chained
+from tests.postgres import Reused
 from tests.profiles import examples
 
 from signoff.core.decision import ApprovalDecision
@@ -219,6 +219,5 @@ def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> Non
 @examples(200, daily=20)
 @given(groups=GROUPS)
 @expected_warnings
-def test_memory_and_postgres_agree(postgres_server: str, groups: list[list[tuple[bool, Change]]]) -> None:
-    with postgres.fresh_schema(postgres_server) as url:
-        agree(PostgresStore(url), groups)
+def test_memory_and_postgres_agree(postgres_tables: Reused, groups: list[list[tuple[bool, Change]]]) -> None:
+    agree(PostgresStore(postgres_tables.fresh()), groups)

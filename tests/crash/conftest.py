@@ -35,11 +35,11 @@ def database(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def url(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
     """A store that nobody has used yet."""
-    return f"sqlite:{tmp_path / 'signoff.db'}" if database == "sqlite" else request.getfixturevalue("postgres_url")
+    return f"sqlite:{tmp_path / 'signoff.db'}" if database == "sqlite" else request.getfixturevalue("postgres_store")
 
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, fork_server: ForkServer, database: str, tmp_path: Path) -> Place:
     """Where cases are played."""
-    postgres = request.getfixturevalue("postgres_url") if database == "postgres" else ""
+    postgres = request.getfixturevalue("postgres_store") if database == "postgres" else ""
     return Place(fork_server, tmp_path, postgres)

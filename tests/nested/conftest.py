@@ -26,7 +26,7 @@ def store() -> str:
 @pytest.fixture
 def url(request: pytest.FixtureRequest, store: str, tmp_path: Path) -> str:
     """A store that nobody has used yet."""
-    return f"sqlite:{tmp_path / 'signoff.db'}" if store == "sqlite" else request.getfixturevalue("postgres_url")
+    return f"sqlite:{tmp_path / 'signoff.db'}" if store == "sqlite" else request.getfixturevalue("postgres_store")
 
 
 @pytest.fixture
