@@ -84,6 +84,6 @@ def test_a_change_without_a_fault_survives() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     [mutant] = [one for one in MUTANTS if one.id == "policy-late-deny"]
-    harmless = replace(mutant, new=f"\n        # the same as before{mutant.old}")
+    harmless = replace(mutant, new=f"        # the same as before\n{mutant.old}")
     broken = replace(mutant, id="no module any longer", old="from __future__ import annotations", new="import nothing")
     assert [one.outcome for one in run([harmless, broken, mutant])] == ["survived", "broken", "killed"]

@@ -148,10 +148,12 @@ class Model:
         streams = [first, second, "e"]
         for redirect in stage.redirects:
             if redirect.source is not None:
-                path = self.folder / self.home(redirect.source.text, redirect.source.tilde)
-                if not path.exists() or redirect.source.text == "":
+                name = self.home(redirect.source.text, redirect.source.tilde)
+                if name == "" or not os.path.exists(
+                    os.path.join(self.folder, name)
+                ):  # `Path` knows no slash at the end
                     return False, []
-                streams[0] = {"/dev/null": "n", str(self.shell.home / "in"): "i"}.get(str(path), "?")
+                streams[0] = {"/dev/null": "n", str(self.shell.home / "in"): "i"}.get(str(self.folder / name), "?")
             else:
                 streams[redirect.fd] = "n" if redirect.onto is None else streams[redirect.onto]
         if "/" in argv[0]:
@@ -319,7 +321,7 @@ p a=~|p a=b:~|p a:~|p --a=~|p a=~/b|p a'='~|p "a="~|p a=''~|p ~'/'|p ~\/a|p ~""|
 p '*'*|p \**|p "["a]|p [a"]"|p [a"]"b]|p [!]|p [!]a]|p [^]|p []|p [][]|p [[:alpha:]]|p [a/b]|p d[/]a|p [[.a.]]|p [\]]
 p {a}>/dev/null|p {a}</dev/null|p a{b}>/dev/null|p {}>/dev/null|p a}>/dev/null|p {a[0]}>/dev/null|p {a}|p {a},{b}
 p {a,b}|p {a","b}|p {a\,b}|p {"a,b"}|p {1..2}|p {1".."2}|p {"1..2"}|p "{a,b}"|p "{"a,b}|p {a,b"}"|p {a,b\}|p a,b{}
-p {},a|p {a,|p ..{
+p {},a|p {a,|p ..{|p a <in/|p a <in|p a <in/.
 p 2>&1>/dev/null|p <1>/dev/null|p 12>&1|p 02>&1|p a2>&1|p "2">&1|p 2">&1"|p 2&>/dev/null|p >&1a|p 2>& 1|p 2> &1|p >#a
 p $|p "$"|p "$"a|p $ a|p a$/|p "$'a'"|p "$""a"|p '$'{a}|p \${a}|p "\$a"|p "$\a"|p "$]"|p "$)"|p "$}"|p "$="|p "$~"|p $;p
 p #a|p a#b|p ""#a|p \#a|p;#a|p '#'|p $#|p "#"|p a\|p a"\|p "\a"|p '\'|p "\\"|p \\|p "\!"|p !|p !a|p "!"|p !!|p a!b
