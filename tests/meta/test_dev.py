@@ -109,24 +109,22 @@ def test_the_checks_run_beside_the_suite(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_says_so_and_ends_the_checks(project: Path, number: int, code: int) -> None:
-    run = subprocess.Popen(
+def test_an_interrupted_run_says_so_and_leaves_no_file(project: Path, number: int, code: int) -> None:
+    waits = "import signal; print('it waits', flush=True); signal.pause()"
+    with subprocess.Popen(
         [project / "dev", "test"],
-        env=environment(project, {"SUITE": "sleep 600", "PYRIGHT": "echo $$ >tmp/checking; sleep 600"}),
+        env=environment(project, {"SUITE": f'exec {sys.executable} -c "{waits}"'}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         preexec_fn=start.default_signals,
         start_new_session=True,
-    )
-    assert run.stdout is not None
-    try:
-        assert run.stdout.readline().startswith(b"suite:")
+    ) as run:
+        assert run.stdout is not None
+        assert b"it waits\n" in iter(run.stdout.readline, b"")
         os.killpg(run.pid, number)  # as a terminal does with Ctrl-C
         run.communicate(timeout=start.PATIENCE)
-    finally:
-        run.kill()
     assert run.returncode == code
-    assert [name for name in left_behind(project) if name != "checking"] == []
+    assert left_behind(project) == []
 
 
 def test_only_what_the_change_reaches(project: Path) -> None:
