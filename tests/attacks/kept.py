@@ -19,7 +19,7 @@ from signoff.testing import ScriptedModel
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
 ANA = Answerer(name="ana")
-PATIENCE = 20
+PATIENCE = 60
 """Seconds after which something that should happen at once counts as never happening."""
 
 

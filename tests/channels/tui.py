@@ -24,7 +24,7 @@ from signoff.testing.office import soon
 
 ANA = Answerer(name="ana", via="tui")
 START = datetime(2031, 5, 24, 12, 0, tzinfo=UTC)
-PATIENCE = 20.0
+PATIENCE = 60
 """Seconds for what should come to be on the screen."""
 
 

@@ -19,7 +19,7 @@ from signoff.core.lifecycle import Assigned
 from signoff.errors import Stale, StoreError, WrongUse
 from signoff.ports import Store, Transaction
 
-SOON = 10.0
+SOON = 60.0
 """How long a test waits for what has to happen, on the slowest machine, before it fails."""
 watched = pytest.mark.parametrize("database", WATCHED, indirect=True)
 

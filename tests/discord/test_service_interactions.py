@@ -165,9 +165,11 @@ class TestInteractions:
             reply = await (await ana.command("signoff pending", service.channel, limit=7)).reply()
             assert reply.text == "Nothing, of 7\nYes" and reply.is_private and reply.message is not None
             assert (await (await ana.press(reply.message, "Yes")).reply()).text == "From the view"
-            for words, options in (("signoff", {"limit": 1}), ("signoff nothing", {}), ("other", {})):
+            for words, options in (("signoff", {"limit": 1}), ("signoff nothing", {})):
                 with pytest.raises(Refusal):
                     await ana.command(words, service.channel, **options)
+            with pytest.raises(AssertionError, match="nobody registers the command 'other'"):
+                await ana.command("other", service.channel, patience=0)
             await ana.say(service.channel, f"{service.bot.mention} ping")
             pong = await service.message(lambda one: one.content == "pong")
             assert pong.reference is not None

@@ -23,7 +23,7 @@ from signoff.testing import FakeClock
 
 ANA = Answerer(name="ana", via="test")
 TOO_LATE = timedelta(hours=2)
-PATIENCE = 30
+PATIENCE = 60
 """Seconds after which something that should happen at once counts as never happening."""
 
 

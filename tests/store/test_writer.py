@@ -16,7 +16,7 @@ from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
 from signoff.store.writer import MOST, Batch, Outcome, Work, Writer
 
-SOON = 20.0
+SOON = 60.0
 """Seconds until what has to happen on the slowest machine counts as missing."""
 TX: Any = object()
 

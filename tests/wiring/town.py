@@ -27,7 +27,7 @@ from signoff.wiring.desk import ProjectDesk
 from signoff.wiring.running import Running
 
 T = TypeVar("T")
-PATIENCE = 20
+PATIENCE = 60
 """Seconds until a test that waits for something gives up."""
 TIMEOUT = timedelta(minutes=5)
 """How long a question waits, once it was shown."""

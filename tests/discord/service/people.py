@@ -11,7 +11,7 @@ from tests.discord.service.state import File, State
 from tests.discord.service.world import Json, Message, Place, User
 
 T = TypeVar("T")
-PATIENCE = 20.0
+PATIENCE = 60
 
 
 class Home(Protocol):
@@ -22,6 +22,7 @@ class Home(Protocol):
 
     async def inside(self, work: Coroutine[Any, Any, T]) -> T: ...
     async def do(self, work: Callable[[], T]) -> T: ...
+    async def until(self, look: Callable[[], T | None], what: str = "", timeout: float = PATIENCE) -> T: ...
 
 
 class Answered:
@@ -220,21 +221,22 @@ class Person:
 
     # Commands
 
-    async def command(self, words: str, place: Place, **options: Any) -> Answered:
-        """Use a slash command: `"signoff pending"` is the command, then group and subcommand."""
+    async def command(self, words: str, place: Place, *, patience: float = PATIENCE, **options: Any) -> Answered:
+        """Use a slash command, once it is there: `"signoff pending"` is the command, then group and subcommand."""
         state = self._home.state
+        first, *rest = words.split()
+
+        def known() -> Json | None:
+            commands = [*state.commands.get(state.guild_id, []), *state.commands.get(None, [])]
+            return next((one for one in commands if one["name"] == first and one["type"] == 1), None)
 
         def work() -> Interaction:
-            first, *rest = words.split()
-            known = [*state.commands.get(state.guild_id, []), *state.commands.get(None, [])]
-            found = next((one for one in known if one["name"] == first and one["type"] == 1), None)
-            if found is None:
-                raise Refusal(404, 10063, f"Unknown application command {first!r}, of {[one['name'] for one in known]}")
             data: Json = {"id": found["id"], "name": first, "type": 1, "options": _filled(found, rest, options)}
             if "guild_id" in found:
                 data["guild_id"] = found["guild_id"]
             return self._home.interactions.begin(COMMAND, self.user, place, data)
 
+        found = await self._home.until(known, f"nobody registers the command {first!r}", patience)
         return Answered(self._home, await self._home.do(work))
 
     # Messages
