@@ -48,7 +48,7 @@ def a_day(store: str, seed: int, steps: int) -> None:
         machine.teardown()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(6 if NIGHTLY else 3))
 @pytest.mark.parametrize(("store", "days"), [("memory", 7 if NIGHTLY else 3), ("sqlite", 2 if NIGHTLY else 1)])
 def test_days_at_random(store: str, days: int, seed: int) -> None:
     for day in range(days):

@@ -87,6 +87,7 @@ def test_a_missing_peer_is_told_and_not_measured(name: str, who: str, absent: Be
     assert not [row for table in report.tables for row in table.rows if who in row.name]
 
 
+@pytest.mark.nightly
 def test_without_a_compiler_syncs_are_not_counted_and_the_report_says_so(
     absent: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

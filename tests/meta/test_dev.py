@@ -38,6 +38,8 @@ def project(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "dev", root)
     shutil.copy(ROOT / "pyproject.toml", root)
     shutil.copytree(ROOT / "requirements", root / "requirements")
+    (root / "src").mkdir()
+    (root / "src" / "one.py").write_text("one = 0")
     for name in ("python", "ruff", "pyright", "lint-imports"):
         (programs / name).write_text(PYTHON if name == "python" else TOOL)
         (programs / name).chmod(0o755)
@@ -106,6 +108,27 @@ def test_the_checks_run_beside_the_suite(project: Path) -> None:
     done = dev(project, "test", SUITE=meet.format("suite", "checks"), PYRIGHT=meet.format("checks", "suite"))
     assert done.returncode == 0
     assert left_behind(project) == []
+
+
+def test_pyright_runs_where_it_may_find_something_new(project: Path) -> None:
+    source = project / "src" / "one.py"
+
+    def runs(*arguments: str, **settings: str) -> bool:
+        return "pyright " in dev(project, *arguments, **settings).stderr.splitlines()
+
+    assert runs("test", BROKEN="pyright")
+    assert runs("test"), "it failed before"
+    assert not runs("test")
+    source.write_text("one = 1")
+    assert runs("test", SUITE_CODE="1")
+    assert not runs("test"), "it passed, whatever became of the tests"
+    source.write_text("one = 2")
+    assert runs("test", PYRIGHT=f"echo 'one = 3' >{source}"), "what it reads changes while it reads"
+    assert runs("test")
+    assert not runs("test")
+    assert runs("test", "--nightly") and "pyright " in dev(project, "check").stdout.splitlines()
+    source.rename(source.with_name("two.py"))
+    assert runs("test"), "a name counts as well"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -14,6 +14,7 @@ from typing import Any
 import pexpect
 import pytest
 from tests import start
+from tests.pairwise import cases
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every program has an interpreter of its own")
 
@@ -59,12 +60,14 @@ def both(command: list[str], **options: Any) -> tuple[tuple[Any, ...], tuple[Any
     return told[0], told[1]
 
 
+WAYS = [
+    *(("-c", probe) for probe in PROBES),
+    *((way, probe) for way in ("script", "-m") for probe in ("arguments", "import path", "main", "traceback")),
+]
+
+
 @linux
-@pytest.mark.parametrize(
-    ("way", "probe"),
-    [("-c", probe) for probe in PROBES]
-    + [(way, probe) for way in ("script", "-m") for probe in ("arguments", "import path", "main", "traceback")],
-)
+@pytest.mark.parametrize(("way", "probe"), cases(WAYS, WAYS[::3]))  # what is compared changes with these tests only
 def test_it_is_like_a_start(way: str, probe: str, tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBES[probe])
     words = {"-c": ["-c", PROBES[probe]], "script": ["probe.py"], "-m": ["-m", "probe"]}[way]
