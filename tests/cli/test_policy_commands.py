@@ -284,14 +284,14 @@ def test_a_long_stream_needs_no_memory() -> None:
     sink = Sink()
     tracemalloc.start()
     try:
-        judge_all(Stream(500), sink)
+        judge_all(Stream(1_000), sink)
         _, short = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        judge_all(Stream(2_000), sink)
+        judge_all(Stream(4_000), sink)
         _, long = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert sink.lines == 2_500
+    assert sink.lines == 5_000
     assert long < short * 1.2
 
 
