@@ -63,13 +63,17 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
 
 
 def serve(connection: socket.socket) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the programs, and for whoever started this one
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     inherited = [each for each in sys.path[1:] if each not in given]
     _warm_up()
     gc.collect()
     gc.freeze()  # so that no fork looks through all there is, and has to copy it for that
     connection.sendall(b"!")
+    _take_orders(connection, inherited)
+
+
+def _take_orders(connection: socket.socket, inherited: list[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the programs, and for whoever started this one
     while (order := receive(connection)) is not None:
         asked, descriptors = order
         read, write = os.pipe()
@@ -116,6 +120,8 @@ def become(order: dict[str, Any], descriptors: Sequence[int], path: list[str]) -
     code = 1
     try:
         _descriptors(order, descriptors)
+        if order["serves"]:
+            _have_served(path)
         _signals()
         os.environ.clear()
         os.environ.update(order["environment"])
@@ -135,6 +141,23 @@ def become(order: dict[str, Any], descriptors: Sequence[int], path: list[str]) -
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def _have_served(path: list[str]) -> None:
+    """Leave a server for what this program starts: it has everything imported as well."""
+    ours, theirs = socket.socketpair()
+    server = os.fork()
+    if not server:
+        ours.close()
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)
+        _take_orders(theirs, path)
+        os._exit(0)
+    theirs.close()
+    from tests import start
+
+    start.adopt(start.Server(ours, server))
 
 
 def _descriptors(order: dict[str, Any], descriptors: Sequence[int]) -> None:

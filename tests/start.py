@@ -89,8 +89,12 @@ def fresh(code: str, *arguments: str, **options: Any) -> str:
 class Process(subprocess.Popen[Any]):
     """A process, as `subprocess.Popen`."""
 
-    def __init__(self, command: Sequence[str], *, fresh: bool = False, **options: Any) -> None:
-        """`fresh`: an interpreter of its own, for tests of what is imported, and when."""
+    def __init__(self, command: Sequence[str], *, fresh: bool = False, serves: bool = False, **options: Any) -> None:
+        """`fresh`: an interpreter of its own, for tests of what is imported, and when.
+
+        `serves`: with a fork server of its own, where this one comes from one as well.
+        """
+        self._serves = serves
         self._forks = not fresh and can_fork(command, options.get("env")) and not (OWN_WAYS & options.keys())
         if not self._forks:
             options.setdefault("preexec_fn", default_signals)
@@ -111,6 +115,7 @@ class Process(subprocess.Popen[Any]):
                 directory=given["cwd"],
                 environment=given["env"],
                 session=given["start_new_session"],
+                serves=self._serves,
             )
             self._child_created = True
         finally:
@@ -238,13 +243,18 @@ def can_fork(command: Sequence[str], environment: Mapping[str, str] | None) -> b
 class Server:
     """The fork server of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: socket.socket, process: int) -> None:
         self.owner = os.getpid()
         self._lock = threading.Lock()
         self._prctl: Callable[..., int] = ctypes.CDLL(None).prctl
-        self._connection, theirs = socket.socketpair()
+        self._connection, self._process = connection, process
         self._connection.settimeout(PATIENCE)
-        self._process = subprocess.Popen(
+
+    @classmethod
+    def begun(cls) -> Server:
+        """One that imports everything first."""
+        ours, theirs = socket.socketpair()
+        process = subprocess.Popen(
             [sys.executable, "-m", "tests.forkserver", str(theirs.fileno())],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -253,7 +263,10 @@ class Server:
             env={**os.environ, "PYDANTIC_AI_NO_BANNER": "1"},
         )
         theirs.close()
-        assert self._connection.recv(1) == b"!", "the fork server did not start: its errors are above"
+        made = cls(ours, process.pid)
+        assert ours.recv(1) == b"!", "the fork server did not start: its errors are above"
+        process.returncode = 0  # its end is waited for by its number
+        return made
 
     def fork(
         self,
@@ -265,9 +278,14 @@ class Server:
         environment: Mapping[str, str] | None = None,
         session: bool = False,
         terminal: bool = False,
+        serves: bool = False,
     ) -> int:
-        """Start `python ARGUMENTS`; the id of the process, which is a child of this one."""
+        """Start `python ARGUMENTS`; the id of the process, which is a child of this one.
+
+        With `serves` it has a fork server of its own from the beginning.
+        """
         order = {
+            "serves": serves,
             "arguments": list(arguments),
             "directory": str(directory or os.getcwd()),
             "environment": dict(os.environ if environment is None else environment),
@@ -290,7 +308,7 @@ class Server:
     def close(self) -> None:
         self._connection.close()
         if os.getpid() == self.owner:
-            self._process.wait(PATIENCE)
+            os.waitpid(self._process, 0)  # it ends when nobody is left to ask for anything
 
 
 _server: Server | None = None
@@ -298,8 +316,13 @@ _server: Server | None = None
 
 def server() -> Server:
     """The fork server of this process, begun by the first who asks."""
-    global _server
     if _server is None or _server.owner != os.getpid():
-        _server = Server()
-        atexit.register(_server.close)
+        adopt(Server.begun())
+    assert _server is not None
     return _server
+
+
+def adopt(made: Server) -> None:
+    global _server
+    _server = made
+    atexit.register(made.close)
