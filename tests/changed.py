@@ -22,7 +22,9 @@ from pathlib import Path, PurePosixPath
 
 PACKAGES = {"signoff": "src/signoff", "tests": "tests", "benchmarks": "benchmarks"}
 SUITE = "tests"
-REACHES_ALL = frozenset({"pyproject.toml", "dev", ".ci/run", "requirements/dev.txt", "tests/conftest.py"})
+REACHES_ALL = frozenset(
+    {"pyproject.toml", "dev", ".ci/run", "requirements/dev.txt", "tests/conftest.py", "tests/forked.py"}
+)
 """These change how every test is run."""
 
 _OURS = rf"(?:{'|'.join(PACKAGES)})"

@@ -15,7 +15,7 @@ from tests import postgres, profiles
 
 profiles.load()
 
-pytest_plugins = ["tests.times", "tests.forked"]
+pytest_plugins = ["tests.times"]
 
 
 @pytest.hookimpl(wrapper=True)

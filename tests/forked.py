@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from execnet import gateway_io
+
 from tests import start
 
 
