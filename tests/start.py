@@ -21,6 +21,7 @@ import inspect
 import json
 import os
 import queue
+import select
 import signal
 import socket
 import struct
@@ -306,9 +307,13 @@ class Server:
         return pid
 
     def close(self) -> None:
-        self._connection.close()
         if os.getpid() == self.owner:
-            os.waitpid(self._process, 0)  # it ends when nobody is left to ask for anything
+            self._connection.shutdown(socket.SHUT_RDWR)  # then it ends, whoever else has inherited the connection
+            ending = os.pidfd_open(self._process)
+            assert select.select([ending], [], [], PATIENCE)[0], "the fork server does not end"
+            os.close(ending)
+            os.waitpid(self._process, 0)
+        self._connection.close()
 
 
 _server: Server | None = None

@@ -57,7 +57,7 @@ def figures(report: Report) -> list[float]:
 
 
 LONG = {"durable", "history", "delegate", "settle", "judge", "startup", "start", "lookup", "corpora", "commands"}
-"""With several database servers, whole programs or much to read. By day `durable` runs without servers."""
+"""With several database servers, whole programs or much to read."""
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,21 @@ def test_the_installed_program_starts() -> None:
     assert done.stdout == start.signoff("--version").stdout
 
 
+@linux
+def test_a_program_may_have_a_fork_server_from_its_beginning() -> None:
+    code = """
+import os, sys
+from tests import start
+before = start._server
+told = start.run([sys.executable, "-c", "import os; print(os.getppid())"], capture_output=True, text=True)
+print(before is not None and start.server() is before, int(told.stdout) == os.getpid())
+"""
+    command = [sys.executable, "-c", code]
+    with start.Process(command, serves=True, cwd=start.ROOT, stdout=subprocess.PIPE, text=True) as program:
+        assert start.Lines(program).rest() == "True True\n"
+        assert program.wait(start.PATIENCE) == 0
+
+
 # --- the one way ---
 
 OTHER_WAYS = {"subprocess.run", "subprocess.Popen", "subprocess.check_output", "asyncio.create_subprocess_exec"}
