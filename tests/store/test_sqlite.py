@@ -226,8 +226,10 @@ async def test_somebody_who_keeps_it_locked(path: Path, store: SqliteStore) -> N
     impatient = SqliteStore(path, patience=0.01)
     other = connect(path)
     other.execute("begin immediate")
+    looked: list[str] = []
     with pytest.raises(StoreError, match=r"another process has kept .* locked for 0.01 s"):
-        await impatient.write("note", note(1))
+        await impatient.write("note", lambda tx: (looked.append("too early"), note(1)(tx)))
+    assert looked == [], "what is decided on has to be what is still so when it is written"
     assert await entries(impatient) == []  # reading goes on
     other.execute("rollback")
     await impatient.write("note", note(2))
