@@ -93,7 +93,7 @@ def test_signals_reach_it_also_where_the_tests_ignore_them(number: signal.Signal
     """As under `nohup ./dev test &`."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
+        code = "import signal\nprint('ready', flush=True)\nwhile True: signal.pause()"
         with start.Process(
             [sys.executable, "-c", code], fresh=fresh, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
