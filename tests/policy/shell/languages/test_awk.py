@@ -27,6 +27,10 @@ NR>1 && $3 > 5
 {print; x = 3 > 2}
 {print $1/2, $2 / 3 * 100 "%"}
 {n /= 2; print n}
+{$1 /= 100; $NF/=2; print}
+{a[$1] /= 2; a[b[1]]/=3}
+END {if (n) s /= n; else s/=1; print s}
+BEGIN {for (x = 8; x > 1; x /= 2) print x}
 {sub(/[^/]*$/, ""); print}
 /[/]/
 /a/,/b/{print NR": "$0}
@@ -113,6 +117,15 @@ UNKNOWN = [
     "{é = 1}",
     "a & b",
     '{"x" /=#/ 2}',
+    'BEGIN {1 x/=/system("touch made") /1}',
+    'BEGIN {-x/=/system("touch made") /1}',
+    'BEGIN {!x/=/system("touch made") /1}',
+    'BEGIN {a+x/=/system("touch made") /1}',
+    'BEGIN {print 1 x /=/ system("touch made") /1}',
+    'BEGIN {y = - 1/=/system("touch made") /1}',
+    'BEGIN {1 a[1]/=/system("touch made") /1}',
+    'BEGIN {1 $x/=/system("touch made") /1}',
+    'BEGIN {1 &&\n-x/=/system("touch made") /1}',
 ]
 
 FRAGMENTS = [

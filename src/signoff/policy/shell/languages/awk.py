@@ -63,6 +63,21 @@ class _Prev(Enum):
     """Programs disagree, and a newline does not end it."""
 
 
+class _Left(Enum):
+    """How much of a statement was read, as far as `/=` after it is sure to assign.
+
+    Where it is not sure, GNU awk reads the regular expression `/=/`: `1 x/=/system("id")/1` runs `id`.
+    """
+
+    NOTHING = auto()
+    """A statement begins here."""
+    DOLLAR = auto()
+    """The `$` of a field."""
+    VARIABLE = auto()
+    """A variable, an element or a field, and nothing before it."""
+    MORE = auto()
+
+
 def awk_trouble(script: str) -> Trouble | None:
     """What keeps a program from running unasked."""
     return settle(lambda text, brackets: _Awk(text, brackets).run(), script, Brackets.ESCAPED)
@@ -78,8 +93,9 @@ class _Awk:
         self.prev = _Prev.START
         self.word = ""
         """The token before, blanks and comments left out."""
+        self.left = _Left.NOTHING
         self.stack: list[str] = []
-        """Open brackets of every kind; `if (` for a parenthesis that belongs to a statement."""
+        """Open brackets of every kind; `if (` for one of a statement, `x[` for a subscript that begins one."""
         self.parens = 0
         self.printing = False
         self.got_line = False
@@ -94,6 +110,7 @@ class _Awk:
             if found is None:
                 raise self._no_token()
             kind, word = str(found.lastgroup), found.group()
+            left = self._read_so_far(kind, word)
             if kind == "name":
                 self._name(word)
             elif kind == "op":
@@ -104,13 +121,28 @@ class _Awk:
                 self._plain(kind, word)
             self.at += len(word)
             if kind not in ("blank", "comment"):
-                self.word = word
+                self.word, self.left = word, left
         if self.stack:
             raise Stop(self.stack[-1], f"unknown: `{self.stack[-1]}` is not closed", broken=True)
         for name in self.called:
             if name not in self.defined:
                 raise Stop(name, f"unknown: no function `{name}` that is known to be harmless")
         return self.bracketed
+
+    def _read_so_far(self, kind: str, word: str) -> _Left:
+        """What there is of the statement once this token is read, too."""
+        if kind == "newline":
+            ended = self.left is _Left.NOTHING or (self.prev in (_Prev.VALUE, _Prev.EITHER) and not self.parens)
+            return _Left.NOTHING if ended else _Left.MORE
+        closed = self.stack[-1] if self.stack else ""
+        if word in ("{", "}", ";", "else", "do") or (word == ")" and closed == "if ("):
+            return _Left.NOTHING
+        if word == "$" and self.left is _Left.NOTHING:
+            return _Left.DOLLAR
+        named = kind == "name" and word not in _KEYWORDS and word not in _FUNCTIONS
+        if (named and self.left in (_Left.NOTHING, _Left.DOLLAR)) or (kind == "number" and self.left is _Left.DOLLAR):
+            return _Left.VARIABLE
+        return _Left.VARIABLE if word == "]" and closed == "x[" else _Left.MORE
 
     def _no_token(self) -> Stop:
         char = self.text[self.at]
@@ -208,7 +240,11 @@ class _Awk:
             raise Stop(word, "unknown: `{` inside something else")
         if word == "(":
             self.parens += 1
-        self.stack.append("if (" if word == "(" and self.word in _CONTROL else word)
+        if word == "(" and self.word in _CONTROL:
+            word = "if ("
+        elif word == "[" and self.left is _Left.VARIABLE and not self.word[0].isdigit():
+            word = "x["
+        self.stack.append(word)
         self.prev = _Prev.START
 
     def _closes(self, word: str) -> None:
@@ -227,7 +263,7 @@ class _Awk:
         """The token a slash begins: a regular expression or an operator."""
         if self.prev is _Prev.VALUE:
             assign = self.text.startswith("/=", self.at)
-            if assign and not (self.word[-1].isalnum() or self.word[-1] in "_]"):
+            if assign and self.left is not _Left.VARIABLE:
                 raise Stop("/=", "unknown: a division or a regular expression")
             self.prev = _Prev.START if assign else _Prev.OPEN
             return "/=" if assign else "/"
