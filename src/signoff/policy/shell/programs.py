@@ -15,7 +15,7 @@ from typing import NamedTuple
 from signoff.policy.facts import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
-from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_sed
+from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_ps, check_sed
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import Kind, Option, Program, Takes, program
 
@@ -121,7 +121,7 @@ class _Judge:
         if known.trouble:
             return self.concern("", known.trouble)
         if known.language:
-            return self._find(at)
+            return self._expression(at)
         rest = self.words[at:]
         if known.old_style and rest and not rest[0].text.startswith("-"):
             return self._old_style(at)
@@ -353,8 +353,9 @@ class _Judge:
             secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
         )
 
-    def _find(self, at: int) -> Reading | Concern:
-        found = check_find(self.words[at:])
+    def _expression(self, at: int) -> Reading | Concern:
+        """The words of a program that has a language of its own for them."""
+        found = (check_ps if self.program.language == "ps" else check_find)(self.words[at:])
         return self._in_script(found) if isinstance(found, Trouble) else Reading(self.program, (), at)
 
     def _old_style(self, at: int) -> Reading | Concern:

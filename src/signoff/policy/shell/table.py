@@ -23,7 +23,7 @@ _PLAIN_KINDS = frozenset({
     "glob", "skip", "skip_folder", "pattern",
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
-_LANGUAGES = frozenset({"find"})
+_LANGUAGES = frozenset({"find", "ps"})
 _HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The small languages inside read-only commands: whether an awk, sed or jq script, or a find expression, is harmless.
+"""The small languages inside read-only commands: whether an awk, sed or jq script, or the words of find or ps, do harm.
 
 Each check reads the whole script and answers None only where every piece of it is understood and none of it writes,
 runs, sends or tells a secret. A script that loops without end passes: whoever runs it sets a time limit.
@@ -71,6 +71,16 @@ def check_find(words: Sequence[Word]) -> FindResult | Trouble:
         return read_find(words)
     except Exception as error:
         return _broken(error)
+
+
+def check_ps(words: Sequence[Word]) -> Trouble | None:
+    """What keeps ps from running unasked, given the words after `ps`."""
+    from signoff.policy.shell.languages.ps import ps_trouble
+
+    for word in words:
+        if word.glob or word.tilde or not word.text or not word.text.isprintable() or " " in word.text:
+            return Trouble(word.text, "unknown: is not a plain word")
+    return _guarded(ps_trouble, " ".join(word.text for word in words))
 
 
 def _guarded(check: Callable[[str], Trouble | None], script: str) -> Trouble | None:
