@@ -89,6 +89,9 @@ def test_an_ordinary_repository_is_not_suspected(tmp_path: Path) -> None:
         ("[include]\npath = ../evil", "include.path"),
         ('[includeIf "gitdir:/"]\npath = ../evil', "includeif.gitdir:/.path"),
         ("[blame]\nignoreRevsFile = /etc/shadow", "blame.ignorerevsfile"),
+        ("[blame]\nignoreRevsFile = ../x", "blame.ignorerevsfile"),
+        ("[log]\nshowSignature = true", "log.showsignature"),
+        ("[fsck]\nskipList = x", "fsck.skiplist"),
         ('[merge "x"]\ndriver = evil', "merge.x.driver"),
         ('[tar "x"]\ncommand = evil', "tar.x.command"),
         ("[pretty]\nx = %GG", "pretty.x"),
@@ -101,6 +104,33 @@ def test_what_worries_is_named(repository: Path, text: str, name: str) -> None:
     assert repository_runs(str(repository)) == name
     assert repository_runs(str(repository / "deep" / "er")) == name
     assert repository_runs(str(repository / ".git" / "objects")) == name
+
+
+@needs_git
+def test_a_list_of_revisions_is_no_worry_unless_it_holds_something_else(tmp_path: Path) -> None:
+    repository = tmp_path / "one"
+    repository.mkdir()
+    git(repository, "init", "-q")
+    (repository / "file").write_text("text\n")
+    git(repository, "add", "file")
+    git(repository, "commit", "-q", "-m", "first")
+    git(repository, "config", "blame.ignoreRevsFile", ".git-blame-ignore-revs")
+    assert repository_runs(str(repository)) == "", "git stops before it reads anything"
+    listed = repository / ".git-blame-ignore-revs"
+    listed.write_text(f"# format everything\n{git(repository, 'rev-parse', 'HEAD')}\n")
+    assert "text" in git(repository, "blame", "file")
+    assert repository_runs(str(repository)) == ""
+    listed.write_text("KEY=hush-content\n")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        git(repository, "blame", "file")
+    assert "hush-content" in failed.value.stderr, "git shows what is in there"
+    assert repository_runs(str(repository)) == "blame.ignorerevsfile"
+    listed.unlink()
+    listed.symlink_to("file")
+    assert repository_runs(str(repository)) == "blame.ignorerevsfile"
+    (repository / ".env").write_text("KEY=hush-content\n")
+    git(repository, "config", "blame.ignoreRevsFile", ".env")
+    assert repository_runs(str(repository)) == "blame.ignorerevsfile"
 
 
 @pytest.mark.parametrize(

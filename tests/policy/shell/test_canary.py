@@ -48,6 +48,18 @@ FOUND = (
     "xmllint secrets.xml",
     "gawk 1 /inet/tcp/0/example.com/80",
     "git log -L1,10:.env",
+    "ag -A . ~/.netrc",
+    "ag -B 08 ~/.netrc",
+    "ag -C 1x ~/.netrc",
+    "ag --context=. ~/.netrc",
+    "ag -m 99999999999999999999 ~/.netrc",
+    "ack -A . ~/.netrc",
+    "ack -B . .env",
+    "rg -A . ~/.netrc",
+    "grep -A . ~/.netrc",
+    "xmllint --c14n a.xml",
+    "xmllint --c14n11 a.xml",
+    "xmllint --exc-c14n a.xml",
     "lspci -q",
 )
 """Commands that were allowed once, and printed a secret, used the network or wrote a file."""

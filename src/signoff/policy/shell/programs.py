@@ -35,6 +35,9 @@ _FILTERS = frozenset({"glob", "skip", "skip_folder", "pattern"})
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
+"""What every program reads as the same whole number. Some take anything else for the next operand: ag, for one, takes
+`-A 08` for the pattern, and then what follows for a file."""
 _MAGIC = re.compile(r":(?:\([^)]*\)|[!^/]*):?")
 """What git takes before a path: `:(icase)`, `:!`, `:/`."""
 
@@ -282,8 +285,10 @@ class _Judge:
 
     def _check(self, kind: Kind, word: Word, deep: bool = False) -> Concern | None:
         """Whether a value or an operand is what its kind says, and harmless."""
-        if kind.name in ("text", "number", "name"):
+        if kind.name in ("text", "name"):
             return None
+        if kind.name == "number":
+            return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is no number")
         if kind.name == "path":
             return self._path(word, deep)
         if kind.name == "ref":

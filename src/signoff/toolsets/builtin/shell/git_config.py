@@ -22,7 +22,10 @@ _WHOLE = frozenset("""
     vscode-merge-base worktree
 """.split())  # fmt: skip
 """Sections in which nothing is run by a command that only reads. An alias never hides a command of git's own."""
-_NOT_THERE = frozenset({"remote.promisor", "remote.partialclonefilter", "remote.vcs", "gc.recentobjectshook"})
+_NOT_THERE = frozenset("""
+    blame.ignorerevsfile fsck.skiplist gc.recentobjectshook log.showsignature
+    remote.promisor remote.partialclonefilter remote.vcs
+""".split())  # fmt: skip
 """What is not harmless in them."""
 _KEYS = frozenset("""
     core.abbrev core.autocrlf core.bare core.bigfilethreshold core.checkstat core.commentchar core.commitgraph
@@ -47,6 +50,7 @@ _IF_BOOLEAN = re.compile(r"core\.fsmonitor|pager\..*")
 
 _SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _ENTRY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?")
+_REVISION = re.compile(r"(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})?")
 _GITDIR = re.compile(r"gitdir:\s*(.+?)\s*")
 
 
@@ -78,7 +82,7 @@ def repository_runs(folder: str) -> str:
         here = os.path.realpath(folder)
         while True:
             for git_folder in _git_folders(here):
-                if why := _folder_runs(git_folder, seen):
+                if why := _folder_runs(git_folder, seen, here):
                     return why
             if here == os.path.dirname(here):
                 return ""
@@ -108,8 +112,11 @@ def _pointed(file: str, form: re.Pattern[str]) -> str:
     return os.path.join(os.path.dirname(file), match[1])
 
 
-def _folder_runs(git_folder: str, seen: set[str]) -> str:
-    """What worries in the files of one repository, of the one it is a worktree of, and of its submodules."""
+def _folder_runs(git_folder: str, seen: set[str], top: str = "") -> str:
+    """What worries in the files of one repository, of the one it is a worktree of, and of its submodules.
+
+    `top` is where its files are checked out, as far as that is known.
+    """
     git_folder = os.path.realpath(git_folder)
     if git_folder in seen:
         return ""
@@ -120,10 +127,10 @@ def _folder_runs(git_folder: str, seen: set[str]) -> str:
         file = os.path.join(git_folder, name)
         if os.path.lexists(file):
             for setting in settings(_text(file)):
-                if not harmless(setting) and not _own_worktree(setting, git_folder):
+                if not (harmless(setting) or _own_worktree(setting, git_folder) or _only_revisions(setting, top)):
                     return setting.name
     if os.path.lexists(common := os.path.join(git_folder, "commondir")):
-        if why := _folder_runs(_pointed(common, re.compile("(.+)")), seen):
+        if why := _folder_runs(_pointed(common, re.compile("(.+)")), seen, top):
             return why
     for module in _modules(os.path.join(git_folder, "modules")):
         if why := _folder_runs(module, seen):
@@ -155,11 +162,21 @@ def _own_worktree(setting: Setting, git_folder: str) -> bool:
     return os.path.isfile(dot) and os.path.realpath(_pointed(dot, _GITDIR)) == git_folder
 
 
+def _only_revisions(setting: Setting, top: str) -> bool:
+    """Whether it names a file of the repository that holds nothing but revisions. Git shows others in its error."""
+    if (setting.section, setting.key) != ("blame", "ignorerevsfile") or not top:
+        return False
+    file = os.path.join(top, setting.value)
+    if not re.fullmatch(r"[\w.-]+", setting.value) or os.path.islink(file):
+        return False
+    if not os.path.lexists(file):
+        return True
+    return all(_REVISION.fullmatch(line.partition("#")[0].strip(" \t\r")) for line in _text(file).split("\n"))
+
+
 def harmless(setting: Setting) -> bool:
     """Whether nothing is run, or read elsewhere, because of a setting, by commands of git that only read."""
     name = f"{setting.section}.{setting.key}"
-    if name == "blame.ignorerevsfile":  # what it holds may be shown as an error
-        return re.fullmatch(r"[\w.-]+", setting.value) is not None
     if setting.section in _WHOLE:
         return name not in _NOT_THERE
     if _IF_BOOLEAN.fullmatch(name):
