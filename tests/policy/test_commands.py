@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff import Call, Policy
 from signoff.core.verdict import Effect, Verdict
@@ -75,11 +79,47 @@ NPM = [{"allow": {"command": ["read-only", "npm test", "cargo build *", "npm run
         ("git -c alias.x='!touch y' x", Effect.ASK),
         ("git grep -O./x TODO", Effect.ASK),
         ("git commit -m x", Effect.ALLOW),
+        ("git ls-remote --upload-pack='touch x;' .", Effect.ASK),
+        ("git fetch --upload-pack=./x", Effect.ASK),
+        ("git fetch --upload-p=./x", Effect.ASK),
+        ("git clone -u ./x y", Effect.ASK),
+        ("git clone -c core.sshCommand=./x y", Effect.ASK),
+        ("git bisect run ./x", Effect.ASK),
+        ("git rebase -x ./x HEAD", Effect.ASK),
+        ("git submodule foreach ./x", Effect.ASK),
+        ("git config core.pager ./x", Effect.ASK),
+        ("git frobnicate", Effect.ASK),
+        ("git fetch origin", Effect.ALLOW),
+        ("git bisect good", Effect.ALLOW),
         ("npm test < ~/.netrc", Effect.ASK),
     ],
 )
 def test_a_pattern_that_allows_means_its_words(command: str, effect: Effect) -> None:
     assert judge(NPM, command) is effect
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "effect"),
+    [
+        ("rm build/*", "rm build/x", Effect.ALLOW),
+        ("rm build/*", "rm build/x/y", Effect.ALLOW),
+        ("rm build/*", "rm build/../../precious", Effect.ASK),
+        ("rm build/*", "rm build/..", Effect.ASK),
+        ("rm build/*", "rm build/..x", Effect.ALLOW),
+        ("cp --to=out/* x", "cp --to=out/../../y x", Effect.ASK),
+        ("rm *.log", "rm a.log", Effect.ALLOW),
+        ("rm *.log", "rm /var/log/a.log", Effect.ASK),
+        ("rm *.log", "rm -rf.log", Effect.ASK),
+        ("rm ../build/x", "rm ../build/x", Effect.ALLOW),
+        ("sudo *", "sudo ls x", Effect.ALLOW),
+        ("uv run *", "uv run ls", Effect.ALLOW),
+        ("git bisect run *", "git bisect run ./x", Effect.ALLOW),
+        ("docker *", "docker run x rm y", Effect.ASK),
+        ("find . *", "find . -exec rm x ;", Effect.ASK),
+    ],
+)
+def test_what_a_wildcard_does_not_cover(pattern: str, command: str, effect: Effect) -> None:
+    assert judge([{"allow": {"command": pattern}}], command.replace(";", "';'")) is effect
 
 
 DENY = [{"deny": {"command": ["rm -rf", "git push --force", "curl", "mkfs*"]}}, {"allow": "shell"}]
@@ -122,6 +162,138 @@ def test_what_it_does_not_mean_is_left_alone(command: str) -> None:
 )
 def test_what_nobody_can_see_through_is_asked_about(command: str) -> None:
     assert judge(DENY, command) is Effect.ASK
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("git checkout -- *", "git checkout -- f"),
+        ("git checkout -- src", "git checkout HEAD -- src"),
+        ("rm -- *", "rm -- f"),
+        ("git restore -- *", "git restore -- ."),
+        ("terraform apply -auto-approve", "terraform apply -auto-approve"),
+        ("terraform apply -auto-approve", "terraform apply -auto-approve=true"),
+        ("terraform apply -auto-approve", "terraform apply --auto-approve"),
+        ("terraform apply -auto-approve", "terraform apply --auto-approve=true"),
+        ("terraform apply --auto-approve", "terraform apply -auto-approve"),
+        ("kubectl delete --namespace prod", "kubectl delete --namespace=prod pod x"),
+        ("kubectl delete --namespace prod", "kubectl delete -nprod pod x"),
+        ("kubectl delete --namespace prod", "kubectl delete -n prod pod x"),
+        ("kubectl delete --namespace=prod", "kubectl delete --namespace prod pod x"),
+        ("curl --request=POST", "curl --request POST x"),
+        ("curl --request=POST", "curl --reques=POST x"),
+        ("tar -x", "tar xf a.tar"),
+        ("/usr/bin/rm", "rm f"),
+        ("/usr/bin/rm", "/bin/rm f"),
+        ("npm install", "npm i x"),
+        ("npm uninstall", "npm rm x"),
+        ("ip link set", "ip l s eth0 down"),
+        ("cargo run", "cargo r"),
+        ("docker rm", "docker container rm x"),
+        ("git -", "git -"),
+        ("rm -rf /", "rm -r -f -- /"),
+    ],
+)
+def test_a_pattern_that_denies_finds_every_spelling(pattern: str, command: str) -> None:
+    assert judge([{"deny": {"command": pattern}}, {"allow": "shell"}], command) is Effect.DENY
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "effect"),
+    [
+        ("git checkout -- *", "git checkout f", Effect.ASK),
+        ("git checkout -- src", "git checkout src", Effect.ASK),
+        ("git checkout -- src", "git checkout other", Effect.ALLOW),
+        ("git checkout -- *", "git checkout", Effect.ALLOW),
+        ("git checkout -- *", "git status", Effect.ALLOW),
+        ("./deploy.sh", "./deploy.sh", Effect.DENY),
+        ("./deploy.sh", "scripts/deploy.sh", Effect.ASK),
+        ("./deploy.sh", "ls", Effect.ALLOW),
+        ("terraform apply -auto-approve", "terraform apply", Effect.ALLOW),
+        ("kubectl delete --namespace=prod", "kubectl delete --namespace=test pod x", Effect.ALLOW),
+    ],
+)
+def test_what_may_be_the_same_is_asked_about(pattern: str, command: str, effect: Effect) -> None:
+    assert judge([{"deny": {"command": pattern}}, {"allow": "shell"}], command) is effect
+
+
+def test_why_it_may_be_the_same_is_said() -> None:
+    rules = [{"deny": {"command": "git checkout -- *"}, "id": "keep"}, {"allow": "shell"}]
+    verdict = Policy.from_rules(rules).judge(Call(tool="shell", args={"command": "git checkout f"}))
+
+    assert "without `--`, it may still do what `git checkout -- *` does" in verdict.reason
+
+
+@pytest.mark.parametrize("pattern", ["'git push'", "'rm -rf' x", "git '' x", "x=1 rm"])
+def test_a_pattern_that_nothing_is_like_is_an_error(pattern: str) -> None:
+    with pytest.raises(PolicyError, match=r"no command is ever like|bad command pattern"):
+        Policy.from_rules([{"deny": {"command": pattern}}])
+
+
+LONG = st.from_regex(r"[a-z]{2,6}(-[a-z]{2,5})?", fullmatch=True)
+VALUE = st.sampled_from(("prod", "7", "a/b", "x.y"))
+OPTION = st.tuples(st.sampled_from(("--", "-")), LONG) | st.tuples(st.just("-"), st.sampled_from("acdfgkrvxz"))
+
+
+@st.composite
+def spelled(draw: st.DrawFn) -> tuple[str, str]:
+    """A pattern, and a command that means the same as what it was written from."""
+    program = draw(st.sampled_from(("frob", "kubectl", "terraform", "git", "rm", "zz-tool")))
+    options = draw(st.lists(OPTION, max_size=3, unique_by=lambda one: one[1]))
+    values = [draw(st.none() | VALUE) if len(name) > 1 else None for _, name in options]
+    operands = draw(st.lists(st.sampled_from(("delete", "apply", "all", "x/y")), max_size=2, unique=True))
+    pattern = [program, *operands]
+    command = []
+    for (dash, name), value in zip(options, values, strict=True):
+        pattern.append(f"{dash}{name}" + (f"={value}" if value else ""))
+        written = f"{dash}{name}"
+        if len(name) > 1:
+            written = draw(st.sampled_from(("-", "--"))) + name
+            if dash == "--" and draw(st.booleans()):
+                written = "--" + name[: draw(st.integers(2, len(name)))]
+        if value is None:
+            command.append([written if len(name) == 1 else written + draw(st.sampled_from(("", "=true")))])
+        else:
+            command.append(draw(st.sampled_from(([written, value], [f"{written}={value}"]))))
+    words = draw(st.permutations(command))
+    place = draw(st.integers(0, len(words)))
+    flat = [word for group in [*words[:place], operands, *words[place:]] for word in group]
+    shown = draw(st.sampled_from((program, f"/usr/bin/{program}", f"sudo {program}", f"env A=1 {program}")))
+    return shlex.join(pattern), f"{shown} {shlex.join(flat)} {draw(st.sampled_from(('', 'more', '-q')))}"
+
+
+@examples(5_000)
+@given(spelled())
+def test_the_sample_of_a_pattern_is_denied_in_every_spelling(case: tuple[str, str]) -> None:
+    pattern, command = case
+    assert judge([{"deny": {"command": pattern}}, {"allow": "shell"}], command) is Effect.DENY
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    """
+    choom -n 0 -- ;; systemd-cat ;; run0 ;; nsjail -Mo -- ;; machinectl shell host ;; flatpak-spawn --host ;;
+    mise exec -- ;; yarn exec ;; conda run -n env ;; op run -- ;; aws-vault exec prod -- ;; srun ;; mpirun -n 2 ;;
+    frobnicate ;; frobnicate --then ;; ./wrapper.sh ;; dotenv run -- ;; with-lock-ex -q lock
+    """.split(";;"),
+)
+def test_a_program_that_nobody_knows_may_run_its_words(prefix: str) -> None:
+    rules = [{"deny": {"command": "rm"}}, {"allow": "shell"}]
+
+    assert judge(rules, f"{prefix.strip()} rm f") in (Effect.ASK, Effect.DENY)
+    assert judge(rules, f"{prefix.strip()} sh -c 'rm f'") in (Effect.ASK, Effect.DENY)
+
+
+@pytest.mark.parametrize("command", ["frobnicate --run='rm f'", "frobnicate 'cd x && rm f'", "frobnicate --with=rm"])
+def test_a_text_in_a_word_of_an_unknown_program_counts(command: str) -> None:
+    assert judge([{"deny": {"command": "rm"}}, {"allow": "shell"}], command) is Effect.ASK
+
+
+@pytest.mark.parametrize(
+    "command", ["frobnicate remove f", "git commit -m rm", "mkdir rm", "echo rm", "timeout 5 ls rm"]
+)
+def test_a_word_that_starts_nothing_is_left_alone(command: str) -> None:
+    assert judge([{"deny": {"command": "rm"}}, {"allow": "shell"}], command) is Effect.ALLOW
 
 
 def test_effects() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, Finding, Truth, any_holds
 from signoff.policy.match import Links, text_argument
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.facts import PLAIN, ShellFacts
+from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.programs import Concern, Reading
+from signoff.policy.shell.unmodelled import may_start
 from signoff.policy.wording import listed, shown
 
 ARGUMENT = "command"
@@ -100,16 +102,32 @@ class CommandCondition:
         if not self.patterns:
             doubtful = bool(self.does) and "unknown" in shell.effects
             return Finding.unknown(shell.opaque or shell.why) if doubtful else self.no
-        doubt = False
+        doubt: Finding | None = None
         for argv in shell.commands:
-            truths = [pattern.finds(argv) for pattern in self.patterns]
-            if Truth.YES in truths:
+            found = any_holds(pattern.finds(argv) for pattern in self.patterns)
+            if found is YES:
                 facts.note(f"it runs {shown(' '.join(word if word is not None else '…' for word in argv)[:200])}")
                 return YES
-            doubt = doubt or Truth.UNKNOWN in truths
-        if shell.opaque or doubt or (self.does and "unknown" in shell.effects):
+            if found.truth is Truth.UNKNOWN:
+                doubt = doubt or found
+            elif why := self._may_start(argv):
+                doubt = doubt or Finding.unknown(why)
+        if shell.opaque or (self.does and "unknown" in shell.effects):
             return Finding.unknown(shell.opaque or shell.why)
-        return self.no
+        return doubt or self.no
+
+    def _may_start(self, argv: Sequence[str | None]) -> str:
+        """Why a program that signoff does not know may start what the patterns name: a word of it does."""
+        for inner in may_start(argv):
+            if any(pattern.finds(inner) is YES for pattern in self.patterns):
+                return f"{shown(str(argv[0]))} is not known well enough, and may run {shown(str(inner[0]))}"
+        return ""
+
+
+def found_in(pattern: CommandPattern) -> bool:
+    """Whether a rule that asks or denies finds the command that the pattern was written for."""
+    shell = read_shell(pattern.sample)
+    return bool(shell.opaque) or any(pattern.finds(argv).truth is not Truth.NO for argv in shell.commands)
 
 
 def _names_secret(shell: ShellFacts) -> str:
@@ -128,4 +146,4 @@ def _names_secret(shell: ShellFacts) -> str:
     return ""
 
 
-__all__ = ["ARGUMENT", "READ_ONLY", "CommandCondition"]
+__all__ = ["ARGUMENT", "READ_ONLY", "CommandCondition", "found_in"]

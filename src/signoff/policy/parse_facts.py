@@ -20,7 +20,11 @@ _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generi
 
 def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
     """`command: git status`, `command: [read-only, npm test]`, `command: {matches: …, does: …, arg: …}`."""
-    from signoff.policy.commands import ARGUMENT, CommandCondition  # they bring parsers that few policies need
+    from signoff.policy.commands import (
+        ARGUMENT,
+        CommandCondition,
+        found_in,
+    )  # they bring parsers that few policies need
     from signoff.policy.shell.patterns import BadCommand, CommandPattern
 
     entries = _entries(spot, ("matches", "does", "secret", "arg"), needs=("matches", "does", "secret"))
@@ -32,9 +36,14 @@ def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
             read_only = True
             continue
         try:
-            patterns.append(CommandPattern(text))
+            pattern = CommandPattern(text)
         except (BadCommand, BadGlob) as error:
             raise item.wrong(f"bad command pattern {shown(text)}", str(error)) from error
+        if not wary and not found_in(pattern):
+            raise item.wrong(
+                f"no command is ever like {shown(text)}", "write it as it is typed in a shell, word by word"
+            )
+        patterns.append(pattern)
     yield CommandCondition(
         patterns=tuple(patterns),
         read_only=read_only,

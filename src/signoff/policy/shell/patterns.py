@@ -6,17 +6,19 @@ out of it: options count wherever they stand and however they are bundled or sho
 
 from __future__ import annotations
 
+import re
+import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from signoff.policy.finding import Truth
+from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob
 from signoff.policy.shell.line import Simple
-from signoff.policy.shell.programs import Concern
+from signoff.policy.shell.programs import PATH, Concern
 from signoff.policy.shell.table import program
 from signoff.policy.shell.tree import parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -26,6 +28,9 @@ READ_ONLY = "read-only"
 
 
 _ANY = "program"
+_UP = re.compile(r"(?:\A|[/=:])\.\.(?:/|\Z)")
+_WILDCARD = re.compile(r"\*+|\?|\[[^]]*\]")
+_NO = Finding.no("")
 
 
 class BadCommand(ValueError):
@@ -45,6 +50,8 @@ class CommandPattern:
         """Raises `BadCommand`, or `BadGlob` where a word is no pattern."""
         words = _words(self.text)
         tail = len(words) > 1 and words[-1] == "*"
+        if re.search(r"\s", words[0]):
+            raise BadCommand(f"no program is called {words[0]!r}; leave out the quotes around it")
         if not words[0].strip("*"):
             raise BadCommand("a pattern starts with a program; leave `command` out for every command")
         object.__setattr__(self, "open", tail)
@@ -77,29 +84,84 @@ class CommandPattern:
             return Truth.NO
         if any(word.glob or word.tilde for word in words):
             return Truth.UNKNOWN  # what the shell puts in their place is not what the rule names
-        more = {word.text.partition("=")[0] for word in words[len(self.words) :]}
-        if concern is not None and concern.effect == "runs" and more & {concern.word, *concern.command.split()}:
-            return Truth.UNKNOWN
-        truths = [glob.find(word.text) for glob, word in zip(self.words, words, strict=False)]
+        truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO
-        return Truth.UNKNOWN if Truth.UNKNOWN in truths else Truth.YES
+        if Truth.UNKNOWN in truths or (concern is not None and self._runs_more(command.argv, concern)):
+            return Truth.UNKNOWN
+        return Truth.YES
 
-    def finds(self, argv: Sequence[str | None]) -> Truth:
+    def _runs_more(self, argv: Sequence[str], concern: Concern) -> bool:
+        """Whether the words that the last `*` stands for make the command run another program.
+
+        Where the words of the pattern do so themselves (`sudo *`, `uv run *`), that is what the rule says.
+        """
+        fixed = len(self.words)
+        if len(argv) == fixed:
+            return False
+        more = {word.partition("=")[0] for word in argv[fixed:]}
+        if concern.effect == "runs" and more & {concern.word, *concern.command.split()}:
+            return True
+        return _runs_others(argv) and not _runs_others((*argv[:fixed], self._plain_word()))
+
+    def _plain_word(self) -> str:
+        """A word after which the program runs nothing else: a sub-command that only reads, where it has one."""
+        known = program(self.words[0].pattern) if len(self.words) == 1 else None
+        return next((name for name, below in known.commands.items() if not below.trouble), "x") if known else "x"
+
+    @property
+    def sample(self) -> str:
+        """A command line that the pattern was written for."""
+        words = [_WILDCARD.sub("x", glob.pattern) for glob in self.words]
+        return shlex.join([*words, *(["x"] if self.open else [])])
+
+    def finds(self, argv: Sequence[str | None]) -> Finding:
         """Whether a rule that asks about or denies the pattern means this command."""
         program = argv[0] if argv else None
         if program is None:
-            return Truth.UNKNOWN
+            return Finding.unknown("the program is not known beforehand")
         known = _synonyms().get(self.words[0].pattern, Synonyms())
-        wanted = (self.words[0], *known.names)
-        if all(glob.find(name) is Truth.NO for name in {program, program.rpartition("/")[2]} for glob in wanted):
-            return Truth.NO
-        unknown = None in argv
+        named = self._named(program, known)
+        if named is Truth.NO:
+            return _NO
         rest = [word for word in argv[1:] if word is not None]
-        options = [glob.pattern for glob in self.words[1:] if glob.pattern.startswith("-")]
-        operands = [glob for glob in self.words[1:] if not glob.pattern.startswith("-")]
-        found = all(_has_option(rest, option, known) for option in options) and _in_order(rest, operands)
-        return Truth.YES if found else Truth.UNKNOWN if unknown else Truth.NO
+        given = _Given(program, rest)
+        options = [glob.pattern for glob in self.words[1:] if _is_option(glob.pattern)]
+        operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
+        if all(given.has(option, known) for option in options) and given.in_order(operands, known):
+            if named is Truth.UNKNOWN:
+                return Finding.unknown(f"`{program}` may be the program of `{self.text}`")
+            if "--" not in (glob.pattern for glob in self.words) or "--" in rest:
+                return YES
+            if given.operands > len(operands) or self.words[-1].pattern != "--":
+                return Finding.unknown(f"without `--`, it may still do what `{self.text}` does")
+        return Finding.unknown("not all of its words are known beforehand") if None in argv else _NO
+
+    def _named(self, program: str, known: Synonyms) -> Truth:
+        """Whether this is the program that the pattern names. A path means its file, wherever it is called from."""
+        wanted = self.words[0]
+        name = program.rpartition("/")[2]
+        if any(glob.find(one) is not Truth.NO for one in {program, name} for glob in (wanted, *known.names)):
+            return Truth.YES
+        folder, slash, last = wanted.pattern.rpartition("/")
+        if not slash or Glob(last or "*", over_names=True).find(name) is Truth.NO:
+            return Truth.NO
+        return Truth.YES if folder in PATH and program.rpartition("/")[0] in ("", *PATH) else Truth.UNKNOWN
+
+
+def _covered(glob: Glob, word: str) -> Truth:
+    """Whether a word of an allow rule stands for this one. A wildcard stands for no `..`, option or place elsewhere."""
+    found = glob.find(word)
+    if found is Truth.YES and glob.literal is None:
+        led = glob.pattern[:1] in "*?["
+        if _UP.search(word) or (led and word[:1] in ("-", "/", "~")):
+            return Truth.UNKNOWN
+    return found
+
+
+def _runs_others(argv: Sequence[str]) -> bool:
+    tree = parse_tree(shlex.join(argv))
+    return len(tree.commands) > 1 or bool(tree.opaque)
 
 
 def _words(text: str) -> list[str]:
@@ -140,24 +202,71 @@ def _synonyms() -> Mapping[str, Synonyms]:
     }
 
 
-def _has_option(words: Sequence[str], option: str, known: Synonyms) -> bool:
-    """Whether an option is given in any of its spellings; of a bundle, each of its letters."""
-    bundled = len(option) > 2 and not option.startswith("--") and option not in words
-    parts = [f"-{letter}" for letter in option[1:]] if bundled else [option]
-    return all(any(_is_given(words, spelling) for spelling in known.of(part)) for part in parts)
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in ("-", "--")
 
 
-def _is_given(words: Sequence[str], option: str) -> bool:
-    if option.startswith("--"):
-        name, equals, _ = option.partition("=")
-        given = {word.partition("=")[0] for word in words if word.startswith("--")}
-        if equals and option in words:
+class _Given:
+    """The words after a program, for rules that are not talked out of it: every spelling of an option counts."""
+
+    def __init__(self, program: str, words: Sequence[str]) -> None:
+        self.words = list(words)
+        if words and not words[0].startswith("-") and _old_style(program):
+            self.words.insert(0, f"-{words[0]}")  # `tar xf` is `tar -x -f`
+        self.bundles = [word[1:] for word in self.words if len(word) > 1 and word[0] == "-" and word[1] != "-"]
+        self.names = {word.partition("=")[0].lstrip("-") for word in self.words if _is_option(word)}
+        self.operands = sum(not word.startswith("-") for word in words)
+
+    def has(self, option: str, known: Synonyms) -> bool:
+        """Whether an option is given; of a bundle, each of its letters."""
+        if any(self._is_given(spelling) for spelling in known.of(option)):
             return True
-        return not equals and any(len(word) > 2 and name.startswith(word) for word in given)
-    bundles = [word[1:] for word in words if len(word) > 1 and word[0] == "-" and word[1] != "-"]
-    return option in words or (len(option) == 2 and any(option[1] in bundle for bundle in bundles))
+        if option.startswith("--") or len(option) <= 2 or "=" in option:
+            return False
+        return all(any(self._is_given(spelling) for spelling in known.of(f"-{letter}")) for letter in option[1:])
+
+    def _is_given(self, option: str) -> bool:
+        name, equals, value = option.partition("=")
+        bare = name.lstrip("-")
+        if equals:
+            return any(self._has_value(one, value) for one in self._spellings(name))
+        if len(option) == 2:
+            return option in self.words or any(bare in bundle for bundle in self.bundles)
+        # some programs take one dash for two, and shortened names
+        return bare in self.names or (option.startswith("--") and bool(self._spellings(name)))
+
+    def _spellings(self, name: str) -> list[str]:
+        """How the name of an option is written here: with one dash or two, whole or shortened."""
+        bare = name.lstrip("-")
+        found = [f"{dash}{bare}" for dash in ("-", "--")]
+        if name.startswith("--"):
+            found += {f"--{short}" for short in self.names if short and bare.startswith(short)}
+        written = {word.partition("=")[0] for word in self.words}
+        return [one for one in found if one in written and (len(one) > 2 or one == name)]
+
+    def _has_value(self, name: str, value: str) -> bool:
+        pairs = zip(self.words, [*self.words[1:], ""], strict=True)
+        return any(word == f"{name}={value}" or (word == name and after == value) for word, after in pairs)
+
+    def in_order(self, wanted: Sequence[Glob], known: Synonyms) -> bool:
+        """Whether these operands are given one after the other; what is tied to an option counts, too."""
+        rest = iter([part for word in self.words for part in _parts(word)])
+        return all(any(_means(glob, word, known) for word in rest) for glob in wanted)
 
 
-def _in_order(words: Sequence[str], wanted: Sequence[Glob]) -> bool:
-    rest = iter(words)
-    return all(any(glob.find(word) is not Truth.NO for word in rest) for glob in wanted)
+def _parts(word: str) -> Iterator[str]:
+    """A word, and the value that it may hold: `--namespace=prod`, `-nprod`."""
+    yield word
+    if word.startswith("-"):
+        _, equals, value = word.partition("=")
+        yield from [value] if equals else []
+        yield from [word[2:]] if len(word) > 2 and word[1] != "-" else []
+
+
+def _means(glob: Glob, word: str, known: Synonyms) -> bool:
+    return glob.find(word) is not Truth.NO or (glob.literal is not None and word in known.of(glob.literal))
+
+
+def _old_style(name: str) -> bool:
+    known = program(name.rpartition("/")[2])
+    return known is not None and known.old_style

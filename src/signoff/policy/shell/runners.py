@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from signoff.policy.shell.languages.sed import sed_trouble
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Kind
+from signoff.policy.shell.table import program
 
 Args = tuple[Arg, ...]
 
@@ -30,6 +31,14 @@ _GIT_RUNS = {
     "filter-branch": "--msg-filter --tree-filter --index-filter --env-filter --commit-filter --parent-filter "
     "--tag-name-filter --setup --subdirectory-filter",
 }  # fmt: skip
+_GIT_INNER = frozenset(
+    """
+    fmt-merge-msg fsck-objects get-tar-commit-id http-fetch http-push merge-octopus merge-one-file merge-ours
+    merge-recursive merge-recursive-ours merge-recursive-theirs merge-resolve merge-subtree pack-redundant pickaxe
+    quiltimport remote-ext remote-fd remote-ftp remote-ftps remote-http remote-https show-index
+    """.split()
+)
+"""Commands that only git itself uses, or nobody."""
 _GIT_HELPER = re.compile(r"(?:\A|=)(?:ext|fd)::(.*)", re.DOTALL)
 _GIT_DOUBTS = {
     "filter-repo": "runs code of another language", "hook": "runs a hook", "shell": "runs commands",
@@ -206,6 +215,12 @@ def _sed(name: str, args: Args, out: Out) -> None:
             out.inner.append(Inner(f"{name} e", script=match[1]))
 
 
+def is_own_command(command: str) -> bool:
+    """Whether git knows the command itself; any other is an alias or a program in a folder of the search path."""
+    known = program("git")
+    return known is not None and (command in known.commands or command in _GIT_INNER)
+
+
 def _git(name: str, args: Args, out: Out) -> None:
     at = 1
     while at < len(args) and (text := args[at].sure) is not None and text.startswith("-"):
@@ -220,6 +235,8 @@ def _git(name: str, args: Args, out: Out) -> None:
     command = rest[0].sure if rest else ""
     if rest and command is None:
         out.opaque.append("`git` is given a sub-command that is not literal")
+    elif command and not is_own_command(command):
+        out.opaque.append(f"`git {command}` is no command of git itself: an alias, or a program of that name")
     verb = rest[1].sure if len(rest) > 1 else ""
     _git_words(command or "", rest, out)
     if command == "bisect" and verb == "run":

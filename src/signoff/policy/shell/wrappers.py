@@ -120,6 +120,13 @@ def is_number(text: str) -> bool:
     return _NUMBERS.match(text) is not None
 
 
+def is_modelled(name: str) -> bool:
+    """Whether what the program of this name runs is found in its words."""
+    table = _table()
+    tables = (table.wrappers, table.scripts, table.code, table.words, table.doubts, SPECIAL)
+    return any(name in one for one in tables) or _LOADER.match(name) is not None
+
+
 def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
     """What the command of these words runs in turn. `stdin` is the text it is given to read, where that is known."""
     out = Out(stdin)
