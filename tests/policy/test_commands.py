@@ -306,6 +306,50 @@ def test_effects() -> None:
     assert judge(rules, "frobnicate") is Effect.ASK
 
 
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("npm install left-pad", Effect.DENY),
+        ("npm i", Effect.DENY),
+        ("npm --prefix web install", Effect.DENY),
+        ("npm install --offline", Effect.ASK),
+        ("npm test", Effect.ASK),
+        ("pip install x", Effect.DENY),
+        ("pip3.12 install x", Effect.DENY),
+        ("pip install --no-index ./x", Effect.ASK),
+        ("uv sync", Effect.DENY),
+        ("uv run pytest", Effect.ASK),
+        ("uv run --offline pytest", Effect.ASK),
+        ("cargo build --release", Effect.ASK),
+        ("cargo build --offline", Effect.ASK),
+        ("cargo add serde", Effect.DENY),
+        ("go get x", Effect.DENY),
+        ("go test ./...", Effect.ASK),
+        ("docker pull x", Effect.DENY),
+        ("docker run x", Effect.ASK),
+        ("yarn", Effect.DENY),
+        ("sudo npm install x", Effect.DENY),
+        ("bash -c 'cd web && npm ci'", Effect.DENY),
+        ("make build", Effect.ALLOW),
+    ],
+)
+def test_what_talks_to_other_machines_says_so(command: str, effect: Effect) -> None:
+    programs = ["npm *", "pip *", "pip3.12 *", "uv *", "uv run *", "cargo *", "go *", "docker *", "yarn", "sudo *"]
+    allows = {"allow": {"command": [*programs, "make *", "bash *"]}}
+
+    assert judge([{"deny": {"command": {"does": "sends"}}}, allows], command) is effect
+
+
+def test_why_it_may_talk_to_other_machines_is_said() -> None:
+    policy = Policy.from_rules([{"ask": {"command": {"does": "sends"}}, "id": "net"}, {"allow": "shell"}])
+
+    def reason(command: str) -> str:
+        return policy.judge(Call(tool="shell", args={"command": command})).reason
+
+    assert "`npm install` talks to other machines" in reason("npm install x")
+    assert "`cargo build` talks to other machines where something is missing" in reason("cargo build")
+
+
 def test_another_argument() -> None:
     rules = [{"deny": {"command": {"matches": "rm", "arg": "script"}}}, {"allow": "shell"}]
 

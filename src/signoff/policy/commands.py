@@ -100,8 +100,7 @@ class CommandCondition:
             facts.note(why)
             return YES
         if not self.patterns:
-            doubtful = bool(self.does) and "unknown" in shell.effects
-            return Finding.unknown(shell.opaque or shell.why) if doubtful else self.no
+            return self._doubt(shell) or self.no
         doubt: Finding | None = None
         for argv in shell.commands:
             found = any_holds(pattern.finds(argv) for pattern in self.patterns)
@@ -112,9 +111,15 @@ class CommandCondition:
                 doubt = doubt or found
             elif why := self._may_start(argv):
                 doubt = doubt or Finding.unknown(why)
-        if shell.opaque or (self.does and "unknown" in shell.effects):
+        if shell.opaque:
+            return Finding.unknown(shell.opaque)
+        return doubt or self._doubt(shell) or self.no
+
+    def _doubt(self, shell: ShellFacts) -> Finding | None:
+        """Whether nobody can tell if it has one of the effects."""
+        if self.does and "unknown" in shell.effects:
             return Finding.unknown(shell.opaque or shell.why)
-        return doubt or self.no
+        return Finding.unknown(shell.may_send) if "sends" in self.does and shell.may_send else None
 
     def _may_start(self, argv: Sequence[str | None]) -> str:
         """Why a program that signoff does not know may start what the patterns name: a word of it does."""

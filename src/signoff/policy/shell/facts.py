@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
 from signoff.policy.shell.tree import Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -58,6 +59,8 @@ class ShellFacts:
         for one in (self.concern, *self.judged):
             if isinstance(one, Concern) and (one.command or one.effect != "unknown"):
                 yield one.effect
+        if self.line is not None and any(contact(one.argv) is Contact.SENDS for one in self.line.commands):
+            yield "sends"
 
     @property
     def read_only(self) -> bool:
@@ -74,6 +77,8 @@ class ShellFacts:
         for one in (*self.judged, self.concern):
             if isinstance(one, Concern) and one.effect in effects:
                 return one.sentence
+        if "sends" in effects and (command := self._in_contact(Contact.SENDS)):
+            return f"{shown(command)} talks to other machines"
         inner = (_judge_command(command) for command in self.tree.commands)
         found = next((one for one in inner if isinstance(one, Concern) and one.effect in effects), None)
         if found is not None:
@@ -118,11 +123,23 @@ class ShellFacts:
         found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
         if self._written:
             found.add("writes")
-        if self._sent:
+        if self._sent or self._in_contact(Contact.SENDS):
             found.add("sends")
         if self.tree.opaque or stopped:
             found.add("unknown")  # a command is judged up to the first word that decides, and no further
         return frozenset(found or {"unknown"})
+
+    @property
+    def may_send(self) -> str:
+        """Why it may talk to other machines, where nobody can tell beforehand; empty where nothing says so."""
+        if self.read_only or not (command := self._in_contact(Contact.MAY)):
+            return ""
+        return f"{shown(command)} talks to other machines where something is missing"
+
+    def _in_contact(self, how: Contact) -> str:
+        """The first command that stands so to the network, as far as it is worth naming."""
+        found = next((one for one in self.commands if contact(one) is how), None)
+        return " ".join(word or "…" for word in found[:2]) if found is not None else ""
 
     @property
     def _written(self) -> tuple[str, ...]:
@@ -137,7 +154,8 @@ class ShellFacts:
         """The capability labels of a call that runs it. What is not known to only read, starts something."""
         if self.read_only:
             return frozenset({"fs.read"})
-        return frozenset({"fs.read", "proc.exec", *(LABEL_OF[effect] for effect in self.effects)})
+        sends = {"net.egress"} if self.may_send else set[str]()
+        return frozenset({"fs.read", "proc.exec", *(LABEL_OF[effect] for effect in self.effects)}) | sends
 
 
 def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:
