@@ -121,6 +121,9 @@ class Gate:
             self,
             policy=policy if len(policy.policies) > 1 else self.policy,
             desk=outer.desk,
+            approver=outer.approver,
+            fallback=outer.who_is_asked,
+            _default=None,
             reader=reader,
             mode=min(outer.mode, self.mode, key=_STRICTEST.index),
             reviewers=outer.reviewers and self.reviewers,
@@ -141,10 +144,11 @@ class Gate:
             self._prepared = True
 
     def named_approver(self) -> ApprovalUI | None:
-        """The approver set around this run, else the capability's, else the one of the run outside of it."""
-        if (around := asked_approver()) is not None:
-            return around
-        return self.approver if self.approver is not None else current_frame().approver
+        """The approver set around this run, else that of the outermost run that names one, else the capability's."""
+        for one in (asked_approver(), current_frame().approver):
+            if one is not None:
+                return one
+        return self.approver
 
     def who_is_asked(self) -> ApprovalUI:
         """The named approver, else the default."""

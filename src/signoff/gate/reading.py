@@ -33,7 +33,9 @@ class Reading:
     gate: Gate
     places: Places = field(default_factory=Places)
     _schemas: Schemas = field(default_factory=Schemas)
-    _owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    _owners: dict[str, tuple[ToolsetTool[Any], Owner]] = field(
+        default_factory=dict[str, "tuple[ToolsetTool[Any], Owner]"]
+    )
 
     async def judged(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
@@ -49,14 +51,20 @@ class Reading:
     ) -> Passage:
         """The call, judged where that takes no waiting: for most calls, all of it."""
         tool_def = tool.tool_def
-        owner = self._owners.get(tool_def.name)
-        if owner is None:
-            owner = self._owners[tool_def.name] = owner_of(tool)
+        owner = self._owner(tool)
         call = self.gate.reader.read(ctx, tool_def, args, owner)
         if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
             call = call.changed(unreadable=(*call.unreadable, *lost))
         verdict = self.gate.plain_verdict(tool_def, call, owner)
         return Passage(ctx, tool, owner, args, execute, call, verdict or UNJUDGED)
+
+    def _owner(self, tool: ToolsetTool[Any]) -> Owner:
+        """Where the tool comes from. Of one name there may be another in the next step, from another toolset."""
+        known, owner = self._owners.get(tool.tool_def.name, (None, None))
+        if owner is None or known is not tool:
+            owner = owner_of(tool)
+            self._owners[tool.tool_def.name] = (tool, owner)
+        return owner
 
     def sealed(self, passage: Passage) -> Passage:
         """The call as it is asked about and kept: with its run, the tool's schema, and arguments nobody can change."""
