@@ -88,7 +88,7 @@ def in_thread_with_context(inner: Agent[Any, Any]) -> Any:
     def hand_over() -> str:
         answers: list[str] = []
         context = contextvars.copy_context()
-        work = lambda: answers.append(str(inner.run_sync("pay").output))  # noqa: E731
+        work = lambda: answers.append(str(asyncio.run(inner.run("pay")).output))  # noqa: E731
         thread = Thread(target=context.run, args=(work,))
         thread.start()
         thread.join(PATIENCE)
