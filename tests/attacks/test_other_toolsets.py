@@ -79,7 +79,7 @@ async def test_what_the_later_toolset_declares_is_heard(rules: list[dict[str, An
 
 def in_to_thread(inner: Agent[Any, Any]) -> Any:
     async def hand_over() -> str:
-        return str((await asyncio.to_thread(inner.run_sync, "pay")).output)
+        return str((await asyncio.to_thread(asyncio.run, inner.run("pay"))).output)
 
     return hand_over
 
