@@ -57,8 +57,9 @@ OURS = re.compile(
             rf"\*\*It ran\*\*, and ended at {_AT}\.",
             rf"\*\*It happened\*\*, says \0 at {_AT}\.",
             rf"\*\*It failed\*\* at {_AT}\.",
-            rf"\*\*Nobody knows whether it ran\.\*\* It was started at {_AT}, and its process is gone\.",
-            r"Look for yourself, then say what happened: it is not run again by itself\.",
+            rf"\*\*Nobody knows whether it ran\.\*\* It was started at {_AT}, and its process is silent\.",
+            r"Look for yourself, then say what happened: it is not run again by itself\. "
+            r"If the process is only stopped, inside the tool, it may still happen\.",
             r"\*\*Not all of it fits here: [\d,]+ characters are left out\.\*\*"
             r"(?: Open it with \*Show whole\* first: whoever has not opened it cannot approve it\.)?"
             r"(?: (?:The file|\*Show whole\*|\0) has everything\.)?",

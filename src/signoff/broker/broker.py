@@ -17,7 +17,7 @@ from signoff.broker.checkpoints import Signer
 from signoff.broker.clock import SystemClock
 from signoff.broker.deliveries import Deliveries
 from signoff.broker.grants import Grants, check_terms
-from signoff.broker.holder import BEAT, seen, this_process
+from signoff.broker.holder import BEAT, seen, steady_seconds, this_process
 from signoff.broker.ids import new_id
 from signoff.broker.inside import Inside
 from signoff.broker.journal import Journal
@@ -50,7 +50,7 @@ from signoff.core.lifecycle import (
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
-from signoff.errors import AlreadySettled, UnknownRequest
+from signoff.errors import AlreadySettled, RunTaken, UnknownRequest
 from signoff.ports import Clock, Store, Transaction
 
 if TYPE_CHECKING:
@@ -271,6 +271,26 @@ class Broker:
             return claimed
 
         return await self._write("claim", work)
+
+    async def confirm(self, claimed: ApprovalRequest, since: float) -> None:
+        """Just before a claimed call runs: raise `RunTaken` if it was given up for lost while this process stood still.
+
+        `since` is when the claim was made, in `steady_seconds`. A process that was stopped for longer than it takes to
+        say that it lives looks again, and says so; otherwise this costs nothing.
+        """
+
+        def work(tx: Transaction, now: datetime) -> None:
+            request = self.found(tx, claimed.id)
+            token = claimed.claim.token if claimed.claim is not None else ""
+            if request.state is not State.CLAIMED or request.claim is None or request.claim.token != token:
+                raise RunTaken(
+                    f"the call {claimed.id} was given up for lost while this process stood still, so it does not run"
+                )
+            tx.put_process(seen(self.process, now))
+
+        while steady_seconds() - since >= BEAT.total_seconds():
+            since = steady_seconds()
+            await self._write("confirm", work)
 
     def finish(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,14 @@ BEAT = timedelta(seconds=10)
 """How often a process that holds something says that it lives."""
 LEASE = timedelta(seconds=40)
 """After how long a silent process on another machine counts as gone."""
+
+
+def steady_seconds() -> float:
+    """Seconds that go on evenly, whatever is done to the clock, also while the process or the machine is stopped."""
+    return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
+
+
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def this_process(now: datetime) -> Process:

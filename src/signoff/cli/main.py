@@ -36,7 +36,7 @@ GROUPS = {
         "show": ("signoff.cli.show:show", "One request, whole: its card, votes, outcome and history."),
         "approve": ("signoff.cli.answer:approve", "Let calls run."),
         "deny": ("signoff.cli.answer:deny", "Say no to calls."),
-        "outcome": ("signoff.cli.outcome:outcome", "Say what became of a call whose process died."),
+        "outcome": ("signoff.cli.outcome:outcome", "Say what became of a call whose process is silent."),
         "take": ("signoff.cli.assign:take", "Work on a request, so that nobody else starts."),
         "release": ("signoff.cli.assign:release", "Leave a request to whoever comes next."),
         "assign": ("signoff.cli.assign:assign", "Hand a request to somebody."),

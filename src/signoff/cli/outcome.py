@@ -1,4 +1,4 @@
-"""`signoff outcome`: what became of a call whose process died while it ran."""
+"""`signoff outcome`: what became of a call whose process is silent since it began."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from signoff.core.people import Answerer
     from signoff.core.request import ApprovalRequest
 
+RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
 
 
@@ -25,11 +26,12 @@ SAID = ("happened", "did-not", "stop-run")
 @options.note("How you know; for the record.")
 @options.where
 def outcome(request_id: str, said: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
-    """Say what became of a call that was started and whose process died.
+    """Say what became of a call that was started and whose process is silent.
 
     \b
     happened   it did: it counts as done, and is not run again
     did-not    it did not: the approval is void; if the run goes on, it is asked about again
+               (a process that is only stopped, in the middle of the tool, may still do it)
     stop-run   nobody can tell: its run is cancelled, and the request stays on record as unknown
 
     \b
@@ -48,8 +50,9 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
             return await _stop_run(broker, request, by, note)
         await broker.tell(request.id, happened=said == "happened", by=by, note=note)
         told = "it happened" if said == "happened" else "it did not happen"
+        risk = "" if said == "happened" else f"\n{RISK}"
         go_on = f"\nIts run can go on: signoff resume {request.run}" if request.run else ""
-        return f"on record: {told}  {_named(request)}{go_on}"
+        return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
     click.echo(with_broker(store, policy, work))
 

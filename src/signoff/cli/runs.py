@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
 _MEANS = {
     "ready": "its questions are answered: signoff resume {id}",
-    "died": "its process is gone: signoff resume {id}",
+    "died": "its process is gone or silent: signoff resume {id}",
 }
 _INDENT = " " * 12
 

@@ -36,7 +36,7 @@ _STATES = {
     State.CLAIMED: "approved, and running now",
     State.SUCCEEDED: "it ran",
     State.FAILED: "it ran and failed",
-    State.UNKNOWN: "outcome unknown: it was started, and its process died",
+    State.UNKNOWN: "outcome unknown: it was started, and its process is silent",
 }
 
 

@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecu
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
+from signoff.broker.holder import steady_seconds
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import Happened
@@ -247,7 +248,7 @@ class GatedRun:
             reason = f"it needs {who(passage.verdict.requirement)} by now, after {settled_text(request)}"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
-        token = new_id()
+        token, since = new_id(), steady_seconds()
         try:
             run, epoch = self.outer.fence(request) if self.outer is not None else ("", 0)
             broker.notes.hand_over()
@@ -259,7 +260,7 @@ class GatedRun:
         except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
             broker.stopping.give_back(request.id, token)
             raise
-        return await self._run_claimed(passage, claimed)
+        return await self._run_claimed(passage, claimed, since)
 
     def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
         """Whether those who approved are those whom the verdict of this moment wants."""
@@ -272,12 +273,12 @@ class GatedRun:
         )
         return len(agreed) >= requirement.quorum
 
-    async def _run_claimed(self, passage: Passage, request: ApprovalRequest) -> Any:
+    async def _run_claimed(self, passage: Passage, request: ApprovalRequest, since: float) -> Any:
         broker = self.gate.broker
         token = request.claim.token if request.claim is not None else ""
         try:
             with self.nest.beside.running() if self.nest is not None else nullcontext():
-                result = await self._run(passage, Happened.APPROVED, request)
+                result = await self._run(passage, Happened.APPROVED, request, since)
         except CallDeferred:
             broker.finish(request.id, token=token)
             raise
@@ -319,7 +320,10 @@ class GatedRun:
 
     # --- running ---
 
-    async def _run(self, passage: Passage, why: Happened, request: ApprovalRequest | None = None) -> Any:
+    async def _run(
+        self, passage: Passage, why: Happened, request: ApprovalRequest | None = None, since: float = 0.0
+    ) -> Any:
+        """Carry the call out. With a request, which was claimed `since` that moment, only while the claim holds."""
         call = passage.call
         if request is not None and digest(as_json(passage.args, self.gate.reader.key)[0]) != call.args_digest:
             raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
@@ -331,6 +335,8 @@ class GatedRun:
             self._tickets[call.call_id] = Ticket(
                 self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
             )
+        if request is not None:
+            await self.gate.broker.confirm(request, since)
         key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
         nest = Nest(self, passage, request, self.gate.nested)
         around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key, nest)
