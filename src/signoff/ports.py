@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -191,6 +191,11 @@ class Store(Protocol):
     @property
     def is_durable(self) -> bool:
         """Whether it outlives the process."""
+        ...
+
+    @property
+    def clock_lead(self) -> timedelta:
+        """How far the store's own clock is ahead of this machine's; zero where it has none, or where both agree."""
         ...
 
     def remind(self, every: float, hook: Callable[[], None]) -> None:

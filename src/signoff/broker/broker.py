@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from signoff.broker.checkpoints import Signer
-from signoff.broker.clock import SystemClock
+from signoff.broker.clock import AgreedClock, SystemClock
 from signoff.broker.deliveries import Deliveries
 from signoff.broker.grants import Grants, check_terms
 from signoff.broker.holder import BEAT, seen, steady_seconds, this_process
@@ -80,7 +80,7 @@ class Broker:
         Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
         self.store = store
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = AgreedClock(clock or SystemClock(), store)
         self.journal = Journal(tuple(masked))
         self._process = this_process(self.clock.now())
         self.watch = Watch(store)
@@ -415,5 +415,5 @@ class Broker:
         return await self._write(name, work)
 
     async def _write(self, name: str, work: Callable[[Transaction, datetime], T]) -> T:
-        now = self.clock.now()
-        return await self.store.write(name, lambda tx: work(tx, now))
+        # Looked at inside: only then a store that was not reached before knows how its clock stands to this one.
+        return await self.store.write(name, lambda tx: work(tx, self.clock.now()))

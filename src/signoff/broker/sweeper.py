@@ -29,9 +29,10 @@ class Sweeper:
 
     async def sweep(self) -> list[ApprovalRequest]:
         """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
-        broker, now = self._broker, self._broker.clock.now()
+        broker = self._broker
 
         def look(tx: Transaction) -> list[str]:
+            now = broker.clock.now()
             lost = [one for one, holder in tx.claimed() if self._is_gone(tx, holder, now)]
             return [*tx.due(now), *lost]
 
@@ -40,6 +41,7 @@ class Sweeper:
             return []
 
         def work(tx: Transaction) -> list[ApprovalRequest]:
+            now = broker.clock.now()
             return [changed for one in due if (changed := self.feed(tx, one, now)) is not None]
 
         return await broker.store.write("sweep", work)

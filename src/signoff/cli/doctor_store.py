@@ -10,7 +10,7 @@ from signoff.cli.doctor_findings import ERROR, NOTE, WARNING, Finding, Severity
 from signoff.policy.wording import listed
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from signoff.config import Settings
     from signoff.core.grant import Grant
@@ -81,9 +81,21 @@ def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
 
     with closing(open_store(url, root=root, upgrade="refuse")) as store:
         grants, findings, events = asyncio.run(_read(store))
+        findings += _clock(store.clock_lead)
     version = schema.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
     live = [one for one in grants if one.revoked_at is None]
     return Kept(name, file, f"schema version {version}, {events}", live, findings)
+
+
+def _clock(lead: timedelta) -> Iterator[Finding]:
+    """A clock that is far off: deadlines go by the store's, but what people and logs show goes by this machine's."""
+    if lead:
+        from signoff.cli.words import span
+
+        seconds = lead.total_seconds()
+        off = f"{span(abs(seconds))} {'behind' if seconds > 0 else 'ahead of'}"
+        what = f"the clock of this machine is {off} that of the store, which deadlines go by"
+        yield _finding(WARNING, "clock", what, fix="set it, as with NTP: times on this machine's screens are off, too")
 
 
 async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:

@@ -196,7 +196,9 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
     if not is_unknown:
         yield click.style(clip(_INDENT + " · ".join(_facts(item, at)), width), dim=True)
         return
-    for line in fold(f"{_INDENT}outcome unknown: its process is silent since it began. What became of it?", width, _INDENT):
+    for line in fold(
+        f"{_INDENT}outcome unknown: its process is silent since it began. What became of it?", width, _INDENT
+    ):
         yield click.style(line, fg="yellow")
     for word, meaning in OUTCOMES.items():
         command = f"{_INDENT}  signoff outcome {safe(item.id)} {word:9}"

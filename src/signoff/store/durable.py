@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from threading import Event
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ class DurableStore(ABC):
     """A `signoff.ports.Store` over a database."""
 
     is_durable = True
+    clock_lead = timedelta(0)
 
     def __init__(self) -> None:
         self._hooks: list[Callable[[], None]] = []

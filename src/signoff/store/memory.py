@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ class MemoryStore:
     """
 
     is_durable = False
+    clock_lead = timedelta(0)
 
     def __init__(self, *, record: bool = False) -> None:
         self._tables = Tables(Chain() if record else Steps())

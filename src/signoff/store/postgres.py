@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from signoff.errors import MissingExtra, StoreError
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds in all to find a server that is gone, or to wait for other writers."""
+CLOCKS_AGREE = timedelta(seconds=2)
+"""Up to that difference the clocks of the server and of this machine count as the same."""
 PATIENCE_AT_THE_END = 3.0
 """The same when the program ends."""
 LOOK = 0.05
@@ -57,6 +60,11 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 class _NeedsCare(Exception):
     """One piece of a batch failed in a way that only savepoints can undo: do the batch again, with them."""
+
+
+def machine_time() -> datetime:
+    """What this machine's own clock says."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,15 @@ class PostgresStore(DurableStore):
         """Once: that the tables are there and of the right version."""
         if not self._is_checked:
             postgres_schema.ensure(connection, self._address)
+            self._compare_clocks(connection)
             self._is_checked = True
+
+    def _compare_clocks(self, connection: Connection) -> None:
+        """See how the server's clock stands to this machine's. A part of a second is the way there and back."""
+        [theirs] = connection.execute("select clock_timestamp()").fetchone() or (None,)
+        if isinstance(theirs, datetime):
+            lead = theirs - machine_time()
+            self.clock_lead = lead if abs(lead) >= CLOCKS_AGREE else timedelta(0)
 
     # writing
 
@@ -278,6 +294,8 @@ class PostgresStore(DurableStore):
             self._connection = self._address.connect()
             self._configure(self._connection)
             make_ready_to_write(self._connection, self._patience)
+            if self._is_checked:  # a connection that broke: the server, or its clock, may be another one
+                self._compare_clocks(self._connection)
         self._check(self._connection)
         return self._connection
 

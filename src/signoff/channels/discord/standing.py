@@ -93,7 +93,10 @@ def settled(request: ApprovalRequest) -> Iterator[Part]:
     if request.state is State.UNKNOWN:
         started = f" It was started at {moment(request.claim.at)}" if request.claim else " It was started"
         yield Part(label=f"**Nobody knows whether it ran.**{started}, and its process is silent.")
-        yield Part(label="Look for yourself, then say what happened: it is not run again by itself. If the process is only stopped, inside the tool, it may still happen.")
+        yield Part(
+            label="Look for yourself, then say what happened: it is not run again by itself. "
+            "If the process is only stopped, inside the tool, it may still happen."
+        )
     if decision is None:
         return
     yield Part(label=_answer(request, decision))
