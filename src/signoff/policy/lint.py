@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,9 +10,12 @@ from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import Place, PolicyError
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
-from signoff.policy.match import Condition, LabelCondition, Match
+from signoff.policy.match import Condition, LabelCondition, Match, ValueCondition
+from signoff.policy.operators import Matches, Operator, Over
 from signoff.policy.rule import Rule
 from signoff.policy.wording import did_you_mean, shown
+
+_ADDRESS = re.compile(r"@[\w*-]+(\.[\w*-]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,33 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
             what = f"{rule.id} allows every call that no rule before it asks about and no rule denies"
             yield Problem(what, rule.place, rule.id, "name the tools it is meant for", "everything")
         if rule.effect is Effect.ALLOW:
+            for name, pattern in _addressed(rule):
+                what = (
+                    f"{rule.id} allows {name} like {shown(pattern)}, which also fits a text with other addresses in it"
+                )
+                fix = f"use `recipients: {{domains: [{pattern.rpartition('@')[2]}]}}`, which reads each address"
+                yield Problem(what, rule.place, rule.id, fix, "address")
             for pattern, why in _broad(rule):
                 what = f"{rule.id} allows {shown(pattern)}, and {why}"
                 yield Problem(what, rule.place, rule.id, "spell out the command it is meant for", "broad")
+
+
+def _addressed(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Patterns that are held against a whole text and look like a mail address, each with the argument's name."""
+    for match in rule.matches:
+        for condition in match.conditions:
+            if isinstance(condition, ValueCondition):
+                for glob in _globs(condition.operator):
+                    if glob.literal is None and _ADDRESS.search(glob.pattern):
+                        yield condition.name, glob.pattern
+
+
+def _globs(operator: Operator) -> Iterator[Glob]:
+    if isinstance(operator, Matches):
+        yield from operator.globs
+    elif isinstance(operator, Over):
+        for one in operator.operators:
+            yield from _globs(one)
 
 
 def _broad(rule: Rule) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from signoff.core.call import Veiled
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise
 from signoff.policy.finding import Truth
@@ -27,7 +28,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists")
+LISTS = ("all", "any", "none")
+OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)
 
 _STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
@@ -81,15 +83,18 @@ class Matches:
     globs: tuple[Glob, ...]
     wary: bool
     """Whether a wildcard must not cover `..`: where a match makes a call run."""
+    any_case: bool = False
+    """Whether case does not matter; the globs are in lower case then."""
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", f"like {listed(glob.pattern for glob in self.globs)}")
+        case = ", in any case" if self.any_case else ""
+        object.__setattr__(self, "text", f"like {listed(glob.pattern for glob in self.globs)}{case}")
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
             return f"is {kind_of(value)}, not a text, so it cannot be held against a pattern"
-        truth = any_glob(self.globs, value)
+        truth = any_glob(self.globs, value.lower() if self.any_case else value)
         if truth is Truth.UNKNOWN:
             return "holds control characters, which no wildcard covers"
         if truth is Truth.YES and self.wary and _STEPS_UP.search(value) and not self._spells_out(value):
@@ -149,6 +154,40 @@ class Exists:
 
     def test(self, value: Any) -> Answer:
         return self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """What holds of all, of any or of none of the values in a list. Of an empty list, only `none` holds."""
+
+    how: Literal["all", "any", "none"]
+    operators: tuple[Operator, ...]
+    """What has to hold together of one value."""
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = " and ".join(one.text for one in self.operators)
+        object.__setattr__(self, "text", f"a list of which {self.how} {'is' if self.how == 'any' else 'are'} {words}")
+
+    def test(self, value: Any) -> Answer:
+        if not isinstance(value, (list, tuple)):
+            return f"is {kind_of(value)}, not a list, so `{self.how}` cannot be answered"
+        items = cast("Sequence[object]", value)
+        answers = [self._of_one(item) for item in items]
+        settles = self.how != "all"  # one yes settles `any` and `none`, one no settles `all`
+        if any(answer is settles for answer in answers):
+            return self.how == "any"
+        if doubts := [answer for answer in answers if isinstance(answer, str)]:
+            return f"holds a value that {doubts[0]}"
+        return bool(items) if self.how == "all" else self.how == "none"
+
+    def _of_one(self, item: object) -> Answer:
+        if isinstance(item, Veiled):
+            return "is a secret"
+        answers = [one.test(item) for one in self.operators]
+        if False in answers:
+            return False
+        return next((answer for answer in answers if isinstance(answer, str)), True)
 
 
 def kind_of(value: object) -> str:

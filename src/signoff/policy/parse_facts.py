@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from signoff.policy.glob import BadGlob
 from signoff.policy.keypath import BadKey, KeyPath
@@ -12,6 +13,9 @@ from signoff.policy.parse_value import read_globs
 from signoff.policy.paths import BadPath, read_folder
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
+
+if TYPE_CHECKING:
+    from signoff.policy.recipients import AddressPattern
 
 READ_ONLY = "read-only"
 _EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
@@ -102,6 +106,49 @@ def read_url_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
         argument=entries["arg"].text("the name of an argument") if "arg" in entries else "",
         every=wary,
     )
+
+
+def read_recipients_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+    """`recipients: acme.com`, `recipients: {domains: …, outside: …, all: …, any: …, none: …, count: …, arg: …}`."""
+    from signoff.policy.recipients import RecipientsCondition  # few policies need it
+
+    keys = ("domains", "outside", "all", "any", "none", "count", "arg")
+    entries = _entries(spot, keys, first="domains", needs=keys[:6])
+    for key in ("any", "outside"):
+        if wary and key in entries:
+            raise entries[key].wrong_key(f"`{key}` makes no sense where a rule allows", "use `domains` or `all`")
+    yield RecipientsCondition(
+        domains=_addresses(entries, "domains"),
+        outside=_addresses(entries, "outside"),
+        all=_addresses(entries, "all"),
+        any=_addresses(entries, "any"),
+        none=_addresses(entries, "none"),
+        count=_count(entries["count"]) if "count" in entries else (),
+        argument=entries["arg"].text("the name of an argument") if "arg" in entries else "",
+        every=wary,
+    )
+
+
+def _addresses(entries: dict[str, Spot], key: str) -> tuple[AddressPattern, ...]:
+    from signoff.policy.recipients import AddressPattern, BadAddress
+
+    found: list[AddressPattern] = []
+    for item in entries[key].one_or_more("a list of domains or addresses") if key in entries else ():
+        try:
+            found.append(AddressPattern(item.text("a domain or an address")))
+        except (BadAddress, BadGlob) as error:
+            raise item.wrong(f"bad address {shown(item.value)}", str(error)) from error
+    return tuple(found)
+
+
+def _count(spot: Spot) -> tuple[tuple[str, int], ...]:
+    from signoff.policy.recipients import SIGNS
+
+    bounds = spot.entries(tuple(SIGNS)) if isinstance(spot.value, dict) else {"equals": spot}
+    for bound in bounds.values():
+        if isinstance(bound.value, bool) or not isinstance(bound.value, int) or bound.value < 0:
+            raise bound.wrong("this should be a whole number", 'write it as in `count: {"<=": 3}`')
+    return tuple((sign, bound.value) for sign, bound in bounds.items())
 
 
 def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:

@@ -12,6 +12,7 @@ from signoff.policy.parse_facts import (
     read_amount_condition,
     read_command,
     read_places,
+    read_recipients_condition,
     read_sql_condition,
     read_url_condition,
 )
@@ -134,6 +135,7 @@ _READERS: dict[str, Callable[[Spot, bool], Iterable[Condition]]] = {
     "deps": _deps,
     "path": _path,
     "amount": read_amount_condition,
+    "recipients": read_recipients_condition,
     "url": read_url_condition,
     "command": read_command,
     "sql": read_sql_condition,

@@ -11,12 +11,25 @@ from signoff.errors import CannotCanonicalise
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.keypath import TOP, BadKey, KeyPath
 from signoff.policy.match import ValueCondition
-from signoff.policy.operators import COMPARISONS, OPERATORS, Compare, Equals, Exists, Matches, Operator, Regex, kind_of
+from signoff.policy.operators import (
+    COMPARISONS,
+    OPERATORS,
+    Compare,
+    Equals,
+    Exists,
+    Matches,
+    Operator,
+    Over,
+    Regex,
+    kind_of,
+)
 from signoff.policy.spot import Spot
 from signoff.policy.wording import nearest, shown
 
 Source = Literal["args", "deps"]
 
+ANY_CASE = "ignore_case"
+"""Beside `matches`: whether case matters."""
 _SYNONYMS = {
     "=": "equals", "==": "equals", "===": "equals", "eq": "equals", "is": "equals", "one_of": "in", "any_of": "in",
     "glob": "matches", "like": "matches", "pattern": "regex", "re": "regex", "present": "exists", "defined": "exists",
@@ -43,14 +56,39 @@ def _under(spot: Spot, key: KeyPath, source: Source, wary: bool) -> Iterator[Val
     entries = spot.entries()
     if not entries:
         raise spot.wrong("this is empty, so it asks for nothing", f"write an operator: {', '.join(OPERATORS)}")
-    if all(name in OPERATORS for name in entries):
-        _check_possible(spot, entries)
-        for name, child in entries.items():
-            yield ValueCondition(source, key, _READERS[name](child, wary))
+    if all(name in OPERATORS or name == ANY_CASE for name in entries):
+        for one in _operators(spot, entries, wary):
+            yield ValueCondition(source, key, one)
         return
     for name, child in entries.items():
         _check_not_an_operator(name, child, mixed=any(other in OPERATORS for other in entries))
         yield from _under(child, _key(child, key, name, source), source, wary)
+
+
+def _operators(spot: Spot, entries: dict[str, Spot], wary: bool) -> Iterator[Operator]:
+    _check_possible(spot, entries)
+    any_case = entries.pop(ANY_CASE).flag() if ANY_CASE in entries else False
+    if any_case and "matches" not in entries:
+        raise spot.wrong(f"`{ANY_CASE}` goes with `matches`", "write the pattern beside it")
+    for name, child in entries.items():
+        if name == "matches":
+            yield _matches(child, wary, any_case=any_case)
+        else:
+            yield _READERS[name](child, wary)
+
+
+def _over(how: Literal["all", "any", "none"]) -> Callable[[Spot, bool], Operator]:
+    """Operators that hold of the values in a list; a plain value stands for `equals`."""
+
+    def read(spot: Spot, wary: bool) -> Operator:
+        if not isinstance(spot.value, dict):
+            return Over(how, (_equals(spot),))
+        entries = spot.entries((*OPERATORS, ANY_CASE))
+        if not entries:
+            raise spot.wrong("this is empty, so it asks for nothing", f"write an operator: {', '.join(OPERATORS)}")
+        return Over(how, tuple(_operators(spot, entries, wary)))
+
+    return read
 
 
 def _key(spot: Spot, above: KeyPath, written: str, source: Source) -> KeyPath:
@@ -104,15 +142,16 @@ def _one_of(spot: Spot, wary: bool) -> Operator:
         raise spot.wrong(f"this has no JSON form: {error}") from error
 
 
-def _matches(spot: Spot, wary: bool) -> Operator:
-    return Matches(tuple(read_globs(spot, over_names=False)), wary)
+def _matches(spot: Spot, wary: bool, *, any_case: bool = False) -> Operator:
+    return Matches(tuple(read_globs(spot, over_names=False, any_case=any_case)), wary, any_case)
 
 
-def read_globs(spot: Spot, *, over_names: bool) -> Iterator[Glob]:
-    """One glob or a list of them."""
+def read_globs(spot: Spot, *, over_names: bool, any_case: bool = False) -> Iterator[Glob]:
+    """One glob or a list of them; in lower case, where it is held against lower case."""
     for item in spot.one_or_more("a list of patterns"):
         try:
-            yield Glob(item.text("a pattern"), over_names=over_names)
+            text = item.text("a pattern")
+            yield Glob(text.lower() if any_case else text, over_names=over_names)
         except BadGlob as error:
             raise item.wrong(f"bad pattern {shown(item.value)}", str(error)) from error
 
@@ -144,4 +183,7 @@ _READERS: dict[str, Callable[[Spot, bool], Operator]] = {
     "regex": _regex,
     "exists": lambda spot, wary: Exists(spot.flag()),
     **{sign: _compare(sign) for sign in COMPARISONS},
+    "all": _over("all"),
+    "any": _over("any"),
+    "none": _over("none"),
 }

@@ -1,0 +1,122 @@
+"""Who a message goes to: mail addresses out of texts and lists, as the mail system will read them.
+
+An address is taken only in forms that every reader reads alike: `ana@acme.com`, `Ana Berg <ana@acme.com>`,
+`"Berg, Ana" <ana@acme.com>`, several with commas or semicolons between. What two readers may read differently is in
+doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+from unicodedata import normalize
+
+from signoff.core.call import Veiled
+from signoff.core.visible import visible
+from signoff.policy.url import read_url
+
+LONGEST = 16_384
+_LOCAL = r"[A-Za-z0-9#&'+=_~-]+(?:\.[A-Za-z0-9#&'+=_~-]+)*"
+"""Without `%` and `!`, by which some systems pass mail on to another domain."""
+_DOMAIN = r"[^\s@,;:<>()\[\]\"\\/|%]+"
+_ONE = re.compile(
+    rf"""\s* (?: (?: "[^"@\\\r\n]*"\s* | [^"@,;:<>()\[\]\\\r\n]* ) <(?P<inside>{_LOCAL}@{_DOMAIN})>
+           | (?:mailto:)? (?P<bare>{_LOCAL}@{_DOMAIN}) ) \s*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ANY = re.compile(r"[^\s@,;:<>()\[\]\"'\\|]+@[^\s@,;:<>()\[\]\"'\\|/%?&]+")
+_KEYS = ("email", "address", "mail", "addr", "email_address", "emailAddress", "value")
+"""Where the address stands in a recipient that is a mapping."""
+
+
+class Address(NamedTuple):
+    """One recipient. Compared without regard to case: no mail system that matters tells `Ana@` from `ana@`."""
+
+    local: str
+    domain: str
+    """In lower case, in its ASCII form, without a last dot."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.local}@{self.domain}"
+
+
+class Recipients(NamedTuple):
+    """The recipients in a value, and why there may be others."""
+
+    found: tuple[Address, ...] = ()
+    doubt: str = ""
+
+
+def read_recipients(value: object) -> Recipients:
+    """Everybody in a text, a list, or a mapping with an address in it. Never raises."""
+    found: list[Address] = []
+    doubts: list[str] = []
+    for text in _texts(value, doubts):
+        taken = _in_text(text)
+        found += taken.found
+        doubts += [taken.doubt] if taken.doubt else []
+    return Recipients(tuple(dict.fromkeys(found)), doubts[0] if doubts else "")
+
+
+def is_recipients(text: str) -> bool:
+    """Whether a text is nothing but addresses, in no doubt."""
+    taken = _in_text(text)
+    return bool(taken.found) and not taken.doubt
+
+
+def may_name_somebody(value: object) -> bool:
+    """Whether a value holds an `@` anywhere, also one that only looks like it."""
+    return any("@" in normalize("NFKC", text) for text in _texts(value, []))
+
+
+def read_domain(written: str) -> str:
+    """A domain as the network sees it; empty where it is none."""
+    host = read_url(f"https://{written.rstrip('.')}/")
+    return host.host if not host.doubt and "." in host.host and "/" not in written else ""
+
+
+def _texts(value: object, doubts: list[str]) -> Iterator[str]:
+    if isinstance(value, Veiled):
+        doubts.append("is a secret")
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        entries = cast("Mapping[str, Any]", value)
+        named = [entries[key] for key in _KEYS if key in entries]
+        if not named:
+            doubts.append("is a mapping without an address that is named as one")
+        for one in named:
+            yield from _texts(one, doubts)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[object]", value):
+            yield from _texts(item, doubts)
+    elif value is not None:
+        doubts.append("is neither a text nor a list of texts")
+
+
+def _in_text(text: str) -> Recipients:
+    if len(text) > LONGEST:
+        return Recipients(doubt="is too long for a list of recipients")
+    text = text.strip()
+    sure: list[Address] = []
+    at, doubt = 0, "" if visible(text) == text else "holds characters that cannot be seen"
+    while at < len(text) and not doubt:
+        one = _ONE.match(text, at)
+        if one is None or (one.end() < len(text) and text[one.end()] not in ",;"):
+            doubt = "is not only mail addresses that everybody reads alike"
+            break
+        local, _, domain = (one["inside"] or one["bare"]).rpartition("@")
+        known = read_domain(domain)
+        if known:
+            sure.append(Address(local.lower(), known))
+        else:
+            doubt = f"goes to `{domain}`, which is no domain that everybody reads alike"
+        at = one.end() + 1
+    if not doubt:
+        return Recipients(tuple(sure))
+    guessed = (found.group().rpartition("@") for found in _ANY.finditer(text))
+    return Recipients(
+        (*sure, *(Address(local.lower(), read_domain(domain) or domain.lower()) for local, _, domain in guessed)), doubt
+    )

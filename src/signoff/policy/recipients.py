@@ -1,0 +1,154 @@
+"""Conditions on recipients: their domains and addresses, all, any or none of them, and how many there are."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signoff.policy.addresses import Address, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.glob import Glob
+from signoff.policy.wording import listed, shown
+
+_KEYS = re.compile(
+    r"(?:.*[_-])?(?:to|cc|bcc|recipients?|e?-?mails?|e?mail_?addresses|attendees?|invitees?|participants|guests|members)"
+    r"|.*(?:To|Cc|Bcc|Recipients?|Emails?|Attendees?)",
+    re.DOTALL,
+)
+_NOT_KEYS = re.compile(r"(?:.*[_-])?reply[_-]?to|.*[rR]eplyTo|(?:.*[_-])?in_reply_to", re.DOTALL)
+SIGNS: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "equals": operator.eq,
+}
+
+
+class BadAddress(ValueError):
+    """A pattern that cannot be used; the message says why and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPattern:
+    """`ana@acme.com`, `*@acme.com`, or `acme.com` for everybody there; `*.acme.com` is not `acme.com`."""
+
+    text: str
+    local: Glob = field(init=False, repr=False, compare=False)
+    domain: Glob = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raises `BadAddress` or `BadGlob`."""
+        local, _, domain = self.text.rpartition("@")
+        anywhere = domain == "*" and local.strip("*") != ""
+        known = domain if anywhere else read_domain(domain.replace("*", "x") if domain.isascii() else domain)
+        if not known or "?" in domain or "[" in domain:
+            raise BadAddress("write a domain, as in `acme.com`, or an address, as in `*@acme.com`")
+        if not anywhere and not domain.replace(".", "").strip("*"):
+            raise BadAddress("the domain is all wildcards; leave `recipients` out for every recipient")
+        object.__setattr__(self, "local", Glob(local.lower() or "*", over_names=True))
+        object.__setattr__(self, "domain", Glob(domain.lower() if domain.isascii() else known, over_names=True))
+
+    def fits(self, address: Address) -> bool:
+        return self.domain.find(address.domain) is Truth.YES and self.local.find(address.local) is Truth.YES
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientsCondition:
+    """The recipients of a call. What is said of them has to be sure where a rule allows; doubt asks elsewhere."""
+
+    domains: tuple[AddressPattern, ...] = ()
+    """Where a rule allows: all are there. Otherwise: one is."""
+    outside: tuple[AddressPattern, ...] = ()
+    """One of them is in none of these."""
+    all: tuple[AddressPattern, ...] = ()
+    any: tuple[AddressPattern, ...] = ()
+    none: tuple[AddressPattern, ...] = ()
+    count: tuple[tuple[str, int], ...] = ()
+    argument: str = ""
+    every: bool = False
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {
+            "all in" if self.every else "one in": self.domains,
+            "one outside": self.outside,
+            "all like": self.all,
+            "one like": self.any,
+            "none like": self.none,
+        }
+        words = [f"{how} {listed(one.text for one in patterns)}" for how, patterns in named.items() if patterns]
+        words += [f"{'' if sign == 'equals' else sign + ' '}{bound} of them" for sign, bound in self.count]
+        object.__setattr__(self, "text", f"with recipients: {', '.join(words)}")
+
+    @property
+    def stands_for(self) -> str:
+        """The argument that a plain text in a rule's examples is."""
+        return self.argument or "to"
+
+    def find(self, facts: Facts) -> Finding:
+        taken = self._taken(facts.call.args)
+        if not taken.found and not taken.doubt:
+            return Finding.no("the call names no recipient")
+        holds = self._holds(taken.found)
+        if taken.doubt and (self.every or not self._is_settled(taken.found, holds)):
+            facts.note(taken.doubt)
+            return Finding.no(taken.doubt) if self.every else Finding.unknown(taken.doubt)
+        if holds:
+            return YES
+        told = listed([one.text for one in taken.found[:5]])
+        why = f"it goes to {told}{' and others' if len(taken.found) > 5 else ''}"
+        facts.note(why)
+        return Finding.no(why)
+
+    def _holds(self, found: tuple[Address, ...]) -> bool:
+        return bool(found) and all(self._parts(found))
+
+    def _parts(self, found: tuple[Address, ...]) -> Iterator[bool]:
+        if self.domains:
+            yield (all if self.every else any)(_in(self.domains, one) for one in found)
+        if self.outside:
+            yield any(not _in(self.outside, one) for one in found)
+        if self.all:
+            yield all(_in(self.all, one) for one in found)
+        if self.any:
+            yield any(_in(self.any, one) for one in found)
+        if self.none:
+            yield not any(_in(self.none, one) for one in found)
+        for sign, bound in self.count:
+            yield SIGNS[sign](len(found), bound)
+
+    def _is_settled(self, found: tuple[Address, ...], holds: bool) -> bool:
+        """Whether it holds for certain, however the rest is read: one recipient that is meant is enough."""
+        return holds and not (self.all or self.none or self.count) and bool(found)
+
+    def _taken(self, args: Mapping[str, Any]) -> Recipients:
+        found: list[Address] = []
+        doubt = ""
+        for key, value in self._named(args):
+            if not self.every and not may_name_somebody(value):
+                continue  # `to: /tmp/x` of a tool that moves files
+            taken = read_recipients(value)
+            found += taken.found
+            doubt = doubt or (f"{shown(key)} {taken.doubt}" if taken.doubt else "")
+        return Recipients(tuple(dict.fromkeys(found)), doubt)
+
+    def _named(self, args: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        for key, value in args.items():
+            if self.argument:
+                if key == self.argument:
+                    yield key, value
+            elif _KEYS.fullmatch(key) and not _NOT_KEYS.fullmatch(key):
+                yield key, value
+            elif isinstance(value, Mapping):
+                yield from self._named(cast("Mapping[str, Any]", value))
+            elif not self.every and isinstance(value, str) and is_recipients(value):
+                yield key, value
+
+
+def _in(patterns: tuple[AddressPattern, ...], address: Address) -> bool:
+    return any(pattern.fits(address) for pattern in patterns)
