@@ -6,7 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from signoff.gate.kept import gated_run, kept
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
 from signoff.gate.neighbours import hooks_execution, wraps_tools
 from signoff.gate.nested import go_on, pause_of
+from signoff.gate.options import Who, check_options
 from signoff.gate.resolve import resolve
 from signoff.gate.run import GatedRun
 from signoff.gate.telling import tell_refused
@@ -86,10 +87,11 @@ class Signoff(AbstractCapability[Any]):
     """Values to mask wherever a call is shown, besides those that look like secrets."""
     people: Mapping[str, Iterable[str]] = field(default_factory=dict[str, "Iterable[str]"])
     """Roles by person's name, added to those in the policy file."""
-    owner: str = ""
-    """Who the agent belongs to, for rules with `not_by: owner`."""
-    requester: str = ""
-    """Who the runs are for, for rules with `not_by: requester`."""
+    owner: Who = ""
+    """Who the agent belongs to, for rules with `not_by: owner`; a name, or a function of the `RunContext`."""
+    requester: Who = ""
+    """Who a run is for, for rules with `not_by: requester`; a name, or a function of the `RunContext`:
+    `lambda ctx: ctx.deps.user`. It is asked once, when the run begins; a run that is resumed keeps its requester."""
     nested: bool = False
     """Whether a tool that runs another gated agent pauses where that agent waits for people. It is then called again
     from its beginning, and the agent inside goes on where it was: code before the inner run is repeated."""
@@ -108,6 +110,8 @@ class Signoff(AbstractCapability[Any]):
     _run: GatedRun | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Raises `WrongUse` for an option that is not what it should be, `PolicyError` for the rules."""
+        check_options({one.name: getattr(self, one.name) for one in fields(self) if one.init})
         policy, people = read_rules(self.policy)
         # Links in arguments are followed, so what they are held against has to be a real folder too.
         policy = rooted(policy)
@@ -122,7 +126,7 @@ class Signoff(AbstractCapability[Any]):
         )
         self._gate = Gate(
             policy=policy,
-            desk=Desk(broker, self._memory(broker), policy, owner=self.owner, requester=self.requester),
+            desk=Desk(broker, self._memory(broker), policy),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
@@ -141,7 +145,9 @@ class Signoff(AbstractCapability[Any]):
             observe=self.observe,
             nested=self.nested,
             native={kind: (own,) if isinstance(own, Policy) else tuple(own) for kind, own in self.native.items()},
-            owners=(self.owner,) if self.owner else (),
+            owner=self.owner,
+            owners=(self.owner,) if isinstance(self.owner, str) and self.owner else (),
+            requester=self.requester,
             answerers=Requirement(role=self.by) if self.by else None,
         )
 
@@ -208,7 +214,7 @@ class Signoff(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
         await self._gate.prepare()
         fresh = _copy(self)
-        fresh._run = await gated_run(self._gate, ctx)
+        fresh._run = await gated_run(self._gate.named_for(ctx), ctx)
         return fresh
 
     async def wrap_run(

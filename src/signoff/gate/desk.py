@@ -36,10 +36,6 @@ class Desk:
     broker: Broker
     memory: Memory
     policy: Policy | Layers
-    owner: str = ""
-    """Who the agents belong to, for rules with `not_by: owner`."""
-    requester: str = ""
-    """Who started the runs, for rules with `not_by: requester`."""
     edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
     """How to check edited arguments, by the id of a pending request."""
 

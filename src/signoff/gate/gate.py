@@ -23,6 +23,7 @@ from signoff.gate.calls import KIND, CallReader, Owner
 from signoff.gate.desk import Desk
 from signoff.gate.frames import asked_approver, current_frame
 from signoff.gate.keeper import Histories
+from signoff.gate.options import Who, name_of
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers, strictest
 from signoff.policy.requirement import together
@@ -77,8 +78,12 @@ class Gate:
     """Whether a call whose tool runs another gated agent pauses with it, and is made again from its beginning."""
     native: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict[str, "tuple[Policy, ...]"])
     """More rules for provider-executed tools, by their unique id or kind."""
+    owner: Who = ""
+    """Who the agent belongs to, for rules with `not_by: owner`; for a run, a name."""
     owners: tuple[str, ...] = ()
-    """Who the agents belong to, for rules with `not_by: owner`."""
+    """Who the agents of a run belong to: this one and those around it."""
+    requester: Who = ""
+    """Who runs are for, for rules with `not_by: requester`; for a run, a name."""
     answerers: Requirement | None = None
     """What every question needs besides what the rules say."""
     checked_names: bool = False
@@ -101,6 +106,13 @@ class Gate:
     @property
     def broker(self) -> Broker:
         return self.desk.broker
+
+    def named_for(self, ctx: RunContext[Any]) -> Gate:
+        """This gate for one run, with the names that its functions give for it."""
+        if not callable(self.owner) and not callable(self.requester):
+            return self
+        owner, requester = name_of("owner", self.owner, ctx), name_of("requester", self.requester, ctx)
+        return replace(self, owner=owner, owners=(owner,) if owner else (), requester=requester)
 
     def inside(self, outer: Gate, *, pauses: bool) -> Gate:
         """This gate for a run inside a run of another gate: the outer one's rules bind it too, and its desk asks.
@@ -131,6 +143,7 @@ class Gate:
             native={kind: (*outer.native.get(kind, ()), *self.native.get(kind, ())) for kind in kinds},
             answerers=together(asked) if asked else None,
             owners=tuple(dict.fromkeys((*outer.owners, *self.owners))),
+            requester=outer.requester,
             wait=outer.wait if pauses else self.wait,
             secrets=tuple(dict.fromkeys((*self.secrets, *outer.secrets))),
             observe=self.observe or outer.observe,

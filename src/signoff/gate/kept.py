@@ -33,7 +33,9 @@ async def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
         known = {request.call.key: request for request in requests if request.call is not None}
         return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, given=True, saved=True, known=known))
     prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
-    run = KeptRun(id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000])
+    run = KeptRun(
+        id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000], requester=str(gate.requester)
+    )
     return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run))
 
 

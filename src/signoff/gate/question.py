@@ -24,7 +24,7 @@ async def question(
     """The question about a call. `said` is what the tool itself said when it asked."""
     request = await passage.request(gate.policy.revision, changed=changed, said=said)
     return request.changed_to(
-        requester=(outer.run.requester if outer is not None else "") or gate.desk.requester,
+        requester=(outer.run.requester if outer is not None else "") or str(gate.requester),
         owner="\n".join(gate.owners),
         run=outer.run.id if outer is not None else "",
         root=passage.call.start or gate.reader.root,

@@ -1,0 +1,165 @@
+"""Whether the options of a `Signoff` are what they should be: a wrong one is refused when it is given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, TypeAlias, cast
+
+from pydantic_ai import RunContext
+
+from signoff.core.call import LABELS
+from signoff.core.mode import ApprovalMode
+from signoff.errors import WrongUse
+from signoff.policy.wording import did_you_mean
+
+Who: TypeAlias = "str | Callable[[RunContext[Any]], str]"
+"""Somebody's name, or a plain function that tells it from the run's context."""
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Raise `WrongUse` for the first option that is not what it should be, by its name."""
+    for name, check in _CHECKS.items():
+        value = given[name]
+        if (wrong := check(value)) is not None:
+            raise WrongUse(f"Signoff({name}={_short(value)}): {wrong}")
+
+
+def name_of(option: str, who: Who, ctx: RunContext[Any]) -> str:
+    """The name that an option gives for a run. Raises `WrongUse` where its function gives none."""
+    if isinstance(who, str):
+        return who
+    try:
+        name = cast("object", who(ctx))
+    except Exception as error:
+        raise WrongUse(f"Signoff({option}=…): the function failed with {type(error).__name__}: {error}") from error
+    if not isinstance(name, str) or not name.strip():
+        raise WrongUse(f"Signoff({option}=…): the function returned {_short(name)}; it must return a name, as text")
+    return name
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _who(value: object) -> str | None:
+    if isinstance(value, str):
+        return None
+    if inspect.iscoroutinefunction(value):
+        return "it must be a plain function of the RunContext, not an async one"
+    return None if callable(value) else "it must be a name, or a function of the RunContext that returns one"
+
+
+def _one_of(*choices: str) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        if isinstance(value, str) and value in choices:
+            return None
+        near = did_you_mean(value, choices) if isinstance(value, str) else ""
+        return f"it must be one of {', '.join(map(repr, choices))}" + (f"; {near}" if near.startswith("did") else "")
+
+    return check
+
+
+def _mode(value: object) -> str | None:
+    return None if isinstance(value, ApprovalMode) else _one_of(*(str(mode.value) for mode in ApprovalMode))(value)
+
+
+def _wait(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, timedelta)):
+        return "it must be 'inline', 'suspend', a number of seconds, or a timedelta"
+    return None
+
+
+def _flag(value: object) -> str | None:
+    return None if isinstance(value, bool) else "it must be True or False"
+
+
+def _function(value: object) -> str | None:
+    return None if value is None or callable(value) else "it must be a function"
+
+
+def _having(what: str, methods: str) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        missing = [name for name in methods.split() if not callable(getattr(value, name, None))]
+        if value is None or not missing:
+            return None
+        return f"it must be {what}; {_a(value)} has no {' and no '.join(f'`{name}`' for name in missing)}"
+
+    return check
+
+
+def _a(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _store(value: object) -> str | None:
+    return None if isinstance(value, str) else _having("the URL of a store, or a store", "read write later")(value)
+
+
+def _texts(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return "it must be a list of texts"
+    items = cast("Iterable[object]", value)
+    if iter(items) is items:
+        return "it must be a list of texts, which can be read more than once"
+    return None if all(isinstance(item, str) for item in items) else "it must be a list of texts"
+
+
+def _by_name(of: Callable[[object], str | None], what: str) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        if not isinstance(value, Mapping):
+            return f"it must be a mapping of {what}"
+        for key, item in cast("Mapping[object, object]", value).items():
+            if not isinstance(key, str):
+                return f"it must be a mapping of {what}; {_short(key)} is no name"
+            if (wrong := of(item)) is not None:
+                return f"{key!r}: {wrong}"
+        return None
+
+    return check
+
+
+def _roles(value: object) -> str | None:
+    if isinstance(value, str):
+        return f"the roles of a person are a list: [{value!r}]"
+    return "the roles of a person are a list of texts" if value is None or _texts(value) else None
+
+
+def _labels(value: object) -> str | None:
+    labels = [value] if isinstance(value, str) else value
+    if labels is None or _texts(labels):
+        return "it must be a label, or a list of labels"
+    unknown = next((label for label in cast("Iterable[str]", labels) if label not in LABELS), None)
+    return f"unknown label {unknown!r}; {did_you_mean(unknown, LABELS)}" if unknown is not None else None
+
+
+def _role(value: object) -> str | None:
+    return None if value is None or (isinstance(value, str) and value) else "it must be the name of a role"
+
+
+_CHECKS: Mapping[str, Callable[[Any], str | None]] = {
+    "approver": _having("an approver", "choose"),
+    "wait": _wait,
+    "mode": _mode,
+    "memory": _having("a memory of answers", "lookup remember"),
+    "on_denied": _one_of("tell", "raise"),
+    "judge": _function,
+    "reviewers": _flag,
+    "labels": _by_name(_labels, "tool names to labels"),
+    "tools": _texts,
+    "secrets": _texts,
+    "people": _by_name(_roles, "people's names to their roles, as in {'ana': ['ops']}"),
+    "owner": _who,
+    "requester": _who,
+    "nested": _flag,
+    "by": _role,
+    "native": _by_name(lambda value: None, "native tools to policies"),
+    "observe": _function,
+    "store": _store,
+    "clock": _having("a clock", "now sleep_until"),
+}

@@ -1,0 +1,140 @@
+"""The options of `Signoff`: wrong ones are refused when they are given, and people may be named for each run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, DeferredToolRequests, RunContext
+from tests.gate.agents import pays
+
+from signoff import ApprovalDecision, Signoff, resume_run
+from signoff.errors import NotEntitled, WrongUse
+from signoff.testing import ScriptedModel
+
+YES = ApprovalDecision(approved=True)
+
+
+async def waits(ctx: RunContext[Any]) -> str:
+    return "ana"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("approver", "ana", "it must be an approver; a str has no `choose`"),
+        ("wait", "forever", "'inline', 'suspend', or a number of seconds"),
+        ("wait", True, "it must be 'inline', 'suspend', a number of seconds, or a timedelta"),
+        ("wait", None, "it must be 'inline', 'suspend'"),
+        ("mode", "auto", "it must be one of 'interactive', 'auto_approve', 'auto_deny'"),
+        ("mode", "auto_aprove", "did you mean `auto_approve`?"),
+        ("memory", "grants.json", "a str has no `lookup` and no `remember`"),
+        ("on_denied", "rasie", "it must be one of 'tell', 'raise'; did you mean `raise`?"),
+        ("on_denied", None, "it must be one of 'tell', 'raise'"),
+        ("judge", "strict", "it must be a function"),
+        ("reviewers", "yes", "it must be True or False"),
+        ("labels", {"pay": "mony"}, "'pay': unknown label 'mony'; did you mean `money`?"),
+        ("labels", {"pay": None}, "it must be a label, or a list of labels"),
+        ("labels", ["money"], "it must be a mapping of tool names to labels"),
+        ("tools", "pay", "it must be a list of texts"),
+        ("tools", [5], "it must be a list of texts"),
+        ("secrets", "hunter2", "it must be a list of texts"),
+        ("secrets", iter(["hunter2"]), "which can be read more than once"),
+        ("people", {"ana": "ops"}, "'ana': the roles of a person are a list: ['ops']"),
+        ("people", ["ana"], "it must be a mapping of people's names to their roles"),
+        ("people", {"ana": None}, "'ana': the roles of a person are a list of texts"),
+        ("people", {5: ["ops"]}, "5 is no name"),
+        ("owner", 5, "it must be a name, or a function of the RunContext"),
+        ("requester", waits, "a plain function of the RunContext, not an async one"),
+        ("requester", None, "it must be a name, or a function"),
+        ("nested", 1, "it must be True or False"),
+        ("by", "", "it must be the name of a role"),
+        ("by", ["ops"], "it must be the name of a role"),
+        ("native", "web_search", "it must be a mapping of native tools to policies"),
+        ("observe", 5, "it must be a function"),
+        ("store", 5, "an int has no `read` and no `write`"),
+        ("clock", "now", "a str has no `now`"),
+    ],
+)
+def test_a_wrong_option_is_refused_when_it_is_given(option: str, value: Any, said: str) -> None:
+    with pytest.raises(WrongUse) as refused:
+        Signoff([{"ask": "pay"}], **{option: value})
+    assert said in str(refused.value)
+    assert option in str(refused.value)
+
+
+@dataclass
+class Deps:
+    user: str
+
+
+def shop(folder: Path, paid: list[int], not_by: str = "requester", **options: Any) -> tuple[Signoff, Agent[Deps, Any]]:
+    def pay(amount: int) -> str:
+        paid.append(amount)
+        return "paid"
+
+    rules = [{"ask": "pay", "not_by": not_by}]
+    people = {"ana": ["ops"], "ben": ["ops"]}
+    signoff = Signoff(rules, people=people, wait="suspend", store=f"sqlite:{folder / 'signoff.db'}", **options)
+    output: Any = [str, DeferredToolRequests]
+    agent = Agent(
+        ScriptedModel(pays(5)), name="shop", deps_type=Deps, output_type=output, tools=[pay], capabilities=[signoff]
+    )
+    return signoff, agent
+
+
+async def test_who_a_run_is_for_is_told_by_a_function_of_its_context(tmp_path: Path) -> None:
+    paid: list[int] = []
+    signoff, agent = shop(tmp_path, paid, requester=lambda ctx: ctx.deps.user)
+    await agent.run("go", deps=Deps("ana"))
+    await agent.run("go", deps=Deps("ben"))
+    first, second = await signoff.pending()
+
+    assert [first.requester, second.requester] == ["ana", "ben"]
+    with pytest.raises(NotEntitled):
+        await signoff.answer(first.id, YES, by="ana")
+    await signoff.answer(first.id, YES, by="ben")
+    await signoff.answer(second.id, YES, by="ana")
+    await resume_run(agent, first.run, deps=Deps("ben"))
+    assert paid == [5], "whoever resumes it does not change whom it was for"
+
+
+async def test_a_resumed_run_keeps_its_requester(tmp_path: Path) -> None:
+    paid: list[int] = []
+    signoff, agent = shop(tmp_path, paid, requester=lambda ctx: ctx.deps.user)
+    await agent.run("go", deps=Deps("ana"))
+    [asked] = await signoff.pending()
+    await signoff.cancel(asked.id, "asked anew")
+    await resume_run(agent, asked.run, deps=Deps("ben"))
+    [again] = await signoff.pending()
+
+    assert again.requester == "ana"
+    with pytest.raises(NotEntitled):
+        await signoff.answer(again.id, YES, by="ana")
+
+
+@pytest.mark.parametrize("returned", [None, "", 5, object()])
+async def test_a_function_that_tells_no_name_stops_the_run(tmp_path: Path, returned: Any) -> None:
+    paid: list[int] = []
+    _, agent = shop(tmp_path, paid, requester=lambda ctx: returned)
+    with pytest.raises(WrongUse, match="it must return a name"):
+        await agent.run("go", deps=Deps("ana"))
+    assert paid == []
+
+
+async def test_a_function_that_fails_stops_the_run(tmp_path: Path) -> None:
+    _, agent = shop(tmp_path, [], owner=lambda ctx: ctx.deps.nothing)
+    with pytest.raises(WrongUse, match="the function failed with AttributeError"):
+        await agent.run("go", deps=Deps("ana"))
+
+
+async def test_an_owner_may_be_told_by_a_function_too(tmp_path: Path) -> None:
+    signoff, agent = shop(tmp_path, [], not_by="owner", owner=lambda ctx: ctx.deps.user)
+    await agent.run("go", deps=Deps("ana"))
+    [asked] = await signoff.pending()
+
+    with pytest.raises(NotEntitled):
+        await signoff.answer(asked.id, YES, by="ana")
+    await signoff.answer(asked.id, YES, by="ben")
