@@ -444,5 +444,5 @@ def test_progress_is_for_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         os.close(watched)
     assert "10 events" in shown
-    assert b"10 events: nothing is missing" in done.stdout
+    assert b"10 events, none signed: they fit each other" in done.stdout
     assert start.run(command, capture_output=True, check=True).stderr == b""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from signoff.broker.checkpoints import AGE, checkpoint_if_due
+from signoff.broker.checkpoints import Signer, checkpoint_if_due, make_checkpoint
 from signoff.broker.holder import is_alive
 from signoff.core.lifecycle import Event, Expired, Lost, Reminded
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError, SignoffError
-from signoff.ports import Transaction
+from signoff.ports import Store, Transaction
 
 if TYPE_CHECKING:
     from signoff.broker.broker import Broker
@@ -25,7 +26,6 @@ class Sweeper:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._signed = broker.clock.now()
 
     async def sweep(self) -> list[ApprovalRequest]:
         """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
@@ -56,18 +56,20 @@ class Sweeper:
 
     async def sign_if_due(self) -> None:
         """Sign the end of the record, if it was not for a while and there is a key to sign with."""
-        broker = self._broker
-        self._signed = broker.clock.now()
-        if broker.signer is not None:
-            try:
-                await checkpoint_if_due(broker.store, broker.signer, broker.clock.now())
-            except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
-                warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
+        await self._sign(checkpoint_if_due)
 
-    async def sign_now_and_then(self) -> None:
-        """As `sign_if_due`, but looking only every few minutes: for where it must cost nothing."""
-        if self._broker.clock.now() - self._signed >= AGE:
-            await self.sign_if_due()
+    async def sign_end(self) -> None:
+        """Sign the record as it stands, if there is a key to sign with: at the end of a run."""
+        await self._sign(make_checkpoint)
+
+    async def _sign(self, make: Callable[[Store, Signer, datetime], Awaitable[object]]) -> None:
+        broker = self._broker
+        if broker.signer is None:
+            return
+        try:
+            await make(broker.store, broker.signer, broker.clock.now())
+        except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
+            warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
 
     def feed(self, tx: Transaction, request_id: str, now: datetime) -> ApprovalRequest | None:
         """A due request after its time was fed to it; None where somebody answered in the same instant."""

@@ -169,8 +169,8 @@ class _Checked:
 
     def lines(self) -> Iterator[str]:
         count = self.record.events
-        yield f"{_events(count)}: nothing is missing, changed or out of order" if count else "the record is empty"
         left = count - self.by.upto
+        yield _whole(count, left)
         match self.by.trust:
             case "pinned":
                 whose = f"the key you gave ({self.by.key})"
@@ -180,15 +180,28 @@ class _Checked:
                 whose = f"the key {self.by.key}"
             case _:
                 if count:
-                    yield "not signed yet: events that were cut off at the end would not be missed"
+                    yield "whoever can write to the store could have rewritten or cut off all of them"
                 return
         if left:
-            yield f"signed up to event {self.by.upto:,} by {whose}; {_events(left)} after it not yet"
+            yield f"signed up to event {self.by.upto:,} by {whose}; what comes after it could have been rewritten"
         else:
             yield f"signed to the end by {whose}"
         if self.by.trust == "carried":
             yield "that key came with the record: it says that nothing was changed since it was signed, not by whom;"
             yield "where you know the right key, check with --key"
+
+
+def _whole(count: int, unsigned: int) -> str:
+    """The first line: what was found, and how much of it nobody vouches for."""
+    if not count:
+        return "the record is empty"
+    if not unsigned:
+        return f"{_events(count)}, all signed: nothing is missing, changed or out of order"
+    if unsigned == count:
+        return f"{_events(count)}, none signed: they fit each other"
+    return (
+        f"{_events(count)}, the last {unsigned:,} not signed: up to there nothing is missing, changed or out of order"
+    )
 
 
 def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) -> _Checked:

@@ -52,13 +52,17 @@ async def kept(
     with mine, broker.watch.listening():
         if not keeper.given:  # whoever began or took it up has looked
             await broker.watch.catch_up()
-        result = await _told(run, handler)
+        try:
+            result = await _told(run, handler)
+        except Exception:
+            await broker.sweeper.sign_end()
+            raise
         if isinstance(result.output, DeferredToolRequests):
             await keeper.put_down(result.conversation)
         else:
             said = result.conversation if keeper.run.options.get("chat") else None  # the next turn goes on with it
             await keeper.ended(RunState.DONE, str(result.output), said)
-            await broker.sweeper.sign_now_and_then()
+            await broker.sweeper.sign_end()
         return result
 
 

@@ -20,7 +20,7 @@ from signoff.store.durable import DurableStore
 from signoff.store.postgres_line import Connection, psycopg, query
 from signoff.store.postgres_link import Address, Reading, Writing, is_lost, make_ready_to_write, store_error
 from signoff.store.queries import Queries
-from signoff.store.sql import Chain, SqlTransaction
+from signoff.store.sql import Chain, SqlTransaction, one_end
 from signoff.store.writer import Batch, Outcome, Work
 
 try:
@@ -214,7 +214,8 @@ class PostgresStore(DurableStore):
         """Everything in one transaction. Changes are held back and sent together, as nothing is wrong with them nearly
         always; otherwise all is done again, with `careful`: each change at once, each piece behind a savepoint."""
         wire = Writing(self._writing(), holds=not careful)
-        [(seq, link, number)] = wire.send(_BEGIN, query(self._queries["lock_chain"]))
+        rows = wire.send(_BEGIN, query(self._queries["lock_chain"]))
+        (seq, link), number = one_end(rows), rows[0][2]
         if (batch := self._in_doubt(wire)) is not None:
             return batch
         chain = Chain(wire, self._queries)

@@ -29,7 +29,7 @@ from signoff.core.record import Checkpoint, Draft, Entry, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
 from signoff.core.vote import Vote
-from signoff.errors import Stale, StoreError
+from signoff.errors import RecordBroken, Stale, StoreError
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
@@ -65,6 +65,16 @@ class Wire(Protocol):
         ...
 
 
+def one_end(rows: Sequence[Row]) -> tuple[int, str]:
+    """The end of the record, out of the rows of its table. Raises `RecordBroken` where there is not exactly one."""
+    if len(rows) != 1:
+        raise RecordBroken(
+            f"the table `chain`, which holds the end of the record, has {len(rows)} rows instead of one: "
+            "somebody changed the store, and a backup has to be put back"
+        )
+    return rows[0][0], rows[0][1]
+
+
 class Chain:
     """The end of the record while a batch of work moves it; written once, when the batch is done."""
 
@@ -77,8 +87,7 @@ class Chain:
     @property
     def end(self) -> tuple[int, str]:
         if self._end is None:
-            [(seq, link)] = self._wire.rows(self._queries["head"])
-            self._stored = self._end = (seq, link)
+            self._stored = self._end = one_end(self._wire.rows(self._queries["head"]))
         return self._end
 
     @end.setter
