@@ -32,6 +32,7 @@ from signoff.core.record import (
     timestamp,
     vouched,
 )
+from signoff.core.visible import is_clean
 from signoff.errors import CannotCanonicalise, RecordBroken, WrongFile
 
 CHAIN = chain(40)
@@ -493,3 +494,21 @@ def test_a_row_is_one_line() -> None:
 
 def test_drafts_are_repeatable() -> None:
     assert drafts(5) == drafts(5)
+
+
+HIDDEN = "\u180b\uffa0\u2800\u3164\u115f\u1160\u17b4\u17b5\ufe0f\u200b\u202e\u00ad\U000e0100\x1b\n\t"
+
+
+@pytest.mark.parametrize("hidden", HIDDEN, ids=[f"U+{ord(one):04X}" for one in HIDDEN])
+def test_nothing_hidden_is_left_in_a_spreadsheet(hidden: str) -> None:
+    told = f"a{hidden}b"
+    entry = linked(Draft(kind="asked", at=NOON, request=told, body={"title": told, "by": told}), 1, START)
+    row = csv_row(entry).removesuffix("\r\n")
+    assert hidden not in row
+    assert is_clean(row.replace("⟦", "").replace("⟧", ""))
+
+
+def test_what_was_masked_before_is_not_marked_again() -> None:
+    title = "pay ⟦secret sha256:abcd⟧ \u200b now"
+    entry = linked(Draft(kind="asked", at=NOON, body={"title": title}), 1, START)
+    assert cells(csv_row(entry))[4] == "pay ⟦secret sha256:abcd⟧ ⟦U+200B⟧ now"

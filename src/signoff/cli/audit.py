@@ -119,7 +119,7 @@ def verify(
 
 
 @audit.command()
-@click.option("-o", "--output", metavar="FILE", help="Where to; by default standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Where to; by default, and with -, standard output.")
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @options.where
 def export(output: str | None, form: str, store: str | None, policy: str | None) -> None:
@@ -298,7 +298,7 @@ def _place(store: str | None, policy: str | None) -> str:
 @contextmanager
 def _written(output: str | None) -> Generator[IO[bytes]]:
     """Where to write: a file that is there once it is whole, or standard output."""
-    if output is None:
+    if output in (None, "-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
