@@ -303,6 +303,11 @@ SELECT * FROM pg_file_settings
 SHOW primary_conninfo
 SHOW "primary_conninfo"
 SHOW app.jwt_secret
+SHOW all
+SHOW ALL
+SELECT name, setting FROM pg_settings
+SELECT * FROM pg_catalog.pg_settings
+SELECT * FROM pg_foreign_server
 SELECT current_setting('primary_conninfo')
 SELECT current_setting('primary_conninfo', true)
 SELECT current_setting('primary_' || 'conninfo')
@@ -325,7 +330,7 @@ def test_nor_does_mysql(query: str) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["SELECT * FROM pg_stat_ssl", "SHOW password_encryption", "SHOW ALL", "SELECT current_setting('work_mem')"],
+    ["SELECT * FROM pg_stat_ssl", "SHOW password_encryption", "SHOW work_mem", "SELECT current_setting('work_mem')"],
 )
 def test_what_a_database_may_show(query: str) -> None:
     assert read_sql(query, "postgres").read_only

@@ -139,7 +139,7 @@ unknown   VALUES (f_write())
 writes    TABLE t; DROP TABLE t
 unknown   SELECT 1 LIMIT f_write()
 unknown   SELECT 1 WHERE 1 = ANY(f_write())
-writes    SHOW ALL; DROP TABLE t
+writes    SHOW work_mem; DROP TABLE t
 unknown   SHOW f_write()
 runs      DO 'x'
 writes    VACUUM

@@ -89,7 +89,7 @@ SELECT größe FROM straße
 SELECT * FROM users u(id, name)
 SELECT gen_random_uuid(), random(), md5('x')
 SELECT set_bit(B'1010'::bit(4), 1, 1)
-SELECT name, setting FROM pg_settings WHERE name LIKE 'work%'
+SELECT current_setting('work_mem')
 SELECT E'a\nb', x'1F'
 SELECT * FROM t WHERE a <> 1 AND b != 2 AND c % 2 = 0 AND d & 1 = 1 AND -e < 3 AND f=-1
 SELECT comment, lock, show FROM t

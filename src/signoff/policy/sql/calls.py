@@ -80,7 +80,7 @@ def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Coun
         shown = f"{call.schema}.{call.name}" if call.schema else call.name
         if call.schema and call.schema.lower() not in _OWN_SCHEMAS.get(dialect, ()):
             yield f"unknown: `{shown}` is not a function that is known to only compute", shown
-        elif (low not in known and not low.startswith("pg_stat_get_")) or (call.quoted and call.name != low):
+        elif low not in known or (call.quoted and call.name != low):
             yield about_function(call.name), call.name
         elif why := _by_arguments(low, tokens, call):
             yield why, call.name

@@ -287,8 +287,10 @@ def _show(tokens: Sequence[Token], reading: Reading) -> Judged:
 
 def _shows_secret(shown: Sequence[Token], reading: Reading) -> str:
     """The words of a `SHOW` that discloses: a setting of PostgreSQL, or how somebody logs in to MySQL."""
-    if reading.dialect == "postgres" and _is_name(shown) and secret_setting("".join(one.text for one in shown)):
-        return f"SHOW {_name(shown)}"
+    if reading.dialect == "postgres" and _is_name(shown):
+        name = "".join(one.text for one in shown)
+        if secret_setting(name) or name.lower() == "all":  # among all of them is `primary_conninfo`, with its password
+            return f"SHOW {_name(shown)}"
     first = [one.low for one in shown[:2]]
     logins = first in (["create", "user"], ["create", "server"]) or first[0] == "grants"
     return f"SHOW {' '.join(first).upper()}" if logins and reading.dialect == "mysql" else ""

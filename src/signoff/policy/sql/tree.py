@@ -223,7 +223,7 @@ def _anonymous(found: Survey, node: exp.Anonymous, dialect: str, generic: bool) 
         found.not_calls[low] += 1
     elif low in WITHOUT_ARGUMENTS and not node.expressions:
         return
-    elif low not in pure(dialect, generic) and not low.startswith("pg_stat_get_"):
+    elif low not in pure(dialect, generic):
         found.doubts.append((about_function(name), name))
 
 
