@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.core.call import Call
+from signoff.core.codec import dump_grant, load_grant
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
 from signoff.core.people import Answerer
@@ -445,3 +446,14 @@ def test_without_more_words_it_is_exactly_this_call(said: Remember, scope: Scope
     kept = Grant.of(call(), ApprovalDecision(approved=False, remember=said), where={Scope.SESSION: "s1"})
     assert (kept.scope, kept.approved, kept.pattern) == (scope, False, None)
     assert kept.covers(call()) and not kept.covers(call(6))
+
+
+def test_a_yes_is_for_the_very_text_and_a_no_for_all_its_unicode_forms() -> None:
+    composed, apart = Call(tool="read", args={"path": "café"}), Call(tool="read", args={"path": "cafe\u0301"})
+    assert composed.memory_key == apart.memory_key
+    for seen, other in ((composed, apart), (apart, composed)):
+        yes = Grant.of(seen, ApprovalDecision(approved=True, remember=Remember.ALWAYS))
+        no = Grant.of(seen, ApprovalDecision(approved=False, remember=Remember.ALWAYS))
+        assert (yes.covers(seen), yes.covers(other)) == (True, False)
+        assert (no.covers(seen), no.covers(other)) == (True, True)
+        assert load_grant(dump_grant(yes)) == yes

@@ -11,6 +11,7 @@ import pytest
 
 from signoff import ApprovalMemory
 from signoff.core.call import Call
+from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.terms import Scope
 from signoff.errors import GrantsError, WrongUse
@@ -150,3 +151,17 @@ def test_the_default_file_is_outside_of_the_project(tmp_path: Path, monkeypatch:
     assert kept.parent.stat().st_mode & 0o777 == 0o700 and not (tmp_path / "relative").exists()
     monkeypatch.setenv("HOME", "")
     assert not ApprovalMemory().keeps_always, "without a home folder there is no place for always"
+
+
+def test_each_unicode_form_is_remembered_on_its_own(tmp_path: Path) -> None:
+    memory = ApprovalMemory(tmp_path / "grants.json")
+    composed, apart = Call(tool="read", args={"path": "café"}), Call(tool="read", args={"path": "cafe\u0301"})
+    memory.remember(Grant.of(composed, ApprovalDecision(approved=True, remember=Remember.ALWAYS)))
+    again = ApprovalMemory(tmp_path / "grants.json")
+    assert again.lookup(composed) is not None
+    assert again.lookup(apart) is None
+    memory.remember(Grant.of(apart, ApprovalDecision(approved=True, remember=Remember.ALWAYS)))
+    assert all(again.lookup(one) is not None for one in (composed, apart))
+    memory.remember(Grant.of(composed, ApprovalDecision(approved=False, remember=Remember.ALWAYS)))
+    found = again.lookup(apart)
+    assert found is not None and not found.approved, "a no is for all forms"

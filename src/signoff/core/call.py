@@ -74,7 +74,7 @@ class Call:
 
     @cached_property
     def memory_key(self) -> str:
-        """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are kept under it."""
+        """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are found by it."""
         return digest(same_form({"args": self.args, "tool": self.tool}))
 
     @cached_property

@@ -25,6 +25,8 @@ class Grant:
     tool: str
     memory_key: str
     """`Call.memory_key` of the call it was given for; empty where a pattern says what is covered."""
+    exact: str = ""
+    """`Call.fingerprint` of that call, where its texts are in another Unicode form than the key takes them in."""
     approved: bool
     scope: Scope
     schema_hash: str = ""
@@ -54,10 +56,16 @@ class Grant:
         if call.schema_hash != self.schema_hash or call.toolset != self.toolset or call.tool != self.tool:
             return False
         if self.pattern is None:
-            return call.memory_key == self.memory_key
+            # A yes is for the very text: in another Unicode form it may name another file. A no is for all forms of it.
+            return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
         return set(call.args) == {one.arg for one in self.pattern} and all(
             one.holds(call.args[one.arg], call.resolved) for one in self.pattern
         )
+
+    @property
+    def speaks_of(self) -> str:
+        """The fingerprint of the only call that a yes without a pattern covers."""
+        return self.exact or self.memory_key
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
         """Whether it holds where the call is made."""
@@ -111,6 +119,7 @@ class Grant:
         return cls(
             tool=call.tool,
             memory_key=call.memory_key if terms.pattern is None else "",
+            exact=call.fingerprint if terms.pattern is None and call.fingerprint != call.memory_key else "",
             approved=decision.approved,
             scope=terms.scope,
             where=(where or {}).get(terms.scope, ""),

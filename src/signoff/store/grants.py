@@ -59,15 +59,15 @@ class ApprovalMemory:
     def lookup(self, call: Call) -> Grant | None:
         """The grant that covers exactly this call, or None."""
         try:
-            key = (call.memory_key, call.schema_hash, call.toolset)
+            # First what was said about all forms of the text, which is no; then about the very text.
+            keys = [(key, call.schema_hash, call.toolset) for key in dict.fromkeys((call.memory_key, call.fingerprint))]
         except CannotCanonicalise:
             return None
         with self._lock:
-            grant = self._session.get(key)
-            if grant is None and self._file is not None:
+            if self._file is not None:
                 self._refresh(self._file)
-                grant = self._always.get(key)
-        return grant if grant is not None and grant.covers(call) else None
+            found = [grants.get(key) for key in keys for grants in (self._session, self._always)]
+        return next((grant for grant in found if grant is not None and grant.covers(call)), None)
 
     def remember(self, grant: Grant) -> None:
         """Keep a grant for the session or for always, as its scope says."""
@@ -78,7 +78,7 @@ class ApprovalMemory:
             or grant.budget is not None
         ):
             raise WrongUse("only a store can remember a pattern or an end: Signoff(…, store='sqlite:FILE')")
-        key = (grant.memory_key, grant.schema_hash, grant.toolset)
+        key = _key(grant)
         with self._lock:
             if grant.scope is Scope.SESSION:
                 self._session[key] = grant
@@ -108,7 +108,7 @@ class ApprovalMemory:
         self._always = {}
         if stamp is not None:
             for grant in _parse(file):
-                self._always[grant.memory_key, grant.schema_hash, grant.toolset] = grant
+                self._always[_key(grant)] = grant
         self._read_at = stamp
 
     def _write(self, file: Path) -> None:
@@ -172,10 +172,15 @@ def _parse(file: Path) -> Iterator[Grant]:
         raise GrantsError(f"a grant is malformed: {error!r}", place=Place(str(file)), fix=fix) from error
 
 
+def _key(grant: Grant) -> tuple[str, str, str | None]:
+    return grant.speaks_of if grant.approved else grant.memory_key, grant.schema_hash, grant.toolset
+
+
 def _as_json(grant: Grant) -> dict[str, Any]:
     return {
         "tool": grant.tool,
         "key": grant.memory_key,
+        **({"exact": grant.exact} if grant.exact else {}),
         "schema": grant.schema_hash,
         "toolset": grant.toolset,
         "approved": grant.approved,
@@ -192,6 +197,7 @@ def _from_json(entry: Mapping[str, Any]) -> Grant:
     return Grant(
         tool=entry["tool"],
         memory_key=entry["key"],
+        exact=entry.get("exact", ""),
         schema_hash=entry["schema"],
         toolset=entry["toolset"],
         approved=entry["approved"],
