@@ -31,6 +31,9 @@ SECRET = """
     /proc/1/root/etc/passwd /proc/self/cwd /proc/1/auxv /proc/self/task/1/environ /proc/thread-self/environ /proc/kcore
     /dev/sda /dev/mem /dev/tty /dev/tcp/example.com/80 /dev/fd/3 /run/secrets/db /var/run/secrets/kubernetes.io/x
     /run/user/1000/keyring ~/.local/state/signoff/signoff.db ~/.yarnrc.yml /home/ana/.yarnrc.yml .htpasswd auth.json
+    ~/.aider.conf.yml .aider.conf.yml ~/.config/io.datasette.llm/keys.json ~/.purple/accounts.xml ~/.erlang.cookie
+    ~/.config/nushell/history.txt /etc/exim4/passwd.client /etc/postfix/sasl_passwd ~/.gemini/oauth_creds.json
+    ~/.claude/.credentials.json ~/.local/share/atuin/history.db /etc/ipsec.secrets ~/.config/anthropic/x
     ../../../etc/shadow /tmp/../etc/shadow a/../.env ~/x/../.aws/credentials /proc/self/../1/environ ~bob/.ssh/id_rsa
 """
 PLAIN = """
