@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
@@ -153,12 +154,19 @@ def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) 
         click.echo(f"Answered meanwhile. {_go_on(finished.run)}", err=True)
 
 
+def _where(store: str) -> str:
+    """How to name a store in another command; not where the environment names it, and never with its password."""
+    from shlex import quote
+
+    from signoff.store.open import masked
+
+    return f" --store {quote(masked(store))}" if store and store != os.environ.get("SIGNOFF_STORE") else ""
+
+
 def say_waiting(
     run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
 ) -> None:
     """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
-    from shlex import quote
-
     from signoff.core.card import safe_summary
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
@@ -169,7 +177,7 @@ def say_waiting(
     for row in rows:
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
     if run:
-        where = f" --store {quote(store)}" if store else ""
+        where = _where(store)
         few = " ".join(row["request"] for row in rows[:MOST_IDS])
         more = "`signoff inbox` lists them all" if len(rows) > MOST_IDS else "`signoff show` tells more"
         deny = "or deny, all or some" if len(rows) > 1 else "or deny"

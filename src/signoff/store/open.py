@@ -56,6 +56,6 @@ def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
 
 
 def masked(url: str) -> str:
-    """A URL as it may be shown: without the password."""
-    url = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", r"\1:…@", url)
-    return re.sub(r"(?i)\b((?:ssl)?password)=[^&\s]*", r"\1=…", url)
+    """A URL as it may be shown, anywhere: without the password."""
+    url = re.sub(r"(?<=://)([^/?#@:]*):.*@", r"\1:…@", url, flags=re.DOTALL)
+    return re.sub(r"(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s]*)", r"\1=…", url)

@@ -164,7 +164,8 @@ ip addr add 1.1.1.1 dev x ;; ip -b a ;; ip netns exec x ls ;; ip -r a ;; ip moni
 ifconfig eth0 up ;; ifconfig eth0 1.1.1.1 ;; ss -K ;; ss -D b ;; ss -E ;; ss -r ;; netstat -c ;; docker run x ;;
 docker rm x ;; docker exec x ls ;; docker -H tcp://x ps ;; docker logs -f x ;; docker inspect x ;;
 docker container prune ;; docker system prune ;; podman run x ;; podman --url x ps ;; podman rm x ;; kubectl get pods ;;
-kubectl delete pod x ;; kubectl version ;; kubectl version --client ;; kubectl config view ;; kubectl apply -f a ;; aws s3 ls ;; uv run x ;;
+kubectl delete pod x ;; kubectl version ;;
+kubectl version --client ;; kubectl config view ;; kubectl apply -f a ;; aws s3 ls ;; uv run x ;;
 uv pip install x ;; cargo build ;; cargo tree ;; cargo run ;; cargo +nightly --version ;; npm install ;; npm run x ;;
 npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;;
 pip install x ;; pip freeze ;; pip list --path x ;;
