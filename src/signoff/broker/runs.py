@@ -131,7 +131,11 @@ class Runs:
             tx.put_run(replace(run, started_at=stored.started_at, changed_at=now))
         else:
             _still_ours(stored, run.epoch)
-            tx.put_run(replace(stored, tip=run.tip, rest=run.rest, holder=holder, changed_at=now))
+            tx.put_run(
+                replace(
+                    stored, tip=run.tip, rest=run.rest, heard=_heard(stored, run.heard), holder=holder, changed_at=now
+                )
+            )
         _add_segments(tx, progress)
 
     def save_later(self, made: Callable[[], Progress | None]) -> None:
@@ -145,9 +149,9 @@ class Runs:
 
         self._broker.store.later("save", work)
 
-    async def put_down(self, run_id: str, epoch: int) -> None:
-        """Let go of a run, for any process to take up."""
-        await self._broker.store.write("put down", lambda tx: self._put_down(tx, run_id, epoch))
+    async def put_down(self, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
+        """Let go of a run, for any process to take up. `heard` are the refusals that it has gone on with."""
+        await self._broker.store.write("put down", lambda tx: self._put_down(tx, run_id, epoch, heard))
 
     def put_down_later(self, run_id: str, epoch: int) -> None:
         """As `put_down`, without waiting: for whoever is being stopped. Not ours any longer: nothing."""
@@ -158,8 +162,9 @@ class Runs:
 
         self._broker.store.later("put down", work)
 
-    def _put_down(self, tx: Transaction, run_id: str, epoch: int) -> None:
-        tx.put_run(replace(self.check(tx, run_id, epoch), holder=""))
+    def _put_down(self, tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
+        run = self.check(tx, run_id, epoch)
+        tx.put_run(replace(run, holder="", heard=_heard(run, heard)))
 
     async def take(self, run_id: str) -> KeptRun:
         """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
@@ -368,6 +373,10 @@ def _add_segments(tx: Transaction, progress: Progress) -> None:
         if segment.parent and not tx.has_segment(segment.parent):
             raise Stale(f"messages of run {progress.run.id} are missing")
         tx.add_segment(segment)
+
+
+def _heard(run: KeptRun, more: Sequence[str]) -> tuple[str, ...]:
+    return run.heard if set(more) <= set(run.heard) else tuple(sorted({*run.heard, *more}))
 
 
 def _going(tx: Transaction, run_id: str) -> KeptRun:

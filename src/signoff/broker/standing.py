@@ -25,7 +25,7 @@ class RunStatus:
     waiting: tuple[ApprovalRequest, ...]
     """Requests about which a person has to say something."""
     answered: tuple[ApprovalRequest, ...]
-    """Requests that were answered and not yet acted upon. One that was denied stays among them."""
+    """Requests that were answered and not yet acted upon."""
     process: Process | None
     alive: bool
     """Whether a process has it in hand."""
@@ -50,7 +50,9 @@ def standing(broker: Broker, tx: Transaction, run: KeptRun) -> RunStatus:
         run=run,
         waiting=tuple(one for one in requests if one.state in OPEN),
         # An approved call that was claimed before paused with runs inside it, and waits for what they wait for.
-        answered=tuple(one for one in requests if one.state not in _ACTED and not _paused(one)),
+        answered=tuple(
+            one for one in requests if one.state not in _ACTED and one.id not in run.heard and not _paused(one)
+        ),
         process=process,
         alive=run.holder == broker.process.id or is_alive(process, broker.clock.now()),
     )

@@ -194,7 +194,7 @@ _GRANT = _Shape(
         "revoked_at": _TIME,
     },
 )
-_RUN = _Shape(KeptRun, {"state": _choice(RunState), "started_at": _TIME, "changed_at": _TIME})
+_RUN = _Shape(KeptRun, {"state": _choice(RunState), "started_at": _TIME, "changed_at": _TIME, "heard": _TUPLE})
 _PROCESS = _Shape(Process, {"seen_at": _TIME})
 _DELEGATION = _Shape(Delegation, {"until": _TIME, "since": _TIME})
 _DELIVERY = _Shape(Delivery, {"state": _choice(DeliveryState), "since": _TIME, "next_at": _TIME})

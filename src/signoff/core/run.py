@@ -46,6 +46,8 @@ class KeptRun:
     """Id of the last `Segment` of its messages; empty where nothing was saved yet."""
     rest: str = ""
     """What else is needed to go on, as JSON in the gate's own format: usage, the requests waited for."""
+    heard: tuple[str, ...] = ()
+    """Ids of requests that were refused, or that nobody answered in time, and that the run has gone on with since."""
     format: int = FORMAT
     detail: str = ""
     """How it ended, in one line: an error, or the beginning of the output."""

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError
 
 from signoff.broker import Broker
 from signoff.broker.runs import Progress
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
 from signoff.policy.engine import Policy
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from signoff.gate.nest import Nest
 
 MOST_CHAINS = 64
+_REFUSED = (State.DENIED, State.EXPIRED)
 SMALL = 1_000
 """Bytes up to which a segment is not worth compressing."""
 
@@ -159,6 +160,11 @@ class Keeper:
         self.saved = True
         return opened
 
+    @property
+    def _heard(self) -> tuple[str, ...]:
+        """The refusals that the run knows of: nothing is left to be done about them."""
+        return tuple(sorted(one.id for one in self.known.values() if one.state in _REFUSED))
+
     async def stepped(self, ctx: RunContext[Any]) -> None:
         """A step ended, and its results are in the history: save it with whatever is written next.
 
@@ -229,7 +235,7 @@ class Keeper:
             except Stale:  # as in `opened`
                 self.histories.forget()
                 await self._save(said)
-        await self.broker.runs.put_down(self.run.id, self.run.epoch)
+        await self.broker.runs.put_down(self.run.id, self.run.epoch, self._heard)
         self.held = False
 
     async def _save(self, said: Conversation) -> None:
@@ -283,6 +289,7 @@ class Keeper:
             conversation_id=ctx.conversation_id or "",
             tip=tip,
             rest=self._rest(ctx, deferred),
+            heard=self._heard,
         )
         return Progress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
 

@@ -66,7 +66,6 @@ class Looking:
 
     def is_news(self, status: RunStatus) -> bool:
         """Whether something was answered that a run did not go on with."""
-        # What was denied stays among the answers: going on with it once more would change nothing.
         return not {one.id for one in status.answered} <= self._acted.get(status.run.id, frozenset())
 
     def forget(self, *run_ids: str) -> None:

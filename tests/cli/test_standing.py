@@ -1,0 +1,90 @@
+"""How runs stand after answers of every kind: `runs`, `resume` and `resume --all` say and do what is so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.start import signoff
+
+AGENT = """
+from pydantic_ai import Agent
+
+def touch(name: str) -> str:
+    return f"touched {name}"
+
+agent = Agent("test", name="hand", tools=[touch])
+"""
+ONE_BY_ONE = """
+- calls: [{tool: touch, args: {name: a}}]
+- calls: [{tool: touch, args: {name: b}}]
+- say: "{{last}}"
+"""
+TWO_AT_ONCE = """
+- calls: [{tool: touch, args: {name: a}}, {tool: touch, args: {name: b}}]
+- say: "{{last}}"
+"""
+
+
+class Shop:
+    """A project with an agent that asks, and a store of its own."""
+
+    def __init__(self, folder: Path, turns: str) -> None:
+        self.folder = folder
+        (folder / "shop.py").write_text(AGENT)
+        (folder / "turns.yaml").write_text(turns)
+        (folder / "signoff.yaml").write_text("policy: [{ask: touch}]\npeople: {ana: {}}\n")
+        self.environment = {"XDG_STATE_HOME": str(folder / "state"), "SIGNOFF_AS": "ana"}
+        done = self.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend")
+        self.run = done.split("signoff resume ")[1].split()[0]
+
+    def does(self, code: int, *command: str) -> str:
+        done = signoff(*command, cwd=self.folder, **self.environment)
+        assert done.returncode == code, (command, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def waiting(self) -> list[str]:
+        return [str(one["id"]) for one in json.loads(self.does(0, "inbox", "--json"))["requests"]]
+
+    def stands(self) -> dict[str, Any]:
+        [run] = json.loads(self.does(0, "runs", "--json"))["runs"]
+        return dict(run)
+
+    def events(self) -> int:
+        return int(json.loads(self.does(0, "audit", "verify", "--json"))["events"])
+
+
+def test_a_run_that_was_denied_once_waits_for_its_next_question(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ONE_BY_ONE)
+    [first] = shop.waiting()
+    shop.does(0, "deny", first)
+    assert shop.stands()["state"] == "ready"
+    shop.does(3, "resume", shop.run, "--suspend")
+    stands = shop.stands()
+    assert (stands["state"], stands["answered"], len(stands["waiting"])) == ("waiting", [], 1)
+    assert "its questions are answered" not in shop.does(0, "runs")
+
+    before = shop.events()
+    for _ in range(2):
+        assert "No run can go on now" in shop.does(0, "resume", "--all")
+    assert shop.events() == before, "nothing is written where nothing is done"
+    [second] = shop.waiting()
+    shop.does(0, "approve", second)
+    assert shop.stands()["state"] == "ready"
+    assert "touched b" in shop.does(0, "resume", "--all")
+
+
+@pytest.mark.parametrize("first", ["approve", "deny"])
+def test_of_two_at_once_the_first_answer_is_gone_on_with_once(tmp_path: Path, first: str) -> None:
+    shop = Shop(tmp_path, TWO_AT_ONCE)
+    one, other = shop.waiting()
+    shop.does(0, first, one)
+    shop.does(3, "resume", shop.run, "--suspend")
+    before = shop.events()
+    assert "No run can go on now" in shop.does(0, "resume", "--all")
+    assert (shop.stands()["state"], shop.events()) == ("waiting", before)
+    shop.does(0, "approve", other)
+    assert shop.stands()["state"] == "ready"
+    assert "touched b" in shop.does(0, "resume", "--all")
