@@ -194,8 +194,8 @@ class Store(Protocol):
         ...
 
     @property
-    def clock_lead(self) -> timedelta:
-        """How far the store's own clock is ahead of this machine's; zero where it has none, or where both agree."""
+    def clock_lead(self) -> timedelta | None:
+        """How far the store's own clock is ahead of this machine's, zero where both agree; None where it has none."""
         ...
 
     def remind(self, every: float, hook: Callable[[], None]) -> None:

@@ -80,7 +80,8 @@ class Broker:
         Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
         self.store = store
-        self.clock: Clock = AgreedClock(clock or SystemClock(), store)
+        clock = clock or SystemClock()
+        self.clock: Clock = clock if store.clock_lead is None else AgreedClock(clock, store)
         self.journal = Journal(tuple(masked))
         self._process = this_process(self.clock.now())
         self.watch = Watch(store)

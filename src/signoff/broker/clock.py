@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from signoff.ports import Clock, Store
 
@@ -27,7 +27,11 @@ class AgreedClock:
         self._store = store
 
     def now(self) -> datetime:
-        return self._clock.now() + self._store.clock_lead
+        return self._clock.now() + self._lead
 
     async def sleep_until(self, moment: datetime) -> None:
-        await self._clock.sleep_until(moment - self._store.clock_lead)
+        await self._clock.sleep_until(moment - self._lead)
+
+    @property
+    def _lead(self) -> timedelta:
+        return self._store.clock_lead or timedelta(0)

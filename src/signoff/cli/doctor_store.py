@@ -87,7 +87,7 @@ def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
     return Kept(name, file, f"schema version {version}, {events}", live, findings)
 
 
-def _clock(lead: timedelta) -> Iterator[Finding]:
+def _clock(lead: timedelta | None) -> Iterator[Finding]:
     """A clock that is far off: deadlines go by the store's, but what people and logs show goes by this machine's."""
     if lead:
         from signoff.cli.words import span

@@ -27,7 +27,7 @@ class DurableStore(ABC):
     """A `signoff.ports.Store` over a database."""
 
     is_durable = True
-    clock_lead = timedelta(0)
+    clock_lead: timedelta | None = None
 
     def __init__(self) -> None:
         self._hooks: list[Callable[[], None]] = []

@@ -26,7 +26,7 @@ class MemoryStore:
     """
 
     is_durable = False
-    clock_lead = timedelta(0)
+    clock_lead: timedelta | None = None
 
     def __init__(self, *, record: bool = False) -> None:
         self._tables = Tables(Chain() if record else Steps())

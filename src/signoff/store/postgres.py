@@ -95,6 +95,7 @@ class PostgresStore(DurableStore):
         self._doubt: _Doubt | None = None
         self._pool: ConnectionPool[Connection] | None = None
         self._opening = threading.Lock()
+        self.clock_lead = timedelta(0)
         self._is_checked = False
         """Whether it was reached once: only then it is waited for."""
         super().__init__()
