@@ -132,11 +132,12 @@ REQUIREMENTS = [
             timeout=MINUTE,
             on_timeout=OnTimeout.ESCALATE,
             escalate_to="boss",
+            escalate_quorum=more,
             veto=veto,
             remind=remind,
         )
         for role in (None, "ops")
-        for quorum in (1, 2)
+        for quorum, more in ((1, 1), (2, 1), (2, 2))
         for veto in (None, "security")
         for remind in (None, MINUTE / 3)
     ],
@@ -829,7 +830,7 @@ class AnyOrder(RuleBasedStateMachine):
                 one.id,
                 one.state,
                 one.role or "",
-                one.rule.quorum,
+                one.quorum,
                 len(one.votes),
                 one.assigned,
                 one.deadline,

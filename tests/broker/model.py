@@ -87,9 +87,13 @@ class Question:
         return self.rule.escalate_to if self.escalated else self.rule.role
 
     @property
+    def quorum(self) -> int:
+        return self.rule.escalate_quorum if self.escalated else self.rule.quorum
+
+    @property
     def wants_somebody(self) -> bool:
         """Whether particular people are asked, so that nothing but a person will do."""
-        return bool(self.role or self.rule.quorum > 1 or self.rule.not_by or self.rule.veto)
+        return bool(self.role or self.quorum > 1 or self.rule.not_by or self.rule.veto)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from tests.broker.conftest import Opens, ask, kinds
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.inbox import agreed
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Terms
@@ -348,12 +349,19 @@ async def test_after_the_deadline_silence_has_answered(
 
 
 async def test_votes_for_the_role_asked_first_do_not_count_for_the_next(broker: Broker, clock: FakeClock) -> None:
-    need = Requirement(role="ops", quorum=2, timeout=MINUTE, on_timeout=OnTimeout.ESCALATE, escalate_to="boss")
-    request = await ask(broker, need=need)
-    await votes(broker, request, "ana")
-    clock.advance(MINUTE)
-    await broker.sweep()
-    assert (await votes(broker, request, "eve")).state is State.PENDING
+    up = {"timeout": MINUTE, "on_timeout": OnTimeout.ESCALATE, "escalate_to": "boss"}
+    for quorum, state in ((2, State.PENDING), (1, State.APPROVED)):
+        need = Requirement(role="ops", quorum=2, escalate_quorum=quorum, **up)  # type: ignore[arg-type]
+        request = await ask(broker, f"c{quorum}", need=need)
+        await votes(broker, request, "ana")
+        assert agreed(await broker.get(request)) == 1
+        clock.advance(MINUTE)
+        await broker.sweep()
+        assert agreed(await broker.get(request)) == 0, "it no longer counts"
+        assert [one.quorum for one in await broker.inbox()] == [quorum]
+        assert (await votes(broker, request, "eve")).state is state
+        if state is State.PENDING:
+            await broker.cancel(request, "enough")
 
 
 # --- what became of it ---

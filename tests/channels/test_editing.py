@@ -67,7 +67,7 @@ def test_edit_look_and_confirm(tmp_path: Path, editor: Make) -> None:
         assert '+  "content": "goodbye"' in ana.screen
         assert "your changes: +1 -1" in shown
         ana.types("y")
-        ana.sees("approved with your changes")
+        ana.sees("you approve it with your changes")
         (decision,) = ana.decides()
     assert approved(decision) == {"path": "notes.txt", "content": "goodbye"}
     mode, name, text = seen(tmp_path)

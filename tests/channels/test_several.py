@@ -38,7 +38,7 @@ def test_one_by_one_in_any_order(tmp_path: Path) -> None:
         ana.answers("2")
         assert "git push" in ana.sees(PROMPT)
         ana.types("a")
-        ana.sees("approved once: shell")
+        ana.sees("you approve it once: shell")
         listed = ana.sees(PROMPT)
         assert "2 of 3 calls wait for an answer" in listed
         assert "approved" in listed.rsplit("git push", 1)[1].split("\n")[0]
@@ -81,7 +81,7 @@ def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
         ana.answers("g", prompt="q stop > ")
         ana.answers("b")
         ana.answers("all")
-        ana.sees("approved once: Write a")
+        ana.sees("you approve it once: Write a")
         assert [decision.approved for decision in ana.decides()] == [True] * 3
 
 

@@ -25,7 +25,7 @@ APPROVED = ApprovalDecision(approved=True, by=ANA)
 def test_approve_once(tmp_path: Path, key: str) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.answers(key)
-        ana.sees("approved once: write_file")
+        ana.sees("you approve it once: write_file")
         assert ana.decides() == [APPROVED]
 
 
@@ -33,7 +33,7 @@ def test_approve_once(tmp_path: Path, key: str) -> None:
 def test_deny(tmp_path: Path, key: str) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.answers(key)
-        ana.sees("denied: write_file")
+        ana.sees("you deny it: write_file")
         assert ana.decides() == [denied()]
 
 
@@ -93,7 +93,7 @@ def test_ctrl_c_denies_and_the_program_goes_on(tmp_path: Path, in_main_thread: b
     with sitting_at(tmp_path, [request()], in_main_thread=in_main_thread) as ana:
         ana.sees(PROMPT)
         ana.presses(f"{typed_before}\x03")
-        ana.sees("denied (interrupted at the terminal)")
+        ana.sees("you deny it (interrupted at the terminal)")
         assert ana.decides() == [denied("interrupted at the terminal")]
 
 
@@ -101,7 +101,7 @@ def test_the_end_of_input_denies(tmp_path: Path) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.sees(PROMPT)
         ana.presses("\x04")
-        ana.sees("denied (the terminal was closed)")
+        ana.sees("you deny it (the terminal was closed)")
         assert ana.decides() == [denied("the terminal was closed")]
 
 
@@ -131,7 +131,7 @@ def test_deny_with_a_reason(tmp_path: Path) -> None:
         ana.sees("No reason, so nothing is decided.")
         ana.answers("r")
         ana.answers("use the ünused file", prompt="reason, for the model and the record > ")
-        ana.sees("denied (use the ünused file)")
+        ana.sees("you deny it (use the ünused file)")
         assert ana.decides() == [denied("use the ünused file")]
 
 

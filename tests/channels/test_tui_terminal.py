@@ -92,7 +92,7 @@ def test_several_threads_share_one_screen(tmp_path: Path) -> None:
     # Nothing that the program printed is lost, and nothing of it was written across the screen.
     told = [line.partition(":")[0] for line in printed.split("\n") if line]
     assert told[:2] == ["printed meanwhile", "thread 0 goes on"]
-    assert told[2:] == ["approved once", "denied", "approved once", "thread 1 goes on"]
+    assert told[2:] == ["you approve it once", "you deny it", "you approve it once", "thread 1 goes on"]
 
 
 def test_the_terminal_is_left_as_it_was_and_what_was_typed_before_does_not_count(tmp_path: Path) -> None:

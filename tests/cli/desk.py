@@ -123,7 +123,9 @@ class Desk:
         async def done() -> T:
             store = SqliteStore(self.file)
             try:
-                return await work(Broker(store, self.clock, people={"ana": frozenset({"ops", "dev"})}))
+                return await work(
+                    Broker(store, self.clock, people={"ana": frozenset({"ops", "dev"}), "ben": frozenset({"ops"})})
+                )
             finally:
                 await store.flush()
                 store.close()

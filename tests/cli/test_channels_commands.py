@@ -261,7 +261,7 @@ def test_whoever_sits_at_the_terminal_is_asked(desk: Desk) -> None:
     program.expect("terminal: 2 requests wait")
     program.expect("your answer >")
     program.send("a\r")
-    program.expect("approved once: pay")
+    program.expect("you approve it once: pay")
     program.expect("your answer >")
     program.sendintr()
     program.expect("Stopped. What waits stays where it stands")

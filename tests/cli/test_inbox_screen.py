@@ -26,7 +26,7 @@ def test_what_waits_is_answered_on_the_screen(desk: Desk) -> None:
     [first] = desk.open(asks(args={"to": "zoe", "amount": 5}))
     screen = desk.sits_down("inbox", "--tui", "--as", "ana")
     screen.expect_exact("may pay run?")
-    presses_until(screen, "a", "approved once")
+    presses_until(screen, "a", "you approve it once")
     screen.expect(pexpect.EOF)
     settled = desk.request(first)
     assert settled.state is State.APPROVED

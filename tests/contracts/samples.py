@@ -95,6 +95,7 @@ RICH_CALL = Call(
 REQUIREMENT = Requirement(
     role="ops",
     quorum=2,
+    escalate_quorum=2,
     not_by=frozenset({"requester", "owner"}),
     timeout=timedelta(minutes=15, microseconds=1),
     on_timeout=OnTimeout.ESCALATE,

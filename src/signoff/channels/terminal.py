@@ -21,7 +21,7 @@ from signoff.channels.keyboard import Interrupted, Keyboard, Stopped, Withdrawn
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
 from signoff.channels.turns import Outcome, Turns
-from signoff.core.card import card_for
+from signoff.core.card import Card, card_for, safe_summary
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
@@ -156,7 +156,7 @@ class TerminalApprover:
             screen.note(f"{LEFT}: {dialog.card.title}", "yellow")
             return None
         assert decision is not None, "there is no list to go back to"
-        screen.note(f"{said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+        screen.note(said_about(dialog.request, dialog.card, decision), "green" if decision.approved else "red")
         return decision
 
     def _ask(self, requests: Sequence[ApprovalRequest], screen: Screen) -> list[ApprovalDecision]:
@@ -167,7 +167,7 @@ class TerminalApprover:
 
     def _decide(self, dialogs: Sequence[Dialog], screen: Screen) -> list[ApprovalDecision]:
         def say(dialog: Dialog, decision: ApprovalDecision) -> None:
-            screen.note(f"{said(decision)}: {dialog.card.title}", "green" if decision.approved else "red")
+            screen.note(said_about(dialog.request, dialog.card, decision), "green" if decision.approved else "red")
 
         try:
             if len(dialogs) != 1:
@@ -221,18 +221,27 @@ def user_here() -> str:
         return f"user {os.getuid()}"
 
 
+def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision) -> str:
+    """What whoever answers says, and about which call: with their changes, if they made any."""
+    title = card.title
+    if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
+        plain = request.changed_to(args=decision.edited_args, summary="", metadata={})
+        title = safe_summary(plain, secrets=request.secrets)
+    return f"{said(decision)}: {title}"
+
+
 def said(decision: ApprovalDecision) -> str:
-    """What was decided, in words."""
+    """What whoever answers says, in words. Whether it counts, and is enough, is not known here yet."""
     if decision.ending is Ending.CANCELLED:
         return f"withdrawn, {visible(decision.note)}"
     if not decision.approved:
-        return f"denied ({visible(decision.note)})" if decision.note else "denied"
+        return f"you deny it ({visible(decision.note)})" if decision.note else "you deny it"
     if decision.edited_args is not None:
-        return "approved with your changes"
+        return "you approve it with your changes"
     match decision.remember:
         case Remember.SESSION:
-            return "approved for this session"
+            return "you approve it for this session"
         case Remember.ALWAYS:
-            return "approved always"
+            return "you approve it always"
         case Remember.NONE:
-            return "approved once"
+            return "you approve it once"

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from signoff.channels.editing import Draft, start_of
 from signoff.channels.render import Look, draw_card
-from signoff.channels.terminal import said
+from signoff.channels.terminal import said_about
 from signoff.channels.tui_list import block
 from signoff.channels.tui_paper import Listing, Paper
 from signoff.channels.tui_prompts import (
@@ -106,6 +106,9 @@ class Board(Screen[None]):
         for entry in before:
             if entry.gone and entry is not current:
                 self.say(_withdrawn(entry))
+        for entry in self._entries:
+            if entry.card.problem and entry not in before:
+                self.say(f"That answer was not accepted: {entry.card.problem}", "red")
         if current is not None and current.gone and current in before:
             self._close(current)
         if self._waiting.is_closed:
@@ -309,7 +312,7 @@ class Board(Screen[None]):
         if not self._waiting.settle(entry, decision):
             self.take_up()
             return
-        self.say(f"{said(decision)}: {entry.card.title}", "green" if decision.approved else "red")
+        self.say(said_about(entry.request, entry.card, decision), "green" if decision.approved else "red")
         self._current = None
         self._entries = self._waiting.entries()
         if self._entries:

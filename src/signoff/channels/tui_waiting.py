@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from signoff.channels.terminal import LEFT, key_of, said
+from signoff.channels.terminal import LEFT, key_of, said_about
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.request import ApprovalRequest
@@ -57,6 +57,9 @@ class Waiting:
             if self._closed:
                 return False
             self._entries.extend(entries)
+            for entry in entries:
+                if entry.card.problem:
+                    self.told.append((f"not accepted, {entry.card.problem}: {entry.card.title}", "red"))
         self.changed()
         return True
 
@@ -115,7 +118,8 @@ class Waiting:
             return self._closed
 
     def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
-        self.told.append((f"{said(decision)}: {entry.card.title}", "green" if decision.approved else "red"))
+        text = said_about(entry.request, entry.card, decision)
+        self.told.append((text, "green" if decision.approved else "red"))
         # Closed before anybody hears of the last answer: who hears of it can tell that the screen is closing.
         self._closed = self._closed or not any(other.is_open for other in self._entries if other is not entry)
         entry.outcome.set_result(decision)

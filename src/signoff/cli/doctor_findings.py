@@ -194,6 +194,11 @@ def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iter
         what = f"{rule.id} escalates to the role {shown(needed.escalate_to)}, which nobody holds"
         fix = _give(needed.escalate_to, held)
         yield Finding(severity=ERROR, check="escalates-to-nobody", what=what, place=place, fix=fix)
+    elif needed.on_timeout is OnTimeout.ESCALATE and needed.escalate_to and settings.people:
+        if told := _too_few(rule, needed.escalated, _able(settings, needed.escalate_to)):
+            severity, what = told
+            fix = "name more people under `people`, or lower the quorum of `escalate_to`"
+            yield Finding(severity=severity, check="quorum", what=f"once escalated, {what}", place=place, fix=fix)
     if needed.veto is not None and needed.veto not in held:
         what = f"{rule.id} leaves a veto to the role {shown(needed.veto)}, which nobody holds"
         fix = _give(needed.veto, held)

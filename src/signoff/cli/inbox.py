@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
 @click.option("--tui", is_flag=True, help="Answer on the full screen, all that waits and whatever comes. q leaves.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
-@click.option("--mine", is_flag=True, help="Only what you may answer and nobody else works on.")
+@click.option("--mine", is_flag=True, help="Only what waits for your answer and nobody else works on.")
 @options.who
 @options.where
 def inbox(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli.words import ago, ahead, clip, count, fold, iso, pad, safe
+from signoff.core.inbox import agreed
 from signoff.core.people import person_key
+from signoff.core.quorum import why_not_entitled
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
     due = bool(tx.due(at) or tx.claimed())
     halted = tx.setting(HALTED) or ""
     if me is None:
-        items = tx.inbox(limit=limit + 1)
+        items = [_counted(tx, one) for one in tx.inbox(limit=limit + 1)]
     else:
         mine = set(me.roles)
         for one in tx.delegations(at):
@@ -84,13 +86,31 @@ def _deliveries(
     return deliveries_of(tx, items[:limit], at, all_of_it=all_of_it and len(items) <= limit)
 
 
+def _counted(tx: Transaction, item: Item) -> Item:
+    """The item with as many votes as count: some are for other arguments, or for the role that was asked first."""
+    if not item.votes or item.quorum < 2:
+        return item
+    request = tx.request(item.id)
+    return replace(item, votes=agreed(request)) if request is not None else item
+
+
+def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
+    """Whether it only waits for others now."""
+    request, key = tx.request(item.id), person_key(me.name)
+    return request is not None and any(
+        vote.by.key == key
+        and not why_not_entitled(request.requirement, vote.principal, requester=request.requester, owner=request.owner)
+        for vote in request.votes
+    )
+
+
 def _mine(tx: Transaction, limit: int, me: Me, roles: Collection[str]) -> Iterator[Item]:
     after: Item | None = None
     found = 0
     while batch := tx.inbox(limit=200, after=after):
         for item in batch:
-            if me.may(item, roles):
-                yield item
+            if me.may(item, roles) and not (item.votes and _has_voted(tx, item, me)):
+                yield _counted(tx, item)
                 found += 1
                 if found == limit:
                     return

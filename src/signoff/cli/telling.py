@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli.listing import OUTCOMES
 from signoff.cli.words import ago, ahead, iso, local, now, safe
+from signoff.core.inbox import agreed
 from signoff.core.lifecycle import OPEN, settled_text
 from signoff.core.offer import offers
-from signoff.core.quorum import approvals, who
+from signoff.core.quorum import who, why_not_entitled
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import masked_pattern, safe_text, visible_around
@@ -67,14 +68,6 @@ def late_text(request: ApprovalRequest) -> str:
     return masked(settled_text(request), request.secrets)
 
 
-def agreed(request: ApprovalRequest) -> int:
-    """How many of the people it needs have approved what would run."""
-    args_digest = request.votes[-1].args_digest if request.votes and request.decision is None else request.args_digest
-    return len(
-        approvals(request.requirement, request.votes, args_digest, requester=request.requester, owner=request.owner)
-    )
-
-
 def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     """Who is asked, who said what, and how it ended."""
     at = now()
@@ -91,12 +84,20 @@ def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     if request.assigned:
         yield "assigned", visible(request.assigned)
     for vote in request.votes:
-        yield "vote", _vote_text(vote, request.secrets)
+        yield "vote", _vote_text(vote, request.secrets) + _void(request, vote)
         if vote.decision.edited_args is not None:
             yield "", "\n".join(changes(request, vote.decision.edited_args))
     if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
         yield "decided", _decision_text(request.decision, request.secrets)
     yield from _claim_facts(request, at)
+
+
+def _void(request: ApprovalRequest, vote: Vote) -> str:
+    """Why a vote no longer counts, while it waits for others."""
+    if request.state is not State.PENDING or not vote.decision.approved:
+        return ""
+    why = why_not_entitled(request.requirement, vote.principal, requester=request.requester, owner=request.owner)
+    return f" (void: {masked(why)})" if why else ""
 
 
 def _vote_text(vote: Vote, secrets: Sequence[str]) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from signoff.core.request import State
+from signoff.core.quorum import approvals
+from signoff.core.request import ApprovalRequest, State
+
+
+def agreed(request: ApprovalRequest) -> int:
+    """How many of the people it needs have approved what would run."""
+    args_digest = request.votes[-1].args_digest if request.votes and request.decision is None else request.args_digest
+    return len(
+        approvals(request.requirement, request.votes, args_digest, requester=request.requester, owner=request.owner)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +33,7 @@ class Item:
     """Who is asked, after escalation; empty for anyone."""
     quorum: int
     votes: int
-    """How many have answered so far."""
+    """How many have answered so far, whether or not their answers count; `agreed` says how many do."""
     assigned: str
     opened_at: datetime
     deadline: datetime | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -128,9 +128,7 @@ class ApprovalRequest:
     def requirement(self) -> Requirement:
         """Who must agree, after escalation."""
         requirement = self.verdict.requirement if self.verdict else ANYONE
-        if self.escalated and requirement.escalate_to:
-            return replace(requirement, role=requirement.escalate_to)
-        return requirement
+        return requirement.escalated if self.escalated else requirement
 
     @property
     def worker(self) -> tuple[str, ...]:

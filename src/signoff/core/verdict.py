@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 
@@ -43,6 +43,8 @@ class Requirement:
     on_timeout: OnTimeout = OnTimeout.DENY
     escalate_to: str | None = None
     """The role asked next when `on_timeout` is `escalate`."""
+    escalate_quorum: int = 1
+    """How many people with that role must approve then."""
     veto: str | None = None
     """People with this role may say no, besides those who may approve."""
     remind: timedelta | None = None
@@ -54,6 +56,11 @@ class Requirement:
     def is_strict(self) -> bool:
         """Whether it names particular people, so that a remembered answer or a reviewer cannot stand in."""
         return self.role is not None or self.quorum > 1 or bool(self.not_by) or self.veto is not None
+
+    @property
+    def escalated(self) -> Requirement:
+        """Who must agree once it was escalated; the same where there is nobody to escalate to."""
+        return replace(self, role=self.escalate_to, quorum=self.escalate_quorum) if self.escalate_to else self
 
 
 ANYONE = Requirement()

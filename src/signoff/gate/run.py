@@ -266,8 +266,8 @@ class GatedRun:
         """Whether those who approved are those whom the verdict of this moment wants."""
         if decision_of(request).by == SILENCE:
             return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
-        if request.escalated and requirement.escalate_to:
-            requirement = replace(requirement, role=requirement.escalate_to)
+        if request.escalated:
+            requirement = requirement.escalated
         agreed = approvals(
             requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
         )

@@ -29,17 +29,30 @@ def read_requirement(entries: Mapping[str, Spot]) -> Requirement:
     if on_timeout is not OnTimeout.ESCALATE and "escalate_to" in entries:
         raise entries["escalate_to"].wrong_key("this has no effect here", "add `on_timeout: escalate`")
     timeout = read_duration(entries["timeout"]) if "timeout" in entries else None
+    escalate_to, escalate_quorum = _escalation(entries)
     return Requirement(
         role=_line(entries, "by", "a role") or None,
         quorum=entries["quorum"].count() if "quorum" in entries else 1,
         not_by=frozenset(_excluded(entries["not_by"])) if "not_by" in entries else frozenset(),
         timeout=timeout,
         on_timeout=on_timeout,
-        escalate_to=_line(entries, "escalate_to", "a role") or None,
+        escalate_to=escalate_to,
+        escalate_quorum=escalate_quorum,
         veto=_line(entries, "veto", "a role") or None,
         remind=_remind(entries["remind"], timeout) if "remind" in entries else None,
         message=_line(entries, "message", "a text"),
     )
+
+
+def _escalation(entries: Mapping[str, Spot]) -> tuple[str | None, int]:
+    """`escalate_to: lead`, or `escalate_to: {role: lead, quorum: 2}`."""
+    spot = entries.get("escalate_to")
+    if spot is None or not isinstance(spot.value, dict):
+        return _line(entries, "escalate_to", "a role") or None, 1
+    inner = spot.entries(("role", "quorum"))
+    if "role" not in inner:
+        raise spot.wrong("nobody is named to escalate to", "write `escalate_to: {role: ROLE, quorum: 2}`")
+    return _line(inner, "role", "a role") or None, inner["quorum"].count() if "quorum" in inner else 1
 
 
 def read_duration(spot: Spot) -> timedelta:

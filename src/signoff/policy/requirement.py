@@ -30,6 +30,7 @@ def _both(one: Requirement, other: Requirement) -> Requirement:
         timeout=sooner.timeout,
         on_timeout=OnTimeout.DENY if sooner.on_timeout is OnTimeout.ALLOW and not allows else sooner.on_timeout,
         escalate_to=sooner.escalate_to,
+        escalate_quorum=max(one.escalate_quorum, other.escalate_quorum),
         veto=one.veto or other.veto,
         remind=sooner.remind,
         message=one.message or other.message,

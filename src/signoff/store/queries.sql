@@ -30,17 +30,18 @@ select id from {s}requests where run <> '' and run = ? and opened_at = ? order b
 
 -- name: add_request
 insert into {s}requests (id, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, role,
-                         title, tool, worker, quorum, run, conversation, call_key, question)
+                         quorum, title, tool, worker, run, conversation, call_key, question)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: put_request
 update {s}requests
-set version = ?, state = ?, opened_at = ?, deadline = ?, remind_at = ?, escalated = ?, assigned = ?, votes = ?, role = ?
+set version = ?, state = ?, opened_at = ?, deadline = ?, remind_at = ?, escalated = ?, assigned = ?, votes = ?, role = ?,
+    quorum = ?
 where id = ?
 
 -- name: put_question
 update {s}requests
-set title = ?, tool = ?, worker = ?, quorum = ?, run = ?, conversation = ?, call_key = ?, question = ?
+set title = ?, tool = ?, worker = ?, run = ?, conversation = ?, call_key = ?, question = ?
 where id = ?
 
 -- name: put_vote

@@ -75,6 +75,7 @@ def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         kept(request.assigned),
         len(request.votes),
         kept(request.requirement.role or ""),
+        request.requirement.quorum,
     )
 
 
@@ -91,7 +92,6 @@ def question_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         kept(request.title),
         kept(request.tool_name),
         kept(" > ".join(request.worker)),
-        request.requirement.quorum,
         kept(request.run),
         kept(call.conversation_id) if call is not None else "",
         kept(call.key) if call is not None else "",
