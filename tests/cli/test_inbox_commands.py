@@ -327,11 +327,11 @@ def test_a_store_nobody_knows(desk: Desk, url: str, wording: Wording) -> None:
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
-    done = signoff("halt", "--store", "sqlite:/proc/nowhere/s.db", cwd=tmp_path)
+    done = signoff("halt", cwd=tmp_path, SIGNOFF_STORE="sqlite:/proc/nowhere/s.db")
     assert done.returncode == 1
     assert done.stderr == wording(reason=re.compile(r"(?<=cannot be opened \()[^)]+"))
     assert "Traceback" not in done.stderr
-    done = signoff("inbox", "--store", "sqlite:/proc/nowhere/s.db", cwd=tmp_path)
+    done = signoff("inbox", cwd=tmp_path, SIGNOFF_STORE="sqlite:/proc/nowhere/s.db")
     assert done.returncode == 0
     assert done.stdout == wording()
 

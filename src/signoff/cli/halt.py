@@ -28,11 +28,26 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> str:
-        from signoff.wiring import whoami
+        from signoff.wiring.project import requester_of
 
-        return await broker.switch.halt(by=whoami(name, settings, via="command").name, why=note)
+        # In an emergency nobody is asked whether they are on file; the record says who it was.
+        return await broker.switch.halt(by=name or requester_of(None, settings), why=note)
 
+    _check_meant(store, policy)
     click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
+
+
+def _check_meant(store: str | None, policy: str | None) -> None:
+    """Whoever pulls the switch must hit what runs, not a store that nobody uses."""
+    from signoff.cli.opening import named_outright
+    from signoff.errors import WrongUse
+    from signoff.wiring import settings_for
+
+    if named_outright(store) is None and not settings_for(policy).file:
+        raise WrongUse(
+            "there is no signoff.yaml here or above, so nothing is known that could be stopped.\n"
+            "  Go into the project, or name its store: signoff halt --store …"
+        )
 
 
 @click.command()

@@ -100,7 +100,7 @@ def _opened(
     from signoff.cli.opening import named_outright, store_at, store_meant
 
     if policy is None and not mine and (named := named_outright(store)):
-        return View(limit), store_at(named, os.getcwd(), make=make)
+        return View(limit), store_at(named, os.getcwd(), make=make, named=store is not None)
     from signoff.wiring import settings_for
 
     settings = settings_for(policy)

@@ -36,18 +36,29 @@ def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     from signoff.wiring import store_url
 
     url, root = store_url(store, settings)
-    return store_at(url, root, make=make)
+    return store_at(url, root, make=make, named=store is not None)
 
 
-def store_at(url: str, root: str | os.PathLike[str], *, make: bool) -> Store:
-    """The store at an address."""
+def store_at(url: str, root: str | os.PathLike[str], *, make: bool, named: bool = False) -> Store:
+    """The store at an address. One that somebody `named` has to be there: an empty one would pass for the answer."""
     from signoff.store.open import open_store
 
+    if named:
+        check_there(url, root)
     if make or not is_missing(url, root):
         return open_store(url, root=root)
     from signoff.store.memory import MemoryStore
 
     return MemoryStore()
+
+
+def check_there(url: str, root: str | os.PathLike[str] = ".") -> None:
+    """Raise `WrongUse` where nobody has made the store yet."""
+    from signoff.errors import WrongUse
+    from signoff.store.open import sqlite_path
+
+    if is_missing(url, root):
+        raise WrongUse(f"there is no store at {sqlite_path(url, root)}; signoff run makes one when something is asked")
 
 
 def named_outright(store: str | None) -> str | None:

@@ -60,12 +60,15 @@ def resume(
     """
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
+    from signoff.cli.opening import check_there
     from signoff.wiring import Caller, RunOptions, absolute_store
 
     if (run is None) is not everything:
         raise click.UsageError("Name one run, or say --all.")
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    if store is not None:
+        check_there(store)
     going = Going(as_json=as_json, whole=False)
     # The run goes on in the folder it began in; what is named here is meant from here.
     policy = os.path.abspath(policy) if policy is not None else None

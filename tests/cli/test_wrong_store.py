@@ -1,0 +1,50 @@
+"""Never silently in the wrong store: what is not there is not taken for empty, and the switch hits what runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.start import signoff
+
+POLICY = "policy: [{ask: '*'}]\npeople: {ana: {}}\n"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
+    """A folder, a project in it, and an environment of their own."""
+    project = tmp_path / "above" / "project"
+    project.mkdir(parents=True)
+    (project / "signoff.yaml").write_text(POLICY)
+    return project.parent, project, {"XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inbox"], ["runs"], ["audit", "verify"], ["audit", "log"], ["grants", "list"], ["halt"], ["unhalt"],
+        ["people"], ["show", "abc"], ["approve", "abc"], ["resume", "--all"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_store_that_is_named_and_not_there_is_an_error(
+    folders: tuple[Path, Path, dict[str, str]], command: list[str]
+) -> None:
+    _, project, environment = folders
+    done = signoff(*command, "--store", "sqlite:typo.db", cwd=project, SIGNOFF_AS="ana", **environment)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert "there is no store at " in done.stderr
+    assert "typo.db" in done.stderr
+    assert not (project / "typo.db").exists()
+
+
+def test_the_switch_is_not_pulled_where_nothing_runs(folders: tuple[Path, Path, dict[str, str]]) -> None:
+    above, project, environment = folders
+    done = signoff("halt", cwd=above, **environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no signoff.yaml here or above" in done.stderr
+    assert not (Path(environment["XDG_STATE_HOME"]) / "signoff").exists(), "nothing is left behind"
+
+    done = signoff("halt", "--note", "stop", cwd=project, SIGNOFF_AS="root", **environment)
+    assert (done.returncode, done.stderr) == (0, ""), "whoever is there may stop it"
+    assert "Nothing new runs: halted by root" in done.stdout
