@@ -8,6 +8,7 @@ import os
 import platform
 import secrets
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +76,10 @@ def postgres_tables(postgres_server: str) -> Iterator[postgres.Reused]:
 
 
 @pytest.fixture
-def postgres_store(postgres_tables: postgres.Reused) -> str:
-    """The URL of a schema that has the tables of a store already, all of them as they are at first."""
+def postgres_store(postgres_tables: postgres.Reused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a schema that has the tables of a store already, all of them as they are at first.
+
+    What this machine has signed in such a place before is not remembered: it would miss it.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return postgres_tables.fresh()

@@ -908,7 +908,7 @@ class Story:
     def goes_on(self, kind: str, body: Mapping[str, Any]) -> None:
         over = ("denied", "expired", "cancelled", "ran", "failed", "told")
         assert self.state not in over or kind == "late outcome", f"it was {self.state}, and then {kind}"
-        if kind == "asked":
+        if kind in ("asked", "escalated"):
             many = re.match(r"(\d+) people", body["needs"])
             self.needs = int(many[1]) if many else 1
         elif kind == "voted":

@@ -257,7 +257,7 @@ class Model:
         events.append(("voted", fed.id))
         if not yes:
             fed.state = "denied"
-        elif kind == "script" or self.agreed(fed, wanted) >= fed.rule.quorum:
+        elif kind == "script" or self.agreed(fed, wanted) >= fed.quorum:
             fed.state, fed.runs_with = "approved", wanted
         if fed.state != "pending":
             events.append(("settled", fed.id))

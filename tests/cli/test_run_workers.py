@@ -397,7 +397,7 @@ def test_the_terminal_shows_what_goes_on(shop: Desk, tmp_path: Path) -> None:
     child.expect("list_files")
     child.expect("your answer > ")
     child.sendline("a")
-    child.expect("approved")
+    child.expect("you approve it once")
     child.expect("3 model requests")
     child.expect("wrote 6 bytes to out.txt")
     child.wait()

@@ -29,6 +29,7 @@ _DATA = frozenset({"importlib.resources", "tomllib"})  # tables that are part of
 EXTRA = {
     "policy/composer.py": frozenset({"yaml"}),
     "policy/secret.py": _DATA,
+    "policy/shell/network.py": _DATA,
     "policy/shell/patterns.py": _DATA,
     "policy/shell/table.py": _DATA,
     "policy/shell/wrappers.py": _DATA,

@@ -19,7 +19,7 @@ COMMANDS = ("demo", "run", "test", "check", "fmt", "docs", "bench", "lock", "hel
 ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|^\s*-[if]\b", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.}/-])/(work|farm|root)/[a-z.]")
 PIN = re.compile(r"^(?P<name>[a-z0-9][a-z0-9.-]*)(\[[a-z0-9,.-]+\])?==(?P<version>[^\s;]+)")
-LONGEST_SOURCE_FILE = 400
+LONGEST_SOURCE_FILE = 450
 
 
 def project_files() -> list[Path]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from signoff.broker.checkpoints import Signer, checkpoint_if_due, make_checkpoint
 from signoff.broker.holder import is_alive
 from signoff.core.lifecycle import Event, Expired, Lost, Reminded
+from signoff.core.quorum import who
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError, SignoffError
@@ -102,7 +103,8 @@ class Sweeper:
             return journal.settled(request, now)
         if request.deadline is None:
             return journal.step(request, "parked", now)
-        return journal.step(request, "escalated", now, to=request.requirement.role or "")
+        needed = request.requirement
+        return journal.step(request, "escalated", now, to=needed.role or "", needs=who(needed))
 
     def _is_gone(self, tx: Transaction, holder: str, now: datetime) -> bool:
         return holder != self._broker.process.id and not is_alive(tx.process(holder), now)
