@@ -1,5 +1,7 @@
 """Where the time of a test run goes: the slowest files and the totals by directory, at the end of a whole run.
 
+What fails is named as soon as it does.
+
 A run remembers in pytest's cache how long each file took, and the next one begins with the longest, so that no long
 test is left for the end. Without that memory it begins with the directories that are known to take long.
 """
@@ -69,6 +71,16 @@ class Summary:
     def pytest_runtest_logreport(self, report: Any) -> None:
         file = report.nodeid.partition("::")[0]
         self._files[file].add(Spent(report.when == "call", report.duration, getattr(report, "cpu", 0.0)))
+        if report.failed:
+            self._tell_at_once(report)
+
+    def _tell_at_once(self, report: Any) -> None:
+        """Name what failed when it does: a night that is cut off says nothing at its end."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = str(crash.message).partition("\n")[0][:200] if crash is not None else ""
+            terminal.write(f"\nfailed: {report.nodeid} ({report.when}) {why}\n")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if sum(spent.tests for spent in self._files.values()) < WHOLE:
