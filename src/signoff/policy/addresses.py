@@ -30,7 +30,7 @@ _KEYS = ("email", "address", "mail", "addr", "email_address", "emailAddress", "v
 """Where the address stands in a recipient that is a mapping."""
 
 
-class Address(NamedTuple):
+class Mailbox(NamedTuple):
     """One recipient. Compared without regard to case: no mail system that matters tells `Ana@` from `ana@`."""
 
     local: str
@@ -45,13 +45,13 @@ class Address(NamedTuple):
 class Recipients(NamedTuple):
     """The recipients in a value, and why there may be others."""
 
-    found: tuple[Address, ...] = ()
+    found: tuple[Mailbox, ...] = ()
     doubt: str = ""
 
 
 def read_recipients(value: object) -> Recipients:
     """Everybody in a text, a list, or a mapping with an address in it. Never raises."""
-    found: list[Address] = []
+    found: list[Mailbox] = []
     doubts: list[str] = []
     for text in _texts(value, doubts):
         taken = _in_text(text)
@@ -100,7 +100,7 @@ def _in_text(text: str) -> Recipients:
     if len(text) > LONGEST:
         return Recipients(doubt="is too long for a list of recipients")
     text = text.strip()
-    sure: list[Address] = []
+    sure: list[Mailbox] = []
     at, doubt = 0, "" if visible(text) == text else "holds characters that cannot be seen"
     while at < len(text) and not doubt:
         one = _ONE.match(text, at)
@@ -110,7 +110,7 @@ def _in_text(text: str) -> Recipients:
         local, _, domain = (one["inside"] or one["bare"]).rpartition("@")
         known = read_domain(domain)
         if known:
-            sure.append(Address(local.lower(), known))
+            sure.append(Mailbox(local.lower(), known))
         else:
             doubt = f"goes to `{domain}`, which is no domain that everybody reads alike"
         at = one.end() + 1
@@ -118,5 +118,5 @@ def _in_text(text: str) -> Recipients:
         return Recipients(tuple(sure))
     guessed = (found.group().rpartition("@") for found in _ANY.finditer(text))
     return Recipients(
-        (*sure, *(Address(local.lower(), read_domain(domain) or domain.lower()) for local, _, domain in guessed)), doubt
+        (*sure, *(Mailbox(local.lower(), read_domain(domain) or domain.lower()) for local, _, domain in guessed)), doubt
     )

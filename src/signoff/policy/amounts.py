@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -13,15 +11,8 @@ from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding
 from signoff.policy.keypath import ABSENT, KeyPath
-from signoff.policy.operators import kind_of
+from signoff.policy.operators import SIGNS, kind_of
 
-SIGNS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "equals": operator.eq,
-}
 _SYMBOLS = {"€": "EUR", "£": "GBP"}
 """Only signs that mean one currency: `$` and `¥` are several."""
 LONGEST = 64

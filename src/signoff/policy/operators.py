@@ -28,6 +28,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {**_COMPARE, "equals": operator.eq}
+"""How amounts and counts are compared."""
 LISTS = ("all", "any", "none")
 OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)

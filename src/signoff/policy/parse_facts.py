@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from signoff.policy.glob import BadGlob
 from signoff.policy.keypath import BadKey, KeyPath
 from signoff.policy.match import Condition
+from signoff.policy.operators import SIGNS
 from signoff.policy.parse_value import read_globs
 from signoff.policy.paths import BadPath, read_folder
 from signoff.policy.spot import Spot
@@ -24,11 +25,8 @@ _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generi
 
 def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
     """`command: git status`, `command: [read-only, npm test]`, `command: {matches: …, does: …, arg: …}`."""
-    from signoff.policy.commands import (
-        ARGUMENT,
-        CommandCondition,
-        found_in,
-    )  # they bring parsers that few policies need
+    # They bring parsers that few policies need.
+    from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
     from signoff.policy.shell.patterns import BadCommand, CommandPattern
 
     entries = _entries(spot, ("matches", "does", "secret", "arg"), needs=("matches", "does", "secret"))
@@ -142,8 +140,6 @@ def _addresses(entries: dict[str, Spot], key: str) -> tuple[AddressPattern, ...]
 
 
 def _count(spot: Spot) -> tuple[tuple[str, int], ...]:
-    from signoff.policy.recipients import SIGNS
-
     bounds = spot.entries(tuple(SIGNS)) if isinstance(spot.value, dict) else {"equals": spot}
     for bound in bounds.values():
         if isinstance(bound.value, bool) or not isinstance(bound.value, int) or bound.value < 0:
@@ -153,7 +149,7 @@ def _count(spot: Spot) -> tuple[tuple[str, int], ...]:
 
 def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     """`amount: {">": 100, currency: EUR, arg: total}`."""
-    from signoff.policy.amounts import KEY, SIGNS, AmountCondition  # few policies need it
+    from signoff.policy.amounts import KEY, AmountCondition  # few policies need it
 
     entries = _entries(spot, (*SIGNS, "currency", "arg"), first="equals", needs=tuple(SIGNS))
     bounds = tuple((sign, _decimal(entries[sign])) for sign in SIGNS if sign in entries)

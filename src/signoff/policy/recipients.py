@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from signoff.policy.addresses import Address, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
+from signoff.policy.addresses import Mailbox, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob
+from signoff.policy.operators import SIGNS
 from signoff.policy.wording import listed, shown
 
 _KEYS = re.compile(
@@ -20,13 +20,6 @@ _KEYS = re.compile(
     re.DOTALL,
 )
 _NOT_KEYS = re.compile(r"(?:.*[_-])?reply[_-]?to|.*[rR]eplyTo|(?:.*[_-])?in_reply_to", re.DOTALL)
-SIGNS: Mapping[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "equals": operator.eq,
-}
 
 
 class BadAddress(ValueError):
@@ -53,7 +46,7 @@ class AddressPattern:
         object.__setattr__(self, "local", Glob(local.lower() or "*", over_names=True))
         object.__setattr__(self, "domain", Glob(domain.lower() if domain.isascii() else known, over_names=True))
 
-    def fits(self, address: Address) -> bool:
+    def fits(self, address: Mailbox) -> bool:
         return self.domain.find(address.domain) is Truth.YES and self.local.find(address.local) is Truth.YES
 
 
@@ -105,10 +98,10 @@ class RecipientsCondition:
         facts.note(why)
         return Finding.no(why)
 
-    def _holds(self, found: tuple[Address, ...]) -> bool:
+    def _holds(self, found: tuple[Mailbox, ...]) -> bool:
         return bool(found) and all(self._parts(found))
 
-    def _parts(self, found: tuple[Address, ...]) -> Iterator[bool]:
+    def _parts(self, found: tuple[Mailbox, ...]) -> Iterator[bool]:
         if self.domains:
             yield (all if self.every else any)(_in(self.domains, one) for one in found)
         if self.outside:
@@ -122,12 +115,12 @@ class RecipientsCondition:
         for sign, bound in self.count:
             yield SIGNS[sign](len(found), bound)
 
-    def _is_settled(self, found: tuple[Address, ...], holds: bool) -> bool:
+    def _is_settled(self, found: tuple[Mailbox, ...], holds: bool) -> bool:
         """Whether it holds for certain, however the rest is read: one recipient that is meant is enough."""
         return holds and not (self.all or self.none or self.count) and bool(found)
 
     def _taken(self, args: Mapping[str, Any]) -> Recipients:
-        found: list[Address] = []
+        found: list[Mailbox] = []
         doubt = ""
         for key, value in self._named(args):
             if not self.every and not may_name_somebody(value):
@@ -150,5 +143,5 @@ class RecipientsCondition:
                 yield key, value
 
 
-def _in(patterns: tuple[AddressPattern, ...], address: Address) -> bool:
+def _in(patterns: tuple[AddressPattern, ...], address: Mailbox) -> bool:
     return any(pattern.fits(address) for pattern in patterns)
