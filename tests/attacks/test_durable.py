@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,13 +45,6 @@ class Bank:
         self.entered.set()
         await self.go_on.wait()
         return f"paid {n}"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 # --- one claim, one run ---

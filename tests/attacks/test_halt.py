@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,6 @@ from signoff.gate.frames import keeping
 from signoff.testing import FakeClock, ScriptedModel
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 class Steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,6 @@ SECRET = "plain-words-that-look-like-nothing-in-particular"
 PIECE = SECRET[:15]
 ASK = [{"ask": "login"}]
 LOGIN = turns(("login", {"word": SECRET, "to": "shop"}))
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 def login(word: str, to: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,6 @@ from signoff.errors import RunTaken
 
 ASK = [{"ask": "pay"}]
 PAY = turns(("pay", {"amount": 5}))
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 async def approved(place: Place, till: Till) -> tuple[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -19,13 +17,6 @@ from signoff.core.request import State
 from signoff.errors import RunTaken
 
 PAY = [{"ask": "pay"}]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 class StandsStill:

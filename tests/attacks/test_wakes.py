@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,13 +22,6 @@ PAY = turns(("pay", {"n": 1}))
 
 def pay(n: int) -> str:
     return f"paid {n}"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 async def test_a_look_that_fails_loses_no_answer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

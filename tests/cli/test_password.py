@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.profiles import NIGHTLY
 from tests.start import signoff
 
 from signoff.cli.main import program
@@ -91,13 +90,23 @@ def check_files(folder: Path, given: Path | None) -> None:
             assert PASSWORD.encode() not in file.read_bytes(), file
 
 
-@pytest.mark.parametrize("how", ["environment", "option", "file"])
-@pytest.mark.parametrize("there", [True, False], ids=["there", "not there"])
+BY_NIGHT = pytest.mark.nightly
+
+
+@pytest.mark.parametrize(
+    ("how", "there"),
+    [
+        pytest.param("environment", True, id="environment-there"),
+        pytest.param("option", False, id="option-not there"),
+        pytest.param("option", True, id="option-there", marks=BY_NIGHT),
+        pytest.param("environment", False, id="environment-not there", marks=BY_NIGHT),
+        pytest.param("file", True, id="file-there", marks=BY_NIGHT),
+        pytest.param("file", False, id="file-not there", marks=BY_NIGHT),
+    ],
+)
 def test_no_command_tells_the_password(
     project: Path, postgres_store: str, how: str, there: bool, tmp_path: Path
 ) -> None:
-    if not NIGHTLY and (how, there) not in {("environment", True), ("option", False)}:
-        pytest.skip("each way is played by night")
     user = f"postgres:{PASSWORD}@"
     url = postgres_store.replace("postgres@", user) if there else f"postgresql://{user}127.0.0.1:1/db?connect_timeout=1"
     assert PASSWORD in url
