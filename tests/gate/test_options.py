@@ -65,6 +65,12 @@ def test_a_wrong_option_is_refused_when_it_is_given(option: str, value: Any, sai
     assert option in str(refused.value)
 
 
+def test_a_secret_that_is_given_wrongly_is_not_shown() -> None:
+    with pytest.raises(WrongUse) as refused:
+        Signoff([], secrets="hunter2secret")
+    assert "hunter2secret" not in str(refused.value)
+
+
 @dataclass
 class Deps:
     user: str
@@ -107,7 +113,7 @@ async def test_a_resumed_run_keeps_its_requester(tmp_path: Path) -> None:
     await agent.run("go", deps=Deps("ana"))
     [asked] = await signoff.pending()
     await signoff.cancel(asked.id, "asked anew")
-    await resume_run(agent, asked.run, deps=Deps("ben"))
+    await resume_run(agent, asked.run)  # by somebody who does not know for whom it was
     [again] = await signoff.pending()
 
     assert again.requester == "ana"

@@ -214,7 +214,7 @@ class Signoff(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
         await self._gate.prepare()
         fresh = _copy(self)
-        fresh._run = await gated_run(self._gate.named_for(ctx), ctx)
+        fresh._run = await gated_run(self._gate, ctx)
         return fresh
 
     async def wrap_run(

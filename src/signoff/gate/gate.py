@@ -107,11 +107,15 @@ class Gate:
     def broker(self) -> Broker:
         return self.desk.broker
 
-    def named_for(self, ctx: RunContext[Any]) -> Gate:
-        """This gate for one run, with the names that its functions give for it."""
+    def named_for(self, ctx: RunContext[Any], requester: str = "") -> Gate:
+        """This gate for one run, with the names that its functions give for it.
+
+        `requester` is who the run is for, where that is known: it was resumed, or is inside another one.
+        """
         if not callable(self.owner) and not callable(self.requester):
             return self
-        owner, requester = name_of("owner", self.owner, ctx), name_of("requester", self.requester, ctx)
+        owner = name_of("owner", self.owner, ctx)
+        requester = requester or name_of("requester", self.requester, ctx)
         return replace(self, owner=owner, owners=(owner,) if owner else (), requester=requester)
 
     def inside(self, outer: Gate, *, pauses: bool) -> Gate:

@@ -25,13 +25,15 @@ from signoff.gate.run import GatedRun
 async def gated_run(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
     """The gate's state for one run. The outermost run is kept, where the store outlives the process."""
     if (nest := current_frame().nest) is not None:
-        return await inner_run(gate, ctx, nest)
+        return await inner_run(gate.named_for(ctx, str(nest.run.gate.requester)), ctx, nest)
     if not gate.keeps_record:
-        return GatedRun(gate)
+        return GatedRun(gate.named_for(ctx))
     if (given := kept_run()) is not None:
         run, requests = given
+        gate = gate.named_for(ctx, run.requester)
         known = {request.call.key: request for request in requests if request.call is not None}
         return GatedRun(gate, keeper=Keeper(gate.broker, gate.histories, run, given=True, saved=True, known=known))
+    gate = gate.named_for(ctx)
     prompt = ctx.prompt if isinstance(ctx.prompt, str) else ""
     run = KeptRun(
         id=new_id(), conversation_id=ctx.conversation_id or "", prompt=prompt[:1_000], requester=str(gate.requester)

@@ -23,7 +23,8 @@ def check_options(given: Mapping[str, Any]) -> None:
     for name, check in _CHECKS.items():
         value = given[name]
         if (wrong := check(value)) is not None:
-            raise WrongUse(f"Signoff({name}={_short(value)}): {wrong}")
+            shown = "…" if name == "secrets" else _short(value)
+            raise WrongUse(f"Signoff({name}={shown}): {wrong}")
 
 
 def name_of(option: str, who: Who, ctx: RunContext[Any]) -> str:
