@@ -176,7 +176,9 @@ class ForkServer:
     def map(self, function: str, cases: Sequence[dict[str, Any]], *, at_once: int = AT_ONCE) -> list[Any]:
         """Call `module:function` with each of the cases, that many side by side, each in a process that may fork."""
         assert self._process.stdin is not None
-        asked = {"function": function, "cases": cases, "at_once": at_once}
+        # The server outlives the test that started it, and each test keeps its keys in a place of its own.
+        state = os.environ["XDG_STATE_HOME"]
+        asked = {"function": function, "cases": cases, "at_once": at_once, "state": state}
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         # No case takes longer than its limit; on top of that, the server may have to start.
@@ -221,6 +223,7 @@ def serve() -> None:
     os.dup2(2, 1)  # whatever a case prints goes where errors go
     for line in sys.stdin:
         asked = json.loads(line)
+        os.environ["XDG_STATE_HOME"] = asked["state"]
         module, _, name = asked["function"].partition(":")
         function = getattr(importlib.import_module(module), name)
         try:

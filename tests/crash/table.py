@@ -7,6 +7,7 @@ makes it anew. The tests compare each row with what they see.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -169,6 +170,7 @@ def main(arguments: Sequence[str]) -> None:
         url = stack.enter_context(postgres.server("faultpoints"))
         schema = stack.enter_context(postgres.fresh_schema(url))
         folders = _folders(stack)
+        os.environ["XDG_STATE_HOME"] = str(next(folders))
         places = {
             "sqlite": lambda: Place(server, next(folders)),
             "postgres": lambda: Place(server, next(folders), schema),
