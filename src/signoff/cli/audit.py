@@ -116,6 +116,10 @@ def verify(
         click.echo(json_line({"ok": False, "event": broken.seq or None, "error": str(broken)}))
         ctx.exit(_BROKEN)
     click.echo(json_line(checked.as_json()) if as_json else "\n".join(checked.lines()))
+    if file is None and not as_json:
+        from signoff.cli.opening import say_where
+
+        say_where(store, policy)
 
 
 @audit.command()
@@ -288,11 +292,9 @@ def _with_store(
 
 def _place(store: str | None, policy: str | None) -> str:
     """Where the store is meant to be, also if it is not there."""
-    from signoff.store.open import sqlite_path
-    from signoff.wiring import settings_for, store_url
+    from signoff.wiring import chosen_store, settings_for
 
-    url, root = store_url(store, settings_for(policy))
-    return os.path.abspath(sqlite_path(url, root)) if url.lower().startswith("sqlite:") else ""
+    return chosen_store(store, settings_for(policy)).file
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def _meant(store: str | None, policy: str | None) -> tuple[str, str, str]:
     """The store's address, where it starts from, and how it may be shown."""
     from signoff.cli.words import safe
     from signoff.store.open import masked
-    from signoff.wiring import settings_for, store_url
+    from signoff.wiring import chosen_store, settings_for
 
-    url, root = store_url(store, settings_for(policy))
-    return url, str(root), safe(masked(url))
+    chosen = chosen_store(store, settings_for(policy))
+    return chosen.url, str(chosen.root), safe(masked(chosen.url))

@@ -45,21 +45,20 @@ class KnownTool:
 
 def look_at_store(option: str | None, settings: Settings) -> Kept:
     """Open the store, if there is one, and look; nothing is made or changed."""
-    from signoff.cli.opening import is_missing
     from signoff.errors import SignoffError
-    from signoff.store.open import masked, sqlite_path
+    from signoff.store.open import masked
     from signoff.store.upkeep import check
-    from signoff.wiring import store_url
+    from signoff.wiring import chosen_store
 
-    url, root = store_url(option, settings)
+    chosen = chosen_store(option, settings)
+    url, root, file = chosen.url, chosen.root, chosen.file
     name = masked(url)
-    file = sqlite_path(url, root) if url.lower().startswith("sqlite:") else ""
     if url.startswith("memory:"):
         what = "what is asked and answered is kept in memory, and lost with the process"
         return Kept(
             name, state="in memory", findings=[_finding(WARNING, "store", what, name, "name a file or a server")]
         )
-    if is_missing(url, root):
+    if chosen.is_missing:
         return Kept(name, file, "not made yet: it is made when something is first asked")
     try:
         problems = check(url, root=root)

@@ -32,7 +32,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> Sequence[Grant]:
@@ -47,6 +47,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     for one in found:
         for line in _lines(one):
             click.echo(line)
+    say_where(store, policy, always=not found)
 
 
 @grants.command(no_args_is_help=True)

@@ -24,7 +24,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> str:
@@ -33,20 +33,21 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
         # In an emergency nobody is asked whether they are on file; the record says who it was.
         return await broker.switch.halt(by=name or requester_of(None, settings), why=note)
 
-    _check_meant(store, policy)
+    _check_meant("halt", store, policy)
     click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
+    say_where(store, policy)
 
 
-def _check_meant(store: str | None, policy: str | None) -> None:
-    """Whoever pulls the switch must hit what runs, not a store that nobody uses."""
-    from signoff.cli.opening import named_outright
+def _check_meant(command: str, store: str | None, policy: str | None) -> None:
+    """Whoever uses the switch must hit what runs, not a store that nobody uses."""
     from signoff.errors import WrongUse
+    from signoff.store.chosen import named_store
     from signoff.wiring import settings_for
 
-    if named_outright(store) is None and not settings_for(policy).file:
+    if named_store(store) is None and not settings_for(policy).file:
         raise WrongUse(
-            "there is no signoff.yaml here or above, so nothing is known that could be stopped.\n"
-            "  Go into the project, or name its store: signoff halt --store …"
+            f"there is no signoff.yaml here or above, so there is no project to {command}.\n"
+            f"  Go into the project, or name its store: signoff {command} --store …; signoff stores lists them"
         )
 
 
@@ -61,12 +62,14 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import say_where, with_broker
 
     async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import whoami
 
         return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)
 
+    _check_meant("unhalt", store, policy)
     was = with_broker(store, policy, work)
     click.echo("Things run again." if was else "Nothing was halted.")
+    say_where(store, policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from signoff.cli.listing import Me, Page
     from signoff.config import Settings
     from signoff.ports import Store
+    from signoff.store.chosen import ChosenStore
 
 
 @click.command()
@@ -58,14 +58,17 @@ def inbox(
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
-    view, kept = _opened(store, policy, limit, mine, name, make=watch)  # who waits for news needs a store to watch
+    from signoff.cli.opening import store_at
+
+    view, chosen = _chosen(store, policy, limit, mine, name)
+    kept = store_at(chosen, make=watch)  # who waits for news needs a store to watch
     try:
         if watch:
             from signoff.cli.watching import stay
 
             asyncio.run(stay(kept, view, as_json=as_json))
         else:
-            _show(asyncio.run(view.page(kept)), as_json, mine)
+            _show(asyncio.run(view.page(kept)), as_json, mine, chosen)
     finally:
         kept.close()
 
@@ -93,19 +96,19 @@ class View:
         return page
 
 
-def _opened(
-    store: str | None, policy: str | None, limit: int, mine: bool, name: str | None, *, make: bool
-) -> tuple[View, Store]:
+def _chosen(
+    store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
+) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
-    from signoff.cli.opening import named_outright, store_at, store_meant
+    from signoff.store.chosen import named_store
 
-    if policy is None and not mine and (named := named_outright(store)):
-        return View(limit), store_at(named, os.getcwd(), make=make, named=store is not None)
-    from signoff.wiring import settings_for
+    if policy is None and not mine and (named := named_store(store)):
+        return View(limit), named
+    from signoff.wiring import chosen_store, settings_for
 
     settings = settings_for(policy)
     view = _mine(limit, name, settings) if mine else View(limit)
-    return view, store_meant(store, settings, make=make)
+    return view, chosen_store(store, settings)
 
 
 def _mine(limit: int, name: str | None, settings: Settings) -> View:
@@ -118,12 +121,12 @@ def _mine(limit: int, name: str | None, settings: Settings) -> View:
     return View(limit, Me(person.name, person.roles), roles)
 
 
-def _show(page: Page, as_json: bool, mine: bool) -> None:
+def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
     from shutil import get_terminal_size
 
     from signoff.cli.listing import as_data, lines
     from signoff.cli.words import as_json as json_line
-    from signoff.cli.words import now
+    from signoff.cli.words import now, safe
 
     if as_json:
         click.echo(json_line(as_data(page)))
@@ -133,3 +136,5 @@ def _show(page: Page, as_json: bool, mine: bool) -> None:
         click.echo(line)
     if page.items and sys.stdout.isatty():
         click.secho("\nsignoff show ID tells all about one; signoff approve ID and signoff deny ID answer.", dim=True)
+    if not page.items or sys.stdout.isatty():
+        click.secho(safe(chosen.in_words()), dim=True)

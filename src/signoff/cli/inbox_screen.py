@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.opening import with_broker
+from signoff.cli.opening import say_where, with_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -32,7 +32,8 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
         desk = ScreenDesk(broker, settings, me, mine=mine)
         with desk.watching():
             if not await desk.pending():
-                click.echo("Nothing waits for you." if mine else "Nothing waits.")
+                click.echo("Nothing waits for you." if mine else "Nothing waits for a person.")
+                say_where(store, policy)
                 return []
             shown = TuiInbox(
                 approver=tui_approver(answerer=me, keeps_always=True),
@@ -44,7 +45,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
             return await shown.run()
 
     try:
-        late = with_broker(store, policy, work, make=True)
+        late = with_broker(store, policy, work)
     except NobodyHere as nobody:
         raise click.UsageError(f"--tui draws on a terminal, and there is none: {nobody}") from nobody
     for line in late:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
@@ -65,6 +66,7 @@ GROUPS = {
         "doctor": ("signoff.cli.doctor:doctor", "Say what can run unasked, and what is wrong."),
         "audit": ("signoff.cli.audit:audit", "Read, verify and export the record."),
         "db": ("signoff.cli.db:db", "Upgrade, back up and check the store."),
+        "stores": ("signoff.cli.stores:stores", "Where approvals are kept: the store meant here, and all others."),
         "completion": ("signoff.cli.completion:completion", "A script that completes commands and ids in your shell."),
     },
 }
@@ -128,6 +130,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # its greeting would stand between the person and the card
     if isinstance(out := cast("object", sys.stdout), TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is shown its number
+    warnings.showwarning = _warned
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     try:
         program(prog_name="signoff", color=False if is_plain else None)
@@ -138,6 +141,23 @@ def main() -> None:
         # Whoever read our output has seen enough; closing quietly keeps Python from complaining at exit.
         sys.stderr.close()
         sys.exit(FAILED)
+
+
+def _warned(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Ours are for whoever types, and look like it; others tell a programmer where they come from."""
+    if issubclass(category, RuntimeWarning):
+        from signoff.core.visible import visible
+
+        click.echo(f"signoff: {visible(str(message))}", err=True)
+    else:
+        click.echo(warnings.formatwarning(message, category, filename, lineno, line), err=True, nl=False)
 
 
 def code_of(error: SignoffError) -> int:

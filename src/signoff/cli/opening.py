@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.ports import Store
+    from signoff.store.chosen import ChosenStore
 
 T = TypeVar("T")
 
@@ -33,44 +36,40 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
 
 def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     """The store; who only looks leaves no file behind."""
-    from signoff.wiring import store_url
+    from signoff.wiring import chosen_store
 
-    url, root = store_url(store, settings)
-    return store_at(url, root, make=make, named=store is not None)
+    return store_at(chosen_store(store, settings), make=make)
 
 
-def store_at(url: str, root: str | os.PathLike[str], *, make: bool, named: bool = False) -> Store:
-    """The store at an address. One that somebody `named` has to be there: an empty one would pass for the answer."""
-    from signoff.store.open import open_store
+def store_at(chosen: ChosenStore, *, make: bool) -> Store:
+    """A store. One that was named in the command has to be there: an empty one would pass for the answer."""
+    from signoff.store.chosen import OPTION
 
-    if named:
-        check_there(url, root)
-    if make or not is_missing(url, root):
-        return open_store(url, root=root)
+    if chosen.named_by == OPTION:
+        check_there(chosen)
+    if make or not chosen.is_missing:
+        return chosen.open()
     from signoff.store.memory import MemoryStore
 
     return MemoryStore()
 
 
-def check_there(url: str, root: str | os.PathLike[str] = ".") -> None:
+def check_there(chosen: ChosenStore) -> None:
     """Raise `WrongUse` where nobody has made the store yet."""
     from signoff.errors import WrongUse
-    from signoff.store.open import sqlite_path
 
-    if is_missing(url, root):
-        raise WrongUse(f"there is no store at {sqlite_path(url, root)}; signoff run makes one when something is asked")
-
-
-def named_outright(store: str | None) -> str | None:
-    """The address of a store that is named without any file, as `wiring.store_url` looks for it first."""
-    return store or os.environ.get("SIGNOFF_STORE")
+    if chosen.is_missing:
+        raise WrongUse(f"there is no store at {chosen.file}; signoff run makes one when something is asked")
 
 
-def is_missing(url: str, root: str | os.PathLike[str]) -> bool:
-    """Whether the store is a file that nobody has made yet."""
-    from signoff.store.open import sqlite_path
+def say_where(store: str | None, policy: str | None, *, always: bool = True) -> None:
+    """Print which project and store was looked at. Not `always`: only to people, who see the screen."""
+    if not always and not sys.stdout.isatty():
+        return
+    from signoff.cli.words import safe
+    from signoff.wiring import chosen_store, settings_for
 
-    return url.partition(":")[0].lower() == "sqlite" and not os.path.lexists(sqlite_path(url, root))
+    click.secho(safe(chosen_store(store, settings_for(policy)).in_words()), dim=True)
 
 
 def with_broker(

@@ -61,14 +61,17 @@ def resume(
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
     from signoff.cli.opening import check_there
-    from signoff.wiring import Caller, RunOptions, absolute_store
+    from signoff.cli.words import safe
+    from signoff.store.chosen import OPTION
+    from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
     if (run is None) is not everything:
         raise click.UsageError("Name one run, or say --all.")
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
-    if store is not None:
-        check_there(store)
+    chosen = chosen_store(store, settings_for(policy))
+    if chosen.named_by == OPTION or run is not None:
+        check_there(chosen)
     going = Going(as_json=as_json, whole=False)
     # The run goes on in the folder it began in; what is named here is meant from here.
     policy = os.path.abspath(policy) if policy is not None else None
@@ -77,14 +80,14 @@ def resume(
         model=_from_here(model),
         unattended="park",
         ui=ui,
-        store=absolute_store(store, policy),
+        store=chosen.address,
         wait=read_wait("0s" if suspend else wait),
         caller=Caller.here(ask, deny),
         observe=going.progress.observe,
     )
-    found = _found(run, options)
+    found = [] if chosen.is_missing else _found(run, options)
     if not found:
-        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        click.echo(f"No run can go on now. `signoff runs` lists them.\n{safe(chosen.in_words())}", err=True)
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in found]
     sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))

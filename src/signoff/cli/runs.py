@@ -35,7 +35,7 @@ def runs(everything: bool, limit: int, as_json: bool, store: str | None, policy:
     Example:
       signoff runs
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
@@ -49,6 +49,7 @@ def runs(everything: bool, limit: int, as_json: bool, store: str | None, policy:
         return
     for line in _lines(found, limit, halted, everything):
         click.echo(line)
+    say_where(store, policy, always=not found)
 
 
 def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool) -> Iterator[str]:

@@ -21,15 +21,15 @@ from signoff.core.call import Call
 from signoff.core.grant import Grant
 from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
-from signoff.store.place import state_folder
+from signoff.store.place import home_of
 
 VERSION = 1
 
 
 def default_file() -> Path | None:
     """The file for the *always* of the project in the working directory. None: nowhere."""
-    folder = state_folder(os.getcwd())
-    return folder / "grants.json" if folder is not None else None
+    home = home_of(os.getcwd())
+    return home.folder / "grants.json" if home is not None else None
 
 
 PROJECT = object()

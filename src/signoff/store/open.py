@@ -55,6 +55,11 @@ def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
     return os.path.join(os.fspath(root), os.path.expanduser(path))
 
 
+def is_file(url: str) -> bool:
+    """Whether a URL names a file."""
+    return url.partition(":")[0].lower() == "sqlite"
+
+
 def masked(url: str) -> str:
     """A URL as it may be shown, anywhere: without the password."""
     url = re.sub(r"(?<=://)([^/?#@:]*):.*@", r"\1:…@", url, flags=re.DOTALL)

@@ -1,18 +1,193 @@
-"""Where a project's state is kept, when nobody says where."""
+"""Where a project's state is kept, when nobody says where: outside of it, where its agents have no business.
+
+A project carries an id, in `.signoff/project`, and its state folder says whose it is: the id, and where the project
+was. So a project whose folder was renamed or moved finds its state again, and a copy of it does not take that away.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
+
+from signoff.errors import WrongUse
+
+ID_FILE = Path(".signoff") / "project"
+"""In a project: its id. Agents do not write there unasked."""
+LABEL = "project.json"
+"""In a state folder: whose it is."""
+STORE = "signoff.db"
+PROJECT_FILE = "signoff.yaml"
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_IN_USE = (STORE, "grants.json")
+_LONGEST = 10_000
+"""Bytes that are read of an id or a label; there are never as many."""
 
 
-def state_folder(project: str | os.PathLike[str]) -> Path | None:
-    """Where a project's state is kept: outside of it, where its agents have no business. None: nowhere."""
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The state folder of a project, which need not exist yet."""
+
+    folder: Path
+    project: str
+    id: str = ""
+    """What the project carries; empty: nothing yet."""
+    moved_from: str = ""
+    """Where the project was when it was last used; empty: where it is now."""
+    copy_of: str = ""
+    """Another place that still holds a project with this id; empty: there is none."""
+    former: Path | None = None
+    """The state folder of a project that was here before, with another id."""
+
+    @property
+    def store(self) -> Path:
+        return self.folder / STORE
+
+    def settle(self) -> None:
+        """Write down whose state this is, so that it is found again when the project moves.
+
+        Where the project cannot be written to, it is found only as long as it stays where it is.
+        """
+        label = _label(self.folder)
+        own = self.id or give_id(self.project, label.id if label is not None else "")
+        if label == (wanted := Label(self.folder, own, self.project)):
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = self.folder / f"{LABEL}.{secrets.token_hex(8)}"
+        temporary.write_text(json.dumps({"id": wanted.id, "project": wanted.project}) + "\n", "utf-8")
+        temporary.replace(self.folder / LABEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a state folder says about whose it is."""
+
+    folder: Path
+    id: str
+    project: str
+
+    def is_of(self, path: str, own: str) -> bool:
+        """Whether it is the project at a path, with the id it carries. One that carries none goes by its path."""
+        return self.project == path and own in ("", self.id)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the project is still where it was."""
+        carried = id_of(self.project)
+        return carried == self.id if carried else os.path.isfile(os.path.join(self.project, PROJECT_FILE))
+
+
+def give_id(project: str, earlier: str = "") -> str:
+    """The id of a project, which gets one if it has none: that of `earlier`, or a new one. Empty: it takes none."""
+    file = Path(project) / ID_FILE
+    if own := id_of(project):
+        return own
+    with suppress(OSError):  # whoever may only read here goes by the path
+        if not file.parent.exists():
+            file.parent.mkdir()
+            (file.parent / ".gitignore").write_text("*\n", "utf-8")
+        with suppress(FileExistsError), file.open("x", encoding="ascii") as out:
+            out.write(f"{earlier or secrets.token_hex(16)}\n")
+    return id_of(project)
+
+
+def state_root() -> Path | None:
+    """Where the state of all projects is kept. None: nowhere."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(state) or state.startswith("/.local"):
         return None
-    name = sha256(os.path.realpath(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Path(state) / "signoff" / name
+    return Path(state) / "signoff"
+
+
+def home_of(project: str | os.PathLike[str]) -> Home | None:
+    """Where the state of a project is kept. None: there is no home folder. Changes nothing.
+
+    Raises `WrongUse` where several states could be meant.
+    """
+    root = state_root()
+    if root is None:
+        return None
+    path = os.path.realpath(project)
+    own = id_of(path)
+    usual = root / sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    label = _label(usual)
+    if label is not None and label.is_of(path, own):
+        return Home(usual, path, own)
+    known = [one for one in labels(root) if (one.id == own if own else one.project == path)]
+    if here := next((one for one in known if one.project == path), None):
+        return Home(here.folder, path, own)
+    moved = [one for one in known if not one.is_there]
+    if len(moved) > 1:
+        raise WrongUse(
+            f"{path} has moved, and so have copies of it: which of their stores is meant?\n"
+            f"  They were at {' and '.join(one.project for one in moved)}.\n"
+            "  Name one of those that signoff stores lists: --store sqlite:FILE"
+        )
+    if moved:
+        return Home(moved[0].folder, path, own, moved_from=moved[0].project)
+    folder, number = usual, 1
+    while (label := _label(folder)) is not None:
+        number += 1
+        folder = usual.with_name(f"{usual.name}-{number}")
+    former = next((one.folder for one in labels(root) if one.project == path), None)
+    return Home(folder, path, own, copy_of=known[0].project if known else "", former=former)
+
+
+def labels(root: Path) -> Iterator[Label]:
+    """The state folders that say whose they are."""
+    with suppress(OSError):
+        for folder in sorted(root.iterdir()):
+            label = _label(folder)
+            if label is not None:
+                yield label
+
+
+def unlabelled(root: Path) -> Iterator[Path]:
+    """The state folders that do not: of an older signoff, or of a program without a project."""
+    with suppress(OSError):
+        for folder in sorted(root.iterdir()):
+            if _label(folder) is None and any((folder / name).exists() for name in _IN_USE):
+                yield folder
+
+
+def _label(folder: Path) -> Label | None:
+    text = _text(folder / LABEL)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    told = cast("dict[str, Any]", found)
+    own, project = told.get("id"), told.get("project")
+    if not isinstance(own, str) or not isinstance(project, str) or (own and not _ID.fullmatch(own)):
+        return None
+    return Label(folder, own, project)
+
+
+def id_of(project: str) -> str:
+    """The id that a project carries; empty where it carries none."""
+    text = _text(Path(project) / ID_FILE).strip()
+    return text if _ID.fullmatch(text) else ""
+
+
+def _text(file: Path) -> str:
+    """What a small file says; nothing where it is none."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name is not waited for
+    except OSError:
+        return ""
+    with os.fdopen(handle, "rb") as opened:
+        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+        return opened.read(_LONGEST).decode("utf-8", "replace") if is_file else ""

@@ -5,16 +5,8 @@ from __future__ import annotations
 from signoff.wiring.caller import Caller
 from signoff.wiring.demo import run_demo
 from signoff.wiring.job import Job, RunOptions, Task, job_for, job_of
-from signoff.wiring.project import (
-    POLICY_FILE,
-    absolute_store,
-    open_broker,
-    roles_of,
-    settings_for,
-    store_for,
-    store_url,
-    whoami,
-)
+from signoff.wiring.project import POLICY_FILE, roles_of, settings_for, whoami
+from signoff.wiring.stores import absolute_store, chosen_store, open_broker, store_for
 
 __all__ = [
     "POLICY_FILE",
@@ -23,6 +15,7 @@ __all__ = [
     "RunOptions",
     "Task",
     "absolute_store",
+    "chosen_store",
     "job_for",
     "job_of",
     "open_broker",
@@ -30,6 +23,5 @@ __all__ = [
     "run_demo",
     "settings_for",
     "store_for",
-    "store_url",
     "whoami",
 ]

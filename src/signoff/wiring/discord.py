@@ -21,7 +21,8 @@ from signoff.policy.wording import listed, shown
 from signoff.ports import ApprovalUI, Store
 from signoff.wiring.desk import ProjectDesk
 from signoff.wiring.people import Accounts, OnFile
-from signoff.wiring.project import roles_of, settings_for, store_for
+from signoff.wiring.project import roles_of, settings_for
+from signoff.wiring.stores import store_for
 
 if TYPE_CHECKING:
     import discord

@@ -15,16 +15,10 @@ from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
+from signoff.wiring.began import began, project_of
 from signoff.wiring.caller import Caller
-from signoff.wiring.project import (
-    POLICY_FILE,
-    lock_of,
-    requester_of,
-    roles_of,
-    settings_for,
-    store_elsewhere,
-    store_for,
-)
+from signoff.wiring.project import POLICY_FILE, lock_of, requester_of, roles_of, settings_for
+from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:
     from signoff.core.run import KeptRun
@@ -193,22 +187,23 @@ def job_of(run: KeptRun, options: RunOptions) -> Job:
             f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
             "  Resume it from there: await signoff.resume_run(agent, run_id)"
         )
-    began = run.options
+    kept = began(run.options)
     try:
-        os.chdir(began["folder"])
+        os.chdir(kept["folder"])
     except OSError as error:
         raise WrongUse(
-            f"run {run.id} was begun in {began['folder']}, which cannot be entered: {error.strerror}"
+            f"run {run.id} was begun in {kept['folder']}, which cannot be entered: {error.strerror}\n"
+            "  If the project moved, resume it from where it is now"
         ) from error
     options = replace(
         options,
-        policy=options.policy or began["policy"] or None,
-        model=options.model or began["model"] or None,
-        mode=ApprovalMode(began["mode"]),
-        caller=Caller.kept(began).and_also(options.caller),
-        chat=bool(began.get("chat")),
+        policy=options.policy or kept["policy"] or None,
+        model=options.model or kept["model"] or None,
+        mode=ApprovalMode(kept["mode"]),
+        caller=Caller.kept(kept).and_also(options.caller),
+        chat=bool(kept.get("chat")),
     )
-    what = f"{WORKER}{began['file']}" if began.get("file") else run.agent
+    what = f"{WORKER}{kept['file']}" if kept.get("file") else run.agent
     return _job(what, options, run)
 
 
@@ -240,6 +235,7 @@ def kept_options(options: RunOptions, settings: Settings) -> dict[str, Any]:
     caller = options.caller.to_json()
     return {
         "folder": os.getcwd(),
+        **project_of(settings),
         "policy": os.path.abspath(settings.file) if settings.file else options.policy or "",
         "model": options.model or "",
         "mode": str(options.mode),

@@ -12,6 +12,7 @@ from signoff.broker.standing import RunStatus, standing
 from signoff.broker.watch import HALTED
 from signoff.core.run import KeptRun, RunState
 from signoff.ports import Transaction
+from signoff.wiring.began import began
 
 MOST_EVENTS = 500
 """Events since the last look beyond which it is quicker to look at all runs."""
@@ -151,7 +152,7 @@ def cannot(run: KeptRun) -> str:
     """Why a run cannot go on in this process, for people; empty where it can."""
     if not run.agent:
         return "Answered. The program that began it goes on with it."
-    if not _is_here(str(run.options.get("folder", ""))):
+    if not _is_here(str(began(run.options).get("folder", ""))):
         return f"Answered. To go on: signoff resume {run.id}"
     return ""
 

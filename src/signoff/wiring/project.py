@@ -1,23 +1,15 @@
-"""The project a command works in: its file, its store, its people, whoever sits there."""
+"""The project a command works in: its file, its people, whoever sits there."""
 
 from __future__ import annotations
 
 import getpass
 import os
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Answerer, person_key
-from signoff.errors import Place, SignoffError, WrongFile, WrongUse
+from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.wording import did_you_mean
-from signoff.ports import Store
-from signoff.store.place import state_folder
-
-if TYPE_CHECKING:
-    from signoff.broker import Broker
 
 POLICY_FILE = "signoff.yaml"
 
@@ -76,65 +68,6 @@ def _is_same(one: str | os.PathLike[str], other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:  # it is not there: whoever reads it says so
         return False
-
-
-def store_url(option: str | None, settings: Settings) -> tuple[str, Path]:
-    """Which store is meant, and the folder its address starts from: the option, the environment, the file, the default.
-
-    The default is outside of the project, where its agents have no business: an agent that may write files here must
-    not be able to write approvals.
-    """
-    folder = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
-    if chosen := option or os.environ.get("SIGNOFF_STORE"):
-        return chosen, Path.cwd()
-    if settings.store is not None:
-        return settings.store, folder
-    state = state_folder(folder)
-    if state is None:
-        raise WrongUse("there is no home folder to keep approvals in: name a store with --store sqlite:FILE")
-    return f"sqlite:{state / 'signoff.db'}", folder
-
-
-def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = None) -> str:
-    """The address of the store that a command means, good in any folder."""
-    from signoff.store.open import sqlite_path
-
-    url, root = store_url(option, settings_for(policy))
-    return f"sqlite:{sqlite_path(url, root)}" if url.startswith("sqlite:") else url
-
-
-def store_elsewhere(option: str | None, settings: Settings) -> str:
-    """The file of a store, where commands that are typed here without `--store` would look at another one; else empty.
-
-    Only a file is told: the address of a server may hold a password.
-    """
-    from signoff.store.open import sqlite_path
-
-    url, root = store_url(option, settings)
-    if not url.startswith("sqlite:"):
-        return ""
-    address = f"sqlite:{sqlite_path(url, root)}"
-    with suppress(SignoffError):  # a project here that is wrong has no store to be mistaken for
-        if absolute_store(None) == address:
-            return ""
-    return address
-
-
-def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
-    """The broker over the store that a command means, with the people of the policy file."""
-    from signoff.broker import Broker
-    from signoff.store.keys import Keys
-
-    settings = settings_for(policy)
-    return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
-
-
-def store_for(option: str | None, settings: Settings | None = None) -> Store:
-    """The store that a command means, opened."""
-    from signoff.store.open import open_store
-
-    url, root = store_url(option, settings or settings_for(None))
-    return open_store(url, root=root)
 
 
 def roles_of(settings: Settings) -> dict[str, frozenset[str]]:

@@ -1,0 +1,85 @@
+"""The store that a command means: where it is, and who said so."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from signoff.ports import Store
+from signoff.store.open import is_file, masked, open_store, sqlite_path
+from signoff.store.place import Home, give_id
+
+OPTION, VARIABLE = "--store", "SIGNOFF_STORE"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenStore:
+    """A store somebody chose, or the one that a project has where nobody did."""
+
+    url: str
+    root: Path
+    """Where a relative address starts from."""
+    named_by: str = ""
+    """`--store`, `SIGNOFF_STORE` or the project's file; empty: nobody named it, and it is the project's own place."""
+    project: str | None = None
+    """The folder of the project; empty: there is none; None: nobody looked."""
+    home: Home | None = None
+    """The project's own place, where that is meant."""
+
+    @property
+    def file(self) -> str:
+        """The file of the store; empty where it is none."""
+        return os.path.abspath(sqlite_path(self.url, self.root)) if is_file(self.url) else ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the store is a file that nobody has made yet."""
+        return bool(self.file) and not os.path.lexists(self.file)
+
+    @property
+    def address(self) -> str:
+        """Good in any folder."""
+        return f"sqlite:{self.file}" if self.file else self.url
+
+    @property
+    def shown(self) -> str:
+        """For people, without a password."""
+        return self.address if self.file else masked(self.url)
+
+    def open(self) -> Store:
+        """The store, which is made if it is not there yet. The project is given an id, to be known by if it moves."""
+        if self.home is not None and self.project:
+            self.home.settle()
+        elif self.project:
+            give_id(self.project)
+        return open_store(self.url, root=self.root)
+
+    def in_words(self) -> str:
+        """The project and the store, for people, without a password."""
+        by = f" ({self.named_by})" if self.named_by else ""
+        told = f"{self._project_in_words()}store {self.file or masked(self.url)}{by}"
+        if self.is_missing:
+            told += ", which is not made yet"
+        if self.home is not None and self.home.copy_of:
+            told += f"; {self.home.copy_of} has the same id and a store of its own"
+        elif self.home is not None and self.home.former is not None:
+            told += f"; a project with another id was here before, its store is in {self.home.former}"
+        return told
+
+    def _project_in_words(self) -> str:
+        match self.project:
+            case None:
+                return ""
+            case "":
+                return "no project (there is no signoff.yaml here or above), "
+            case _:
+                return f"project {self.project}, "
+
+
+def named_store(option: str | None) -> ChosenStore | None:
+    """The store that the command or the environment names."""
+    if option:
+        return ChosenStore(option, Path.cwd(), OPTION)
+    named = os.environ.get(VARIABLE)
+    return ChosenStore(named, Path.cwd(), VARIABLE) if named else None

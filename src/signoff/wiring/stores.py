@@ -1,0 +1,107 @@
+"""Which store a command means, and which stores there are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from signoff.config import Settings
+from signoff.errors import SignoffError, WrongUse
+from signoff.ports import Store
+from signoff.store.chosen import ChosenStore, named_store
+from signoff.store.place import Home, home_of, labels, state_root, unlabelled
+from signoff.wiring.project import roles_of, settings_for
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+
+
+def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
+    """Which store is meant: the option, the environment, the file, the default.
+
+    The default is outside of the project, where its agents have no business: an agent that may write files here must
+    not be able to write approvals. Warns where the project has moved since it was last used.
+    """
+    folder = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
+    project = str(folder) if settings.file else ""
+    if named := named_store(option):
+        return replace(named, project=project)
+    if settings.store is not None:
+        return ChosenStore(settings.store, folder, os.path.basename(settings.file), project)
+    home = home_of(folder)
+    if home is None:
+        raise WrongUse("there is no home folder to keep approvals in: name a store with --store sqlite:FILE")
+    if home.moved_from and project:
+        _heal(home)
+    return ChosenStore(f"sqlite:{home.store}", folder, "", project, home)
+
+
+def _heal(home: Home) -> None:
+    with suppress(OSError):  # then it is said again next time
+        home.settle()
+    told = f"{home.project} was at {home.moved_from} until now; its runs, grants and record were found again"
+    warnings.warn(told, RuntimeWarning, stacklevel=3)
+
+
+def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = None) -> str:
+    """The address of the store that a command means, good in any folder."""
+    return chosen_store(option, settings_for(policy)).address
+
+
+def store_elsewhere(option: str | None, settings: Settings) -> str:
+    """The file of a store, where commands that are typed here without `--store` would look at another one; else empty.
+
+    Only a file is told: the address of a server may hold a password.
+    """
+    chosen = chosen_store(option, settings)
+    if not chosen.file:
+        return ""
+    with suppress(SignoffError):  # a project here that is wrong has no store to be mistaken for
+        if absolute_store(None) == chosen.address:
+            return ""
+    return chosen.address
+
+
+def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
+    """The broker over the store that a command means, with the people of the policy file."""
+    from signoff.broker import Broker
+    from signoff.store.keys import Keys
+
+    settings = settings_for(policy)
+    return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
+
+
+def store_for(option: str | None, settings: Settings | None = None) -> Store:
+    """The store that a command means, opened."""
+    return chosen_store(option, settings or settings_for(None)).open()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStore:
+    """A store that lies in the place of a project."""
+
+    file: Path
+    project: str = ""
+    """Whose it is; empty: it does not say, as those of older versions."""
+    is_there: bool = False
+    """Whether the project is still where it was."""
+
+
+def kept_stores() -> Iterator[KeptStore]:
+    """The stores that nobody named, of all projects of whoever asks."""
+    root = state_root()
+    if root is None:
+        return
+    for label in labels(root):
+        home = Home(label.folder, label.project)
+        if home.store.exists():
+            yield KeptStore(home.store, label.project, label.is_there)
+    for folder in unlabelled(root):
+        home = Home(folder, "")
+        if home.store.exists():
+            yield KeptStore(home.store)
