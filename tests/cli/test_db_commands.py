@@ -9,7 +9,7 @@ from tests.cli.desk import Desk, asks
 from tests.cli.wording import Wording
 
 from signoff.broker import Broker
-from signoff.store.open import open_store
+from signoff.store.open import masked, open_store
 
 
 def test_a_store_that_is_well(desk: Desk, wording: Wording) -> None:
@@ -97,7 +97,7 @@ def test_passwords_are_not_shown(desk: Desk) -> None:
 
 def test_everything_on_postgres(desk: Desk, postgres_url: str, wording: Wording) -> None:
     desk.monkeypatch.setenv("SIGNOFF_STORE", postgres_url)
-    assert desk.run("inbox").out == wording()
+    assert desk.run("inbox").out == wording(postgres=masked(postgres_url))
     store = open_store(postgres_url)
 
     async def ask() -> str:

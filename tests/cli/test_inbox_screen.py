@@ -35,6 +35,16 @@ def test_what_waits_is_answered_on_the_screen(desk: Desk) -> None:
     assert (settled.decision.by.name, settled.decision.by.via) == ("ana", "tui")
 
 
+def test_an_approval_that_is_not_enough_says_how_many_agreed(desk: Desk) -> None:
+    [first] = desk.open(asks(needs=Requirement(role="ops", quorum=2)))
+    screen = desk.sits_down("inbox", "--tui", "--as", "ana")
+    screen.expect_exact("may pay run?")
+    presses_until(screen, "a", "you approve it once")
+    screen.expect_exact("1 of 2 have agreed so far; it waits: ")
+    screen.expect(pexpect.EOF)
+    assert desk.request(first).state is State.PENDING
+
+
 def test_only_mine_leaves_out_what_others_have_to_answer(desk: Desk, wording: Wording) -> None:
     desk.open(asks(needs=Requirement(role="ops")))
     said = desk.run("inbox", "--tui", "--mine", "--as", "cleo")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import start
 from tests.start import signoff
 
 AGENT = """
@@ -88,3 +91,39 @@ def test_of_two_at_once_the_first_answer_is_gone_on_with_once(tmp_path: Path, fi
     shop.does(0, "approve", other)
     assert shop.stands()["state"] == "ready"
     assert "touched b" in shop.does(0, "resume", "--all")
+
+
+PROGRAM = """
+from pydantic_ai import Agent, DeferredToolRequests
+from signoff import Signoff
+from signoff.testing import ScriptedModel
+
+def touch(name: str) -> str:
+    return f"touched {name}"
+
+turns = [{"calls": [{"tool": "touch", "args": {"name": "a"}}]}, {"say": "{{last}}"}]
+gate = Signoff([{"ask": "touch"}], store="sqlite:own.db", wait="suspend")
+agent = Agent(ScriptedModel(turns), output_type=[str, DeferredToolRequests], tools=[touch], capabilities=[gate])
+agent.run_sync("go")
+"""
+
+
+def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "signoff.yaml").write_text("policy: [{ask: touch}]\nstore: sqlite:own.db\n")
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "SIGNOFF_AS": "ana"}
+    start.run([sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **environment}, check=True)
+
+    def does(*command: str) -> str:
+        done = signoff(*command, cwd=tmp_path, **environment)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    [request] = json.loads(does("inbox", "--json"))["requests"]
+    advice = f"the program that began it calls resume_run(agent, '{request['run']}')"
+    assert f"Its run can go on: {advice}" in does("approve", request["id"])
+    assert f"its questions are answered: {advice}" in does("runs")
+    told = does("resume", "--all")
+    assert "No run can go on now." in told
+    assert "1 run is ready, begun by a program: only that can resume it" in told
+    assert "signoff resume" not in does("runs")

@@ -20,7 +20,7 @@ ADDED = r"^(enter|pause)\b.*: committed$"
 
 def _acts(inside: Inside) -> tuple[Act, ...]:
     """A run that ends with each question and is resumed with the answer, from the outermost call to the innermost."""
-    rounds = 1 if inside.at_once else len(inside.jobs)  # whoever pauses waits for those beside it to ask as well
+    rounds = 1 if inside.at_once else len(inside.jobs)  # as a rule; on a busy machine the second may ask later
     asked = (*(inside.tools if inside.approved else ()), *("pay" for _ in range(rounds)))
     acts = [RUN]
     for number, tool in enumerate(asked, 1):

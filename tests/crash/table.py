@@ -96,6 +96,8 @@ class Place:
     def rows(self, trip: str, database: str, points: Sequence[tuple[str, str]]) -> list[Row]:
         """Kill a process at each of the points; what came of it."""
         played = self.play([{"trip": trip, "act": process, "point": point} for process, point in points])
+        reached = sum(bool(one["killed"]) for one in played)
+        assert 2 * reached >= len(played), f"of {len(played)} points only {reached} were reached"
         return [
             Row(trip, process, point, DATABASES[database], one["found"], _ran(one["ran"]), _verdict(one))
             for (process, point), one in zip(points, played, strict=True)

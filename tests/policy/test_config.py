@@ -119,6 +119,8 @@ policy:
   - {ask: c, by: ops, quorum: 2}
   - {ask: d, quorum: 3}
   - {ask: e, quorum: 2}
+  - {ask: f, timeout: 5m, on_timeout: escalate, escalate_to: {role: ops, quorum: 2}}
+  - {ask: g, timeout: 5m, on_timeout: escalate, escalate_to: ops}
 """
     settings = load_settings(written(tmp_path, text))
     assert [(problem.what, problem.fix, problem.place.line) for problem in settings.warnings] == [
@@ -126,5 +128,6 @@ policy:
         ("rule-2 needs the role `boss`, which nobody in `people` has", "known here: `dev`, `ops`", 4),
         ("rule-3 needs 2 people, and `people` has 1 who may answer", "", 5),
         ("rule-4 needs 3 people, and `people` has 2 who may answer", "", 6),
+        ("once escalated, rule-6 needs 2 people with the role `ops`, and `people` has 1", "", 8),
     ]
     assert load_settings(written(tmp_path, "policy: [{ask: a, by: opps}]")).warnings == ()

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.inbox import agreed
 from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, Notice, Said, Together
@@ -83,7 +84,9 @@ async def until_taken(
         if decision is None or decision.ending in (Ending.CANCELLED, Ending.EXPIRED):
             return decision
         try:
-            await answer(request.id, decision)
+            taken = await answer(request.id, decision)
+            if decision.approved and taken.state is State.PENDING:
+                tell(_more_needed(taken))
         except AlreadySettled as late:
             tell(str(late))
         except (ChannelFailed, UnknownRequest):
@@ -100,6 +103,11 @@ async def until_taken(
             tell(str(problem))
             return None
         return decision
+
+
+def _more_needed(request: ApprovalRequest) -> str:
+    """For somebody whose approval counts, and is not enough."""
+    return f"{agreed(request)} of {request.requirement.quorum} have agreed so far; it waits: {card_for(request).title}"
 
 
 class UIChannel:

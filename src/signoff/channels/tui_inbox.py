@@ -30,7 +30,7 @@ class TuiInbox:
     changed: Callable[[], Awaitable[object]]
     """Returns when something may have changed since it was called before."""
     late: list[str] = field(default_factory=list[str])
-    """What whoever answered too late has to be told, once the screen is closed."""
+    """What came of answers that were too late or not enough, told once the screen is closed."""
     _asked: dict[str, asyncio.Task[bool]] = field(default_factory=dict[str, "asyncio.Task[bool]"], init=False)
     """Those on the screen, by id; each ends with whether the person is still there."""
     _answered: set[str] = field(default_factory=set[str], init=False)
@@ -38,7 +38,7 @@ class TuiInbox:
     _is_leaving: bool = field(default=False, init=False)
 
     async def run(self) -> list[str]:
-        """Until nothing waits or the person leaves; what they have to be told about late answers."""
+        """Until nothing waits or the person leaves; what came of answers that were too late or not enough."""
         news = asyncio.ensure_future(self.changed())
         try:
             await self._catch_up()

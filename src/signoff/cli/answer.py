@@ -338,10 +338,12 @@ def _data(done: Done) -> Mapping[str, Any]:
 
 async def _hint(broker: Broker, done: Sequence[Done]) -> None:
     """Which runs can go on now, if no process is about to notice by itself."""
+    from signoff.cli.telling import how_to_go_on
+
     runs = {one.request.run for one in done if one.request is not None and one.request.run and not one.problems}
     for run in sorted(runs):
         if await broker.store.read(lambda tx, run=run: tx.run(run)) is None:
             continue  # a run that only the program that began it knows
         status = await broker.runs.status(run)
         if status.word in ("ready", "died") and not status.waiting:
-            click.secho(f"Its run can go on: signoff resume {run}", dim=True)
+            click.secho(how_to_go_on(status.run), dim=True)

@@ -39,6 +39,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
     from signoff.cli.opening import with_broker
+    from signoff.cli.telling import how_to_go_on
 
     async def work(broker: Broker, settings: Settings) -> str:
         from signoff.wiring import whoami
@@ -51,7 +52,8 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
         await broker.tell(request.id, happened=said == "happened", by=by, note=note)
         told = "it happened" if said == "happened" else "it did not happen"
         risk = "" if said == "happened" else f"\n{RISK}"
-        go_on = f"\nIts run can go on: signoff resume {request.run}" if request.run else ""
+        run = await broker.runs.inside(request.run) if request.run else None
+        go_on = f"\n{how_to_go_on(run)}" if run is not None else ""
         return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
     click.echo(with_broker(store, policy, work))

@@ -61,7 +61,7 @@ def resume(
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
     from signoff.cli.opening import check_there
-    from signoff.cli.words import safe
+    from signoff.cli.words import count, safe
     from signoff.store.chosen import OPTION
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
@@ -86,10 +86,15 @@ def resume(
         observe=going.progress.observe,
     )
     found = [] if chosen.is_missing else _found(run, options)
-    if not found:
-        click.echo(f"No run can go on now. `signoff runs` lists them.\n{safe(chosen.in_words())}", err=True)
+    ours = [status for status in found if run is not None or status.run.agent]
+    if not ours:
+        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        if found:
+            ready = count(len(found), "run is ready", "runs are ready")
+            click.echo(f"{ready}, begun by a program: only that can resume it, with resume_run().", err=True)
+        click.echo(safe(chosen.in_words()), err=True)
         return
-    codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in found]
+    codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]
     sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
 
 
@@ -111,7 +116,7 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
             if prefix is not None:
                 return [await broker.runs.status((await broker.runs.get(prefix)).id)]
             runs = await broker.runs.list(going=True)
-            return [one for one in reversed(runs) if one.word in ("ready", "died") and one.run.agent]
+            return [one for one in reversed(runs) if one.word in ("ready", "died")]
         finally:
             broker.store.close()
 

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from signoff.config import Settings
 
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
-_MEANS = {
-    "ready": "its questions are answered: signoff resume {id}",
-    "died": "its process is gone or silent: signoff resume {id}",
-}
+_MEANS = {"ready": "its questions are answered", "died": "its process is gone or silent"}
 _INDENT = " " * 12
 
 
@@ -73,7 +70,7 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 
 
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
-    from signoff.cli.telling import masked
+    from signoff.cli.telling import by_program, masked
     from signoff.cli.words import agent_name, ago, clip, now, pad, safe
 
     run, word, at = status.run, status.word, now()
@@ -86,8 +83,9 @@ def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
     for request in status.waiting:
         text = f"waits for {safe(request.id)}: {safe(request.title)}"
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
-    if word in _MEANS and run.agent:
-        yield click.style(_INDENT + _MEANS[word].format(id=safe(run.id)), dim=True)
+    if word in _MEANS:
+        step = f"signoff resume {safe(run.id)}" if run.agent else by_program(run)
+        yield click.style(f"{_INDENT}{_MEANS[word]}: {step}", dim=True)
     if run.detail:
         yield click.style(_INDENT + clip(safe(run.detail), width - len(_INDENT)), dim=True)
 

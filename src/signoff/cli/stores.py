@@ -51,6 +51,7 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
     from signoff.cli.words import safe
 
     click.echo(f"Here: {safe(chosen.in_words())}")
+    click.echo(f"  {safe(chosen.shown)}")
     for one in found:
         click.echo("")
         for line in one.lines(is_here=str(one.kept.file) == chosen.file):

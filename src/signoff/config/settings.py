@@ -100,10 +100,17 @@ class Settings:
                 if role not in roles:
                     what = f"{rule.id} needs the role {shown(role)}, which nobody in `people` has"
                     yield Problem(what, rule.place, rule.id, did_you_mean(role, roles))
-            able = sum(needed.role is None or needed.role in person.roles for person in self.people.values())
-            if 0 < able < needed.quorum:
+            if 0 < (able := self._able(needed.role)) < needed.quorum:
                 what = f"{rule.id} needs {needed.quorum} people, and `people` has {able} who may answer"
                 yield Problem(what, rule.place, rule.id)
+            then = needed.escalated
+            if needed.escalate_to and 0 < (able := self._able(then.role)) < then.quorum:
+                who = f"{then.quorum} people with the role {shown(needed.escalate_to)}"
+                what = f"once escalated, {rule.id} needs {who}, and `people` has {able}"
+                yield Problem(what, rule.place, rule.id)
+
+    def _able(self, role: str | None) -> int:
+        return sum(role is None or role in person.roles for person in self.people.values())
 
 
 def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Policy:

@@ -57,15 +57,7 @@ class ChosenStore:
 
     def in_words(self) -> str:
         """The project and the store, for people, without a password."""
-        by = f" ({self.named_by})" if self.named_by else ""
-        told = f"{self._project_in_words()}store {self.file or masked(self.url)}{by}"
-        if self.is_missing:
-            told += ", which is not made yet"
-        if self.home is not None and self.home.copy_of:
-            told += f"; {self.home.copy_of} has the same id and a store of its own"
-        elif self.home is not None and self.home.former is not None:
-            told += f"; a project with another id was here before, its store is in {self.home.former}"
-        return told
+        return f"{self._project_in_words()}{self._store_in_words()}"
 
     def _project_in_words(self) -> str:
         match self.project:
@@ -75,6 +67,16 @@ class ChosenStore:
                 return "no project (there is no signoff.yaml here or above), "
             case _:
                 return f"project {self.project}, "
+
+    def _store_in_words(self) -> str:
+        missing = ", which is not made yet" if self.is_missing else ""
+        if self.home is None:
+            return f"store {self.shown} ({self.named_by}){missing}"
+        if self.home.copy_of:
+            missing += f"; {self.home.copy_of} has the same id and another store"
+        elif self.home.former is not None:
+            missing += f"; a project with another id was here before, and its store is in {self.home.former}"
+        return f"{'its own store' if self.project else f'the store of {self.home.project}'}{missing}"
 
 
 def named_store(option: str | None) -> ChosenStore | None:

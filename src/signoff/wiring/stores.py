@@ -93,15 +93,15 @@ class KeptStore:
 
 
 def kept_stores() -> Iterator[KeptStore]:
-    """The stores that nobody named, of all projects of whoever asks."""
+    """The stores that nobody named, of all projects of whoever asks, by project."""
     root = state_root()
     if root is None:
         return
-    for label in labels(root):
-        home = Home(label.folder, label.project)
-        if home.store.exists():
-            yield KeptStore(home.store, label.project, label.is_there)
+    for label in sorted(labels(root), key=lambda one: one.project):
+        store = Home(label.folder, label.project).store
+        if store.exists():
+            yield KeptStore(store, label.project, label.is_there)
     for folder in unlabelled(root):
-        home = Home(folder, "")
-        if home.store.exists():
-            yield KeptStore(home.store)
+        store = Home(folder, "").store
+        if store.exists():
+            yield KeptStore(store)

@@ -1,0 +1,193 @@
+"""A project that was renamed keeps its runs, grants and record; a copy of it does not take them away."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.start import signoff
+
+SCRIPT = "- calls: [{tool: write_file, args: {path: notes/milk.md, content: milk}}]\n- say: done\n"
+WORKER = "instructions: Keep notes.\ntoolsets: [notes]\n"
+PROJECT = "toolsets: {notes: {use: filesystem_rw, config: {root: .}}}\n"
+
+
+class Shop:
+    """Projects below one folder, with one home."""
+
+    def __init__(self, above: Path) -> None:
+        self.above = above
+        self.environment = {"XDG_STATE_HOME": str(above / "state"), "HOME": str(above), "SIGNOFF_AS": "ana"}
+
+    def make(self, name: str) -> Path:
+        folder = self.above / name
+        (folder / "workers").mkdir(parents=True)
+        (folder / "signoff.yaml").write_text(PROJECT)
+        (folder / "workers" / "clerk.yaml").write_text(WORKER)
+        (folder / "script.yaml").write_text(SCRIPT)
+        return folder
+
+    def type(self, folder: Path, *command: str, code: int = 0) -> tuple[str, str]:
+        done = signoff(*command, cwd=folder, **self.environment)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done.stdout, done.stderr
+
+    def ask(self, folder: Path) -> str:
+        """Have a worker ask; gives the request."""
+        self.type(folder, "run", "clerk", "Note the milk", "--model", "script:script.yaml", "--suspend", code=3)
+        [waiting] = self.waiting(folder)
+        return waiting
+
+    def waiting(self, folder: Path) -> list[str]:
+        return [one["id"] for one in json.loads(self.type(folder, "inbox", "--json")[0])["requests"]]
+
+    def stores(self, folder: Path) -> dict[str, Any]:
+        return json.loads(self.type(folder, "stores", "--json")[0])
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_renamed_project_finds_its_questions_again_and_says_so_once(shop: Shop) -> None:
+    old = shop.make("old")
+    request = shop.ask(old)
+    new = old.rename(shop.above / "new")
+    out, err = shop.type(new, "inbox")
+    assert request in out
+    assert err == f"signoff: {new} was at {old} until now; its runs, grants and record were found again\n"
+    assert shop.type(new, "inbox")[1] == "", "said once"
+    assert shop.type(new, "audit", "verify")[0].splitlines()[-1] == f"project {new}, its own store"
+
+
+def test_a_run_of_a_renamed_project_goes_on_where_the_project_is_now(shop: Shop) -> None:
+    old = shop.make("old")
+    shop.ask(old)
+    new = old.rename(shop.above / "new")
+    for _ in range(2):  # the call names another file than it did, so it is asked about again
+        for request in shop.waiting(new):
+            shop.type(new, "approve", request)
+        done = signoff("resume", "--all", cwd=new, **shop.environment)
+    assert done.returncode == 0, done.stderr
+    assert (new / "notes" / "milk.md").read_text() == "milk"
+    assert not old.exists()
+
+
+def test_a_copy_has_a_store_of_its_own_and_says_whose_it_is(shop: Shop) -> None:
+    first = shop.make("first")
+    request = shop.ask(first)
+    copy = Path(shutil.copytree(first, shop.above / "copy"))
+    out, _ = shop.type(copy, "inbox")
+    assert out == (
+        "Nothing waits for a person.\n"
+        f"project {copy}, its own store, which is not made yet; {first} has the same id and another store\n"
+    )
+    shop.ask(copy)
+    assert shop.waiting(first) == [request], "nobody took it away"
+    assert [one["project"] for one in shop.stores(first)["stores"]] == sorted([str(copy), str(first)])
+    moved = first.rename(shop.above / "moved")
+    assert shop.waiting(moved) == [request], "the copy is still where it was, so this is the first"
+
+
+def test_two_copies_that_both_moved_are_not_guessed(shop: Shop) -> None:
+    first = shop.make("first")
+    shop.ask(first)
+    copy = Path(shutil.copytree(first, shop.above / "copy"))
+    shop.ask(copy)
+    copy.rename(shop.above / "elsewhere")
+    moved = first.rename(shop.above / "moved")
+    _, err = shop.type(moved, "inbox", code=2)
+    assert "has moved, and so have copies of it" in err
+    assert str(first) in err and str(copy) in err
+
+
+def test_a_new_project_in_the_old_place_starts_with_nothing(shop: Shop) -> None:
+    old = shop.make("app")
+    request = shop.ask(old)
+    kept = old.rename(shop.above / "app-old")
+    new = shop.make("app")
+    (new / ".signoff").mkdir()
+    (new / ".signoff" / "project").write_text(f"{'0' * 32}\n")
+    out, _ = shop.type(new, "inbox")
+    assert "Nothing waits for a person." in out
+    assert "a project with another id was here before" in out
+    shop.ask(new)
+    assert shop.waiting(kept) == [request]
+    assert shop.waiting(new) != [request]
+
+
+def test_a_project_whose_id_was_cleaned_away_keeps_its_store(shop: Shop) -> None:
+    project = shop.make("app")
+    request = shop.ask(project)
+    id_file = project / ".signoff" / "project"
+    before = id_file.read_text()
+    shutil.rmtree(project / ".signoff")
+    assert shop.waiting(project) == [request]
+    assert id_file.read_text() == before, "it gets the same one again"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_project_that_cannot_be_written_goes_by_its_path(shop: Shop) -> None:
+    project = shop.make("app")
+    (project / "notes").mkdir()
+    project.chmod(0o500)
+    try:
+        request = shop.ask(project)
+        assert shop.waiting(project) == [request]
+    finally:
+        project.chmod(0o700)
+
+
+@pytest.mark.parametrize("id_text", ["", "../../etc", "x" * 20_000, "\x00", "0" * 31])
+def test_an_id_that_is_none_is_as_good_as_missing(shop: Shop, id_text: str) -> None:
+    project = shop.make("app")
+    (project / ".signoff").mkdir()
+    (project / ".signoff" / "project").write_text(id_text)
+    request = shop.ask(project)
+    assert shop.waiting(project) == [request]
+
+
+def test_an_id_that_is_a_pipe_is_not_waited_for(shop: Shop) -> None:
+    project = shop.make("app")
+    (project / ".signoff").mkdir()
+    os.mkfifo(project / ".signoff" / "project")
+    request = shop.ask(project)
+    assert shop.waiting(project) == [request]
+
+
+def test_looking_leaves_nothing_behind(shop: Shop) -> None:
+    project = shop.make("app")
+    for command in (["inbox"], ["runs"], ["grants", "list"], ["audit", "verify"], ["resume", "--all"], ["stores"]):
+        shop.type(project, *command)
+    assert not (shop.above / "state").exists()
+    assert not (project / ".signoff").exists()
+
+
+def test_stores_lists_what_waits_where_and_whose_project_is_gone(shop: Shop) -> None:
+    one, two = shop.make("one"), shop.make("two")
+    shop.ask(one)
+    shop.ask(two)
+    shop.type(two, "halt")
+    shutil.rmtree(one)
+    out, _ = shop.type(two, "stores")
+    assert f"{one}  (no longer there)\n" in out
+    assert f"{two}  (here)\n" in out
+    assert out.count("  1 request waits, 1 run\n") == 1
+    assert out.count("  1 request waits, 1 run, halted\n") == 1
+    found = {one["project"]: one for one in shop.stores(shop.above)["stores"]}
+    assert (found[str(one)]["there"], found[str(two)]["there"]) == (False, True)
+
+
+def test_a_store_of_an_older_version_is_found_by_its_path_and_labelled(shop: Shop) -> None:
+    project = shop.make("app")
+    request = shop.ask(project)
+    for label in (shop.above / "state" / "signoff").glob("*/project.json"):
+        label.unlink()  # as older versions left it
+    shutil.rmtree(project / ".signoff")
+    assert shop.waiting(project) == [request]
+    assert shop.waiting(project.rename(shop.above / "moved")) == [request]
