@@ -6,7 +6,7 @@ Options are an allowlist: what the table does not name, asks. What runs unasked 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from posixpath import join
 from types import MappingProxyType
@@ -134,7 +134,7 @@ class _Judge:
             return stop
         if known.commands:
             return self._command(at, stop, operands)
-        return self._operands(operands) or self._reading(at)
+        return self._operands(operands) or self._late_options(rest, operands) or self._reading(at)
 
     def _reading(self, at: int) -> Reading:
         known = self.program
@@ -243,8 +243,7 @@ class _Judge:
     def _value(self, option: Option, name: str, value: Word) -> Concern | None:
         concern = self._check(option.kind, value)
         if concern is None and name in self.program.folder:
-            folders = tuple(path for folder in self.where.folders for path in _from(folder, value.text))
-            self.where = self.where._replace(folders=folders)
+            self.where = self.where._replace(folders=tuple(self._seen_from(value.text)))
         return concern
 
     def _no_option(self, name: str) -> Concern:
@@ -269,6 +268,26 @@ class _Judge:
             if concern is not None:
                 return concern
         return self._below_here(operands, kinds) if deep and PAIR not in known.recursive else None
+
+    def _late_options(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> Concern | None:
+        """Options behind the first operand. Some programs, and most on BSD and macOS, take them for operands."""
+        kinds = self.program.operands
+        if not operands or not kinds or self.program.style in ("posix", "none"):
+            return None
+        first = next(at for at, word in enumerate(rest) if word is operands[0][0])
+        for number, word in enumerate(rest[first:]):
+            if number >= len(kinds) and not self.program.repeats:
+                return None  # one operand more than it takes: it ends with an error
+            kind = kinds[min(number, len(kinds) - 1)].name
+            if kind == "output":
+                return self.concern(word.text, "writes: into a file of this name, where it is no option behind others")
+            for path in self._seen_from(word.text) if kind == "path" else ():
+                if why := self._secret(path, deep=False):
+                    return self.concern(word.text, f"discloses: {word.text} {why}, and may be read as a file")
+        return None
+
+    def _seen_from(self, path: str) -> Iterator[str]:
+        return (seen for folder in self.where.folders for seen in _from(folder, path))
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[Kind, ...]) -> Concern | None:
         """For a recursive command without a folder: it starts where it is run."""

@@ -17,7 +17,8 @@ xxd -l 16 a ;; xxd -p ;; xxd -r -p a ;; xxd -c8 -g 1 a ;; xxd -cols 8 a ;; hexdu
 hexdump -e '1/1 "%x"' a ;; hd a ;; base64 -d a ;; base64 -w0 a ;; base64 -D -i a ;; base32 -d a ;; basenc --base16 a ;;
 iconv -f latin1 -t utf-8 a ;; iconv -t ASCII//TRANSLIT a ;; iconv -l ;; less -N a ;; less -x4 a ;; more a ;;
 more -n 5 a ;; bat -n a ;; bat --style=plain -r 1:5 a ;; batcat a ;; diff -u a b ;; diff -U0 a b ;; diff -rq a b ;;
-diff -y --suppress-common-lines a b ;; colordiff -u a b ;; sdiff -s a b ;; diff3 -m a b c ;; cmp -s a b ;;
+diff -y --suppress-common-lines a b ;; diff a b -u ;; head a -n 5 ;; base64 a -d ;;
+grep foo a -A 3 ;; sort a -k 2 -t , ;; colordiff -u a b ;; sdiff -s a b ;; diff3 -m a b c ;; cmp -s a b ;;
 cmp -n 10 a b ;; cmp a b 1 2 ;; echo -n hello -o x ;; echo *.txt ;; printf '%s\n' -v a ;; printf x ;;
 csvlook -d ';' a.csv ;; man ls ;; man -k copy ;; man 3 printf ;; apropos copy ;; whatis ls ;; grep -rn foo src ;;
 grep -A3 -B 2 -i foo *.txt ;; grep -e a -e b f ;; grep -5 foo f ;; grep --include='*.py' -r x . ;;
@@ -58,7 +59,7 @@ cat a | gzip -9 | wc -c ;; gunzip -c a.gz ;; zcat a.gz ;; zcat *.gz ;; gzcat a.g
 bunzip2 -c a.bz2 ;; bzcat a.bz2 ;; xz -dc a.xz ;; unxz -c a.xz ;; lzma -dc a.lzma ;; unlzma -c a.lzma ;; xzcat a.xz ;;
 lzcat a.lzma ;; zstd -dc a.zst ;; zstd -dc -T0 a.zst ;; unzstd -c a.zst ;; zstdcat a.zst ;; lz4 -dc a.lz4 ;;
 unlz4 -c a.lz4 ;; lz4cat a.lz4 ;; 7z l a.7z ;; 7z l -slt a.7z ;; 7za l a.7z ;; 7zr l a.7z ;; 7zz l a.7z ;;
-unrar l a.rar ;; unrar lb a.rar ;; unrar vt a.rar ;; ar t a.a ;; ar tv a.a ;; ar -p a.a b.o ;; dpkg -l ;;
+unrar l a.rar ;; unrar lb a.rar ;; unrar vt a.rar ;; ar t a.a ;; ar tv a.a ;; dpkg -l ;;
 dpkg -L bash ;; dpkg -S /bin/ls ;; dpkg --compare-versions 1 lt 2 ;; dpkg --print-architecture ;;
 dpkg-query -W -f '${Package}\n' bash ;; dpkg-deb -c a.deb ;; rpm -qa ;; rpm -qi bash ;; rpm -q --qf '%{NAME}' bash ;;
 apt-cache policy bash ;; apt-cache search -n x ;; apt list --installed ;; apt show bash ;; md5sum a b ;;
@@ -90,6 +91,7 @@ sort *.txt ;; uniq a b ;; uniq - b ;; uniq a -- -c ;; tr a b c ;; tr -x a ;; wc 
 expand -x a ;; unexpand --x a ;; fold --wi=3 a ;; fmt --x a ;; pr --x a ;; column --tab a ;; colrm 1 2 3 ;; col a ;;
 look a b c ;; shuf -o b a ;; shuf --output=b a ;; shuf *.txt ;; seq 1 2 3 4 ;; numfmt --fr=si 1K ;; tsort a b ;;
 ptx -G a b ;; ptx --traditional a b ;; od --x a ;; od -c .env ;; xxd a b ;; xxd -r a b ;; xxd -group a b ;; xxd -zz a ;;
+xxd a -p ;; uniq a -c ;;
 hexdump --x a ;; hd .env ;; base64 -i a -o b ;; base64 a b ;; base32 --output=b a ;; basenc --x a ;;
 iconv -t utf-8 -o b a ;; iconv -f ./map a ;; less '+!touch b' a ;; less +G a ;; less -o b a ;; less -k keys a ;;
 less -P '$x' a ;; more +/x a ;; more -o b a ;; bat --pager=./x a ;; bat cache --build ;; bat --diagnostic ;;
@@ -143,7 +145,7 @@ unxz a.xz ;; lzma a ;; unlzma a.lzma ;; xzcat --files=a ;; lzcat --files=a ;; zs
 zstd -l -d a.zst ;; zstd -c --rm a ;; zstd -cDo x b a ;; zstd -c -T4o b a ;; unzstd a.zst ;; zstdcat -o b a.zst ;;
 lz4 a b ;; lz4 -c a b ;; unlz4 a.lz4 ;; lz4cat a.lz4 b ;; 7z x a.7z ;; 7z a b a ;; 7z l a.7z @list ;; 7za x a.7z ;;
 7zr x a.7z ;; 7zz x a.7z ;; unrar x a.rar ;; unrar e a.rar ;; ar x a.a ;; ar r a.a b.o ;; ar t @a ;;
-ar t --plugin x a.a ;; dpkg -i a.deb ;; dpkg -r a ;; dpkg -l --pre-invoke=x ;; dpkg -x a.deb b ;;
+ar t --plugin x a.a ;; ar -p a.a b.o ;; dpkg -i a.deb ;; dpkg -r a ;; dpkg -l --pre-invoke=x ;; dpkg -x a.deb b ;;
 dpkg-query --root=x -l ;; dpkg-deb -x a.deb b ;; dpkg-deb a.deb ;; rpm -i a.rpm ;; rpm -e a ;; rpm --eval '%(x)' ;;
 rpm -qp http://x/a.rpm ;; rpm -q --pipe x bash ;; apt-cache gencaches ;; apt-cache -o x=y show bash ;; apt install x ;;
 apt update ;; apt list -o x=y ;; apt changelog x ;; md5sum --x a ;; md5sum .env ;; sha1sum --x a ;; sha224sum --x a ;;
