@@ -170,3 +170,58 @@ def test_whoever_a_mail_library_finds_is_found_or_in_doubt(text: str) -> None:
         return
     theirs = {address.lower().rstrip(".") for _, address in getaddresses([text]) if "@" in address}
     assert theirs == {one.text for one in taken.found}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"CC": "x@other.example"}, {"cc_list": ["x@other.example"]}, {"ccs": ["x@other.example"]},
+        {"bcc_address": "x@other.example"}, {"BccAddresses": ["x@other.example"]}, {"to_addrs": ["x@other.example"]},
+        {"to2": "x@other.example"}, {"cc_1": "x@other.example"}, {"watchers": ["x@other.example"]},
+        {"forward": "x@other.example"}, {"messages": [{"to": "x@other.example"}]},
+        {"personalizations": [{"bcc": [{"email": "x@other.example"}]}]}, {"extra": [["bcc", "x@other.example"]]},
+        {"headers": "Subject: x\nBcc: x@other.example"}, {"raw_message": "To: x@other.example\n\nhi"},
+        {"options": {"copies": {"carbon": "x@other.example"}}},
+    ],
+)  # fmt: skip
+def test_recipients_under_other_names_count(args: dict[str, Any]) -> None:
+    assert judge(RULES, to="ana@acme.com", **args) is Effect.ASK
+    evil = [{"deny": {"tool": "send", "recipients": "other.example"}}, {"allow": "send"}]
+    assert judge(evil, to="ana@acme.com", **args) is Effect.DENY
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"from": "x@other.example"}, {"sender_email": "x@acme.com"}, {"reply_to": "x@other.example"},
+        {"body": "x@other.example"}, {"body": "To: x@other.example\nhi"}, {"note": "see x@other.example"},
+        {"attachments": [{"name": "a.txt"}]}, {"headers": {"X-Tag": "a"}},
+    ],
+)  # fmt: skip
+def test_who_writes_and_what_is_written_are_no_recipients(args: dict[str, Any]) -> None:
+    assert judge(RULES, to="ana@acme.com", **args) is Effect.ALLOW
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "ana@acme.com#.other.example", "ana@acme.com?cc=x", "mailto:ana@acme.com?bcc=x\uff20other.example",
+        "mailto:ana@acme.com?bcc=x%40other.example", "=?utf-8?q?x=40other.example=2C?= <ana@acme.com>",
+        '"=?utf-8?q?x=40other.example=2C?=" <ana@acme.com>', "-X@acme.com",
+        {"email": "ana@acme.com", "bcc": "x@other.example"}, {"email": "ana@acme.com", "name": "x@other.example"},
+        [{"address": "ana@acme.com", "also": ["x@other.example"]}],
+    ],
+)  # fmt: skip
+def test_what_some_readers_read_otherwise_is_not_allowed(to: Any) -> None:
+    assert judge(RULES, to=to) is Effect.ASK
+
+
+@pytest.mark.parametrize(
+    "to", ["x%40evil.example", "mailto:x%40evil.example", "=?utf-8?q?x=40evil=2Eexample?=", "x&#64;evil.example"]
+)
+def test_an_address_in_another_spelling_is_in_doubt(to: str) -> None:
+    assert judge([{"deny": {"recipients": "evil.example"}}, {"allow": "send"}], to=to) is Effect.ASK
+
+
+def test_a_name_that_is_the_address_again_is_no_matter() -> None:
+    assert judge(RULES, to={"email": "ana@acme.com", "name": "ana@acme.com"}) is Effect.ALLOW

@@ -17,15 +17,18 @@ from signoff.core.visible import visible
 from signoff.policy.url import read_url
 
 LONGEST = 16_384
-_LOCAL = r"[A-Za-z0-9#&'+=_~-]+(?:\.[A-Za-z0-9#&'+=_~-]+)*"
-"""Without `%` and `!`, by which some systems pass mail on to another domain."""
+_LOCAL = r"(?!-)[A-Za-z0-9#&'+=_~-]+(?:\.[A-Za-z0-9#&'+=_~-]+)*"
+"""Without `%` and `!`, by which some systems pass mail on to another domain, and no `-` in front, as options have."""
 _DOMAIN = r"[^\s@,;:<>()\[\]\"\\/|%]+"
 _ONE = re.compile(
-    rf"""\s* (?: (?: "[^"@\\\r\n]*"\s* | [^"@,;:<>()\[\]\\\r\n]* ) <(?P<inside>{_LOCAL}@{_DOMAIN})>
+    rf"""\s* (?: (?! [^<]*=\? ) (?: "[^"@\\\r\n]*"\s* | [^"@,;:<>()\[\]\\\r\n]* ) <(?P<inside>{_LOCAL}@{_DOMAIN})>
            | (?:mailto:)? (?P<bare>{_LOCAL}@{_DOMAIN}) ) \s*""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ANY = re.compile(r"[^\s@,;:<>()\[\]\"'\\|]+@[^\s@,;:<>()\[\]\"'\\|/%?&]+")
+_PLAIN_DOMAIN = re.compile(r"[\w.\u3002\uff0e\uff61-]+")
+_AT = re.compile(r"@|%40|&\#0*64;|&\#x0*40;|&commat;|=\?", re.IGNORECASE)
+"""What an `@` may be written as, or hidden in: some readers decode before they read."""
 _KEYS = ("email", "address", "mail", "addr", "email_address", "emailAddress", "value")
 """Where the address stands in a recipient that is a mapping."""
 
@@ -60,21 +63,27 @@ def read_recipients(value: object) -> Recipients:
     return Recipients(tuple(dict.fromkeys(found)), doubts[0] if doubts else "")
 
 
-def is_recipients(text: str) -> bool:
-    """Whether a text is nothing but addresses, in no doubt."""
-    taken = _in_text(text)
+def is_recipients(value: object) -> bool:
+    """Whether a text, or each text in a list, is nothing but addresses, in no doubt."""
+    taken = read_recipients(value)
     return bool(taken.found) and not taken.doubt
 
 
 def may_name_somebody(value: object) -> bool:
-    """Whether a value holds an `@` anywhere, also one that only looks like it."""
-    return any("@" in normalize("NFKC", text) for text in _texts(value, []))
+    """Whether a value holds an `@` anywhere, also one that is written in another way."""
+    return any(map(_names_somebody, _texts(value, [])))
+
+
+def _names_somebody(text: str) -> bool:
+    return _AT.search(normalize("NFKC", text)) is not None
 
 
 def read_domain(written: str) -> str:
     """A domain as the network sees it; empty where it is none."""
-    host = read_url(f"https://{written.rstrip('.')}/")
-    return host.host if not host.doubt and "." in host.host and "/" not in written else ""
+    if _PLAIN_DOMAIN.fullmatch(written) is None:
+        return ""
+    host = read_url(f"https://{written.removesuffix('.')}/")
+    return host.host if not host.doubt and "." in host.host else ""
 
 
 def _texts(value: object, doubts: list[str]) -> Iterator[str]:
@@ -84,11 +93,13 @@ def _texts(value: object, doubts: list[str]) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value)
-        named = [entries[key] for key in _KEYS if key in entries]
-        if not named:
+        if entries.keys().isdisjoint(_KEYS):
             doubts.append("is a mapping without an address that is named as one")
-        for one in named:
-            yield from _texts(one, doubts)
+        for key, entry in entries.items():
+            if key in _KEYS:
+                yield from _texts(entry, doubts)
+            else:  # a name, or what else the service may send to
+                yield from filter(_names_somebody, _texts(entry, []))
     elif isinstance(value, (list, tuple)):
         for item in cast("Sequence[object]", value):
             yield from _texts(item, doubts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,12 +14,18 @@ from signoff.policy.glob import Glob
 from signoff.policy.operators import SIGNS
 from signoff.policy.wording import listed, shown
 
-_KEYS = re.compile(
-    r"(?:.*[_-])?(?:to|cc|bcc|recipients?|e?-?mails?|e?mail_?addresses|attendees?|invitees?|participants|guests|members)"
-    r"|.*(?:To|Cc|Bcc|Recipients?|Emails?|Attendees?)",
-    re.DOTALL,
-)
-_NOT_KEYS = re.compile(r"(?:.*[_-])?reply[_-]?to|.*[rR]eplyTo|(?:.*[_-])?in_reply_to", re.DOTALL)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+_TOLD = frozenset("""
+    to cc ccs bcc bccs recipient recipients rcpt mail mails email emails attendee attendees invitee invitees
+    participants guests members
+""".split())  # fmt: skip
+"""The last word of an argument's name that says who a message goes to."""
+_BEHIND = frozenset("list addr addrs address addresses".split())
+"""What may stand behind it: `cc_list`, `BccAddresses`."""
+_OTHERS = frozenset("from sender reply author organizer by subject title body text content".split())
+"""Words of the names of arguments in which an address is that of somebody who writes, or is written about."""
+_HEADERS = frozenset("header headers raw mime eml rfc".split())
+_HEADER = re.compile(r"(?im)^[ \t]*(?:resent-)?b?(?:to|cc)[ \t]*:")
 
 
 class BadAddress(ValueError):
@@ -135,12 +141,29 @@ class RecipientsCondition:
             if self.argument:
                 if key == self.argument:
                     yield key, value
-            elif _KEYS.fullmatch(key) and not _NOT_KEYS.fullmatch(key):
-                yield key, value
-            elif isinstance(value, Mapping):
-                yield from self._named(cast("Mapping[str, Any]", value))
-            elif not self.every and isinstance(value, str) and is_recipients(value):
-                yield key, value
+            else:
+                yield from self._below(key, value)
+
+    def _below(self, key: str, value: object) -> Iterator[tuple[str, object]]:
+        """What an argument, or an entry below one, says about recipients."""
+        words = [word.lower() for word in _WORDS.findall(key)]
+        if _tells_recipients(words):
+            yield key, value
+        elif isinstance(value, Mapping):
+            yield from self._named(cast("Mapping[str, Any]", value))
+        elif is_recipients(value):  # under whatever name, unless it says that it is another
+            yield from [(key, value)] if not (self.every and _OTHERS.intersection(words)) else []
+        elif isinstance(value, (list, tuple)):
+            for item in cast("Sequence[object]", value):
+                yield from self._below(key, item)
+        elif isinstance(value, str) and _HEADERS.intersection(words) and _HEADER.search(value):
+            yield key, value
+
+
+def _tells_recipients(words: Sequence[str]) -> bool:
+    """Whether an argument whose name has these words holds recipients."""
+    last = next((word for word in reversed(words) if word not in _BEHIND), "")
+    return last in _TOLD and "reply" not in words
 
 
 def _in(patterns: tuple[AddressPattern, ...], address: Mailbox) -> bool:
