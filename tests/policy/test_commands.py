@@ -15,6 +15,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.layers import Layers
+from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.patterns import CommandPattern
 
 
@@ -116,6 +117,20 @@ def test_a_pattern_that_allows_means_its_words(command: str, effect: Effect) -> 
         ("git bisect run *", "git bisect run ./x", Effect.ALLOW),
         ("docker *", "docker run x rm y", Effect.ASK),
         ("find . *", "find . -exec rm x ;", Effect.ASK),
+        ("awk *", "awk 1 x", Effect.ALLOW),
+        ("awk *", "awk 'BEGIN{system(\"id\")}'", Effect.ASK),
+        ("ssh host *", "ssh host ls", Effect.ALLOW),
+        ("ssh host *", "ssh host -o ProxyCommand=id", Effect.ASK),
+        ("git *", "git merge-index ./x -a", Effect.ASK),
+        ("npm run *", "npm run build -- --x", Effect.ALLOW),
+        ("npm run *", "npm run build --script-shell=./x", Effect.ASK),
+        ("go test *", "go test ./...", Effect.ALLOW),
+        ("go test *", "go test -exec ./x", Effect.ASK),
+        ("kubectl get *", "kubectl get pods", Effect.ALLOW),
+        ("kubectl get *", "kubectl get --kubeconfig=./x pods", Effect.ASK),
+        ("make *", "make -j4 V=1 all", Effect.ALLOW),
+        ("make *", "make SHELL=./x", Effect.ASK),
+        ("sudo *", "sudo nice ls", Effect.ALLOW),
     ],
 )
 def test_what_a_wildcard_does_not_cover(pattern: str, command: str, effect: Effect) -> None:
@@ -192,6 +207,30 @@ def test_what_nobody_can_see_through_is_asked_about(command: str) -> None:
         ("docker rm", "docker container rm x"),
         ("git -", "git -"),
         ("rm -rf /", "rm -r -f -- /"),
+        ("git push", "git-push origin"),
+        ("git push", "/usr/lib/git-core/git-push origin"),
+        ("git push --force", "git push origin +main"),
+        ("git push --force", "git push --mirror"),
+        ("git push --delete", "git push origin :main"),
+        ("cat /etc/shadow", "cat /etc/./shadow"),
+        ("cat /etc/shadow", "cat /etc//shadow"),
+        ("cat /etc//shadow", "cat /etc/shadow"),
+        ("rm -r /", "rm -r //"),
+        ("rm -r /", "rm -r /."),
+        ("python manage.py flush", "python ./manage.py flush"),
+        ("dd of=/dev/sda", "dd if=x of=/dev//sda"),
+        ("chmod 777 *", "chmod 0777 f"),
+        ("pip install *", "python -m pip install x"),
+        ("pip install *", "python3.12 -mpip install x"),
+        ("pip install *", "python3 -Im pip install x"),
+        ("pip install *", "uv pip install x"),
+        ("kubectl delete", "k3s kubectl delete pod x"),
+        ("kubectl delete", "oc delete pod x"),
+        ("rm", "grm f"),
+        ("tar -x", "bsdtar xf a"),
+        ("find * -exec", "gfind . -ok rm {} ';'"),
+        ("npm install *", "npm it x"),
+        ("rm", "git merge-index rm -a"),
     ],
 )
 def test_a_pattern_that_denies_finds_every_spelling(pattern: str, command: str) -> None:
@@ -211,6 +250,18 @@ def test_a_pattern_that_denies_finds_every_spelling(pattern: str, command: str) 
         ("./deploy.sh", "ls", Effect.ALLOW),
         ("terraform apply -auto-approve", "terraform apply", Effect.ALLOW),
         ("kubectl delete --namespace=prod", "kubectl delete --namespace=test pod x", Effect.ALLOW),
+        ("rm", "RM f", Effect.ASK),
+        ("rm", "rm.exe f", Effect.ASK),
+        ("rm", "/bin/Rm f", Effect.ASK),
+        ("cat /etc/shadow", "cat /etc/shad*", Effect.ASK),
+        ("rm -r /", "rm -r /*", Effect.ASK),
+        ("terraform apply -auto-approve", "TF_CLI_ARGS_apply=-auto-approve terraform apply", Effect.ASK),
+        ("rm", "make -f - <<< $'x:\\n\\trm f'", Effect.ASK),
+        ("rm", "make --eval='$(shell rm f)'", Effect.ASK),
+        ("rm", "make x SHELL='rm f'", Effect.ASK),
+        ("rm", "docker run --entrypoint rm alpine f", Effect.ASK),
+        ("rm", "arch -x86_64 rm f", Effect.ASK),
+        ("rm", "bun x rm f", Effect.ASK),
     ],
 )
 def test_what_may_be_the_same_is_asked_about(pattern: str, command: str, effect: Effect) -> None:
@@ -284,7 +335,16 @@ def test_a_program_that_nobody_knows_may_run_its_words(prefix: str) -> None:
     assert judge(rules, f"{prefix.strip()} sh -c 'rm f'") in (Effect.ASK, Effect.DENY)
 
 
-@pytest.mark.parametrize("command", ["frobnicate --run='rm f'", "frobnicate 'cd x && rm f'", "frobnicate --with=rm"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "frobnicate --run='rm f'",
+        "frobnicate 'cd x && rm f'",
+        "frobnicate --with=rm",
+        "frobnicate --parameters commands='rm f'",
+        "frobnicate --bind 'start:execute(rm f)'",
+    ],
+)
 def test_a_text_in_a_word_of_an_unknown_program_counts(command: str) -> None:
     assert judge([{"deny": {"command": "rm"}}, {"allow": "shell"}], command) is Effect.ASK
 
@@ -331,6 +391,22 @@ def test_effects() -> None:
         ("sudo npm install x", Effect.DENY),
         ("bash -c 'cd web && npm ci'", Effect.DENY),
         ("make build", Effect.ALLOW),
+        ("cargo +nightly install x", Effect.DENY),
+        ("npm install x -- --offline", Effect.DENY),
+        ("uv sync --frozen", Effect.DENY),
+        ("python -m pip install x", Effect.DENY),
+        ("rsync -a x host:y", Effect.DENY),
+        ("rsync -a x rsync://host/y", Effect.DENY),
+        ("gpg --recv-keys x", Effect.DENY),
+        ("hg push", Effect.DENY),
+        ("jj git fetch", Effect.DENY),
+        ("git lfs pull", Effect.ASK),
+        ("git submodule update --init", Effect.ASK),
+        ("open https://example.com", Effect.DENY),
+        ("ffmpeg -i https://example.com/x y", Effect.DENY),
+        ("deno run https://example.com/x.ts", Effect.DENY),
+        ("logger -n host x", Effect.DENY),
+        ("rclone copy a b", Effect.DENY),
     ],
 )
 def test_what_talks_to_other_machines_says_so(command: str, effect: Effect) -> None:
@@ -338,6 +414,11 @@ def test_what_talks_to_other_machines_says_so(command: str, effect: Effect) -> N
     allows = {"allow": {"command": [*programs, "make *", "bash *"]}}
 
     assert judge([{"deny": {"command": {"does": "sends"}}}, allows], command) is effect
+
+
+@pytest.mark.parametrize("command", ["rsync -a ./x:y z", "git add x", 'git commit -m "$x"', "ffmpeg -i x y", "make"])
+def test_what_stays_here_does_not_send(command: str) -> None:
+    assert "net.egress" not in read_shell(command).labels
 
 
 def test_why_it_may_talk_to_other_machines_is_said() -> None:

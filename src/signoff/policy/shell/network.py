@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -10,6 +11,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 _ALL = frozenset({"*"})
+_ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
+"""An address, or a path on another machine: `https://…`, `host:path`."""
 
 
 class Contact(Enum):
@@ -25,6 +28,8 @@ class _Client(NamedTuple):
     may: frozenset[str]
     alone: Contact
     offline: frozenset[str]
+    options: frozenset[str]
+    addresses: bool
 
 
 @lru_cache(maxsize=1)
@@ -37,6 +42,8 @@ def _clients() -> Mapping[str, _Client]:
             frozenset(entry.get("may", "").split()),
             alone[entry.get("alone", "")],
             frozenset(entry.get("offline", "").split()),
+            frozenset(entry.get("options", "").split()),
+            bool(entry.get("addresses")),
         )
         for name, entry in tomllib.loads(text).items()
     }
@@ -48,28 +55,34 @@ def contact(argv: Sequence[str | None]) -> Contact:
     client = _clients().get(name)
     if client is None and name.rstrip("0123456789.") == "pip":
         client = _clients()["pip"]
-    if client is None or client.offline & set(argv[1:]):
+    if client is None:
+        return Contact.NONE
+    told = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+    options = {(word or "").partition("=")[0] for word in told}
+    if options & client.options or (client.addresses and any(_ELSEWHERE.match(word or "") for word in argv[1:])):
+        return Contact.SENDS
+    if options & client.offline:
         return Contact.NONE
     commands = _commands(argv[1:])
     if not commands:
         return client.alone
     if client.sends == _ALL or not client.sends.isdisjoint(commands):
         return Contact.SENDS
-    if client.may == _ALL or not client.may.isdisjoint(commands) or None in argv:
+    if client.may == _ALL or not client.may.isdisjoint(commands) or None in commands:
         return Contact.MAY
     return Contact.NONE
 
 
-def _commands(words: Sequence[str | None]) -> set[str]:
+def _commands(words: Sequence[str | None]) -> set[str | None]:
     """The words that may be the sub-command: the first that is no option, and those before it that may be values."""
-    found: set[str] = set()
+    found: set[str | None] = set()
     behind_option = False
     for word in words:
-        if word is None or word.startswith("-"):
-            behind_option = word is not None and "=" not in word
+        if word is not None and word.startswith(("-", "+")):  # `cargo +nightly install`
+            behind_option = "=" not in word and word[0] == "-"
             continue
         found.add(word)
-        if not behind_option:
+        if not behind_option and word is not None:
             break
         behind_option = False
     return found

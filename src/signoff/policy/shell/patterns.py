@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from signoff.policy.facts import normal
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob
-from signoff.policy.shell.line import Simple
-from signoff.policy.shell.programs import PATH, Concern
+from signoff.policy.shell.line import Simple, Word
+from signoff.policy.shell.programs import PATH, Concern, judge_words
 from signoff.policy.shell.table import program
 from signoff.policy.shell.tree import parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -99,10 +101,10 @@ class CommandPattern:
         fixed = len(self.words)
         if len(argv) == fixed:
             return False
-        more = {word.partition("=")[0] for word in argv[fixed:]}
-        if concern.effect == "runs" and more & {concern.word, *concern.command.split()}:
+        plain = (*argv[:fixed], self._plain_word())
+        if concern.effect == "runs" and not _is_known_to_run(plain):
             return True
-        return _runs_others(argv) and not _runs_others((*argv[:fixed], self._plain_word()))
+        return (_runs_others(argv) and not _runs_others(plain)) or bool(_own_options(argv) - _own_options(plain))
 
     def _plain_word(self) -> str:
         """A word after which the program runs nothing else: a sub-command that only reads, where it has one."""
@@ -128,7 +130,9 @@ class CommandPattern:
         given = _Given(program, rest)
         options = [glob.pattern for glob in self.words[1:] if _is_option(glob.pattern)]
         operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
-        if all(given.has(option, known) for option in options) and given.in_order(operands, known):
+        if all(given.has(option, known) for option in options) and given.in_order(operands, known, _may_mean):
+            if not given.in_order(operands, known, _means):
+                return Finding.unknown(f"a pattern for files in it may stand for what `{self.text}` names")
             if named is Truth.UNKNOWN:
                 return Finding.unknown(f"`{program}` may be the program of `{self.text}`")
             if "--" not in (glob.pattern for glob in self.words) or "--" in rest:
@@ -143,6 +147,9 @@ class CommandPattern:
         name = program.rpartition("/")[2]
         if any(glob.find(one) is not Truth.NO for one in {program, name} for glob in (wanted, *known.names)):
             return Truth.YES
+        plain = name.lower().removesuffix(".exe")
+        if plain != name and any(glob.find(plain) is not Truth.NO for glob in (wanted, *known.names)):
+            return Truth.UNKNOWN  # some systems do not tell `RM` and `rm.exe` from `rm`
         folder, slash, last = wanted.pattern.rpartition("/")
         if not slash or Glob(last or "*", over_names=True).find(name) is Truth.NO:
             return Truth.NO
@@ -157,6 +164,18 @@ def _covered(glob: Glob, word: str) -> Truth:
         if _UP.search(word) or (led and word[:1] in ("-", "/", "~")):
             return Truth.UNKNOWN
     return found
+
+
+def _is_known_to_run(argv: Sequence[str]) -> bool:
+    judged = judge_words([Word(word) for word in argv])
+    return isinstance(judged, Concern) and judged.effect == "runs"
+
+
+def _own_options(argv: Sequence[str]) -> set[str]:
+    """The options of the program itself by which it runs something: `ssh -o ProxyCommand`."""
+    name = argv[0].rpartition("/")[2]
+    vias = {command.via[0] for command in parse_tree(shlex.join(argv)).commands if command.via}
+    return {via for via in vias if via.startswith(f"{name} -")}
 
 
 def _runs_others(argv: Sequence[str]) -> bool:
@@ -206,6 +225,9 @@ def _is_option(word: str) -> bool:
     return word.startswith("-") and word not in ("-", "--")
 
 
+Means = Callable[[Glob, str, Synonyms], bool]
+
+
 class _Given:
     """The words after a program, for rules that are not talked out of it: every spelling of an option counts."""
 
@@ -226,6 +248,8 @@ class _Given:
         return all(any(self._is_given(spelling) for spelling in known.of(f"-{letter}")) for letter in option[1:])
 
     def _is_given(self, option: str) -> bool:
+        if option.endswith("*"):
+            return any(word.startswith(option[:-1]) for word in self.words)
         name, equals, value = option.partition("=")
         bare = name.lstrip("-")
         if equals:
@@ -248,10 +272,10 @@ class _Given:
         pairs = zip(self.words, [*self.words[1:], ""], strict=True)
         return any(word == f"{name}={value}" or (word == name and after == value) for word, after in pairs)
 
-    def in_order(self, wanted: Sequence[Glob], known: Synonyms) -> bool:
+    def in_order(self, wanted: Sequence[Glob], known: Synonyms, means: Means) -> bool:
         """Whether these operands are given one after the other; what is tied to an option counts, too."""
         rest = iter([part for word in self.words for part in _parts(word)])
-        return all(any(_means(glob, word, known) for word in rest) for glob in wanted)
+        return all(any(means(glob, word, known) for word in rest) for glob in wanted)
 
 
 def _parts(word: str) -> Iterator[str]:
@@ -264,7 +288,31 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _means(glob: Glob, word: str, known: Synonyms) -> bool:
-    return glob.find(word) is not Truth.NO or (glob.literal is not None and word in known.of(glob.literal))
+    """Whether a word is what is wanted, also as a path or a number that is written otherwise."""
+    literal = glob.literal
+    if any(glob.find(one) is not Truth.NO for one in _same(word)):
+        return True
+    return literal is not None and (word in known.of(literal) or (_is_path(literal) and normal(literal) in _same(word)))
+
+
+def _may_mean(glob: Glob, word: str, known: Synonyms) -> bool:
+    """The same, where the shell may put other words in the place of a pattern for files."""
+    wild = glob.literal is not None and _WILDCARD.search(word) is not None
+    return _means(glob, word, known) or (wild and fnmatchcase(glob.literal or "", word))
+
+
+def _same(word: str) -> Iterator[str]:
+    """A word, and how it is written without detours: `./x`, `/etc//x` and `of=/dev/./x`; `0777`."""
+    yield word
+    name, equals, value = word.rpartition("=")
+    if _is_path(value):
+        yield f"{name}{equals}{normal(value)}"
+    if word.isdecimal() and word.isascii():
+        yield word.lstrip("0") or "0"
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word and "://" not in word
 
 
 def _old_style(name: str) -> bool:

@@ -239,7 +239,9 @@ def _git(name: str, args: Args, out: Out) -> None:
         out.opaque.append(f"`git {command}` is no command of git itself: an alias, or a program of that name")
     verb = rest[1].sure if len(rest) > 1 else ""
     _git_words(command or "", rest, out)
-    if command == "bisect" and verb == "run":
+    if command == "merge-index":
+        out.inner.append(Inner("git merge-index", tuple(arg for arg in rest[1:] if (arg.sure or "x")[0] != "-")))
+    elif command == "bisect" and verb == "run":
         out.inner.append(Inner("git bisect run", rest[2:]))
     elif command == "submodule" and "foreach" in [arg.sure for arg in rest]:
         start = next(index for index, arg in enumerate(rest) if arg.sure == "foreach") + 1
@@ -291,6 +293,12 @@ def _trap(name: str, args: Args, out: Out) -> None:
         out.opaque.append("`trap` may run a text that is not literal")
 
 
+def _module(text: str, option: str) -> str | None:
+    """What is attached to the option that names a module, in a word of it or of letters before it; None without it."""
+    match = re.fullmatch(rf"-[BEIOPRSbdisuvqx]*{option[1:]}(.*)", text, re.DOTALL)
+    return match[1] if match else None
+
+
 def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> None:
     """An interpreter of another language: code in its words or its input is not understood; a file is a program."""
     codes, values = language["code"].split(), language["values"].split()
@@ -298,7 +306,10 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
     at = 1
     while at < len(args):
         text = args[at].sure
-        if text is not None and text == language.get("stop"):
+        if text is not None and "stop" in language and (module := _module(text, language["stop"])) is not None:
+            words = (*([Arg(module)] if module else []), *args[at + 1 :])
+            if words and program(words[0].sure or ""):  # others are known by no other name
+                out.inner.append(Inner(f"{name} {language['stop']}", words))
             return
         if text is None or text in codes or text.partition("=")[0] in codes or text == "-" or text.startswith(_INPUTS):
             break

@@ -6,6 +6,7 @@ run is among the commands of the tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from signoff.policy.shell.table import program
@@ -14,6 +15,8 @@ from signoff.policy.shell.wrappers import is_modelled
 
 Words = tuple[str | None, ...]
 
+_INSIDE = re.compile(r"[=:({\[\"'`|&;!,]")
+"""What may stand before a command in a text of the program's own: `commands=rm x`, `start:execute(rm x)`."""
 MOST_WORDS = 64
 """How many words are taken for the start of a command; a line with more is taken to be one that lists things."""
 
@@ -30,6 +33,7 @@ def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
         value = word.partition("=")[2] if word.startswith("-") else word
         if value and (value != word or " " in value):
             yield from (command.words for command in parse_tree(value).commands)
+            yield from (tuple(piece.split()) for piece in _INSIDE.split(value)[1 : MOST_WORDS + 1] if piece.strip())
 
 
 def _may_run(name: str) -> bool:

@@ -21,7 +21,8 @@ _CHANGES_PROGRAMS = re.compile(
       | (?:LD|DYLD|GIT|GCONV|PYTHON|PERL5?|RUBY|NODE|JAVA|LUA|PHP|SSH|GPG|MAN|LESS|NPM|MAKE|TAR|RIPGREP)_?\w*
       | _JAVA_OPTIONS | JDK_JAVA_OPTIONS | CLASSPATH | CC | CXX | RUST\w* | CARGO\w* | GO(?:FLAGS|PATH|ROOT) | \w+_RSH
       | \w*PAGER | \w*EDITOR | VISUAL | BROWSER | \w*ASKPASS | \w*_OPTS | \w*OPTIONS | \w*_COMMAND | \w*_(?:PROXY|proxy)
-      | XDG_\w+ | GREP_\w+ | LOCPATH | NLSPATH | OPENSSL_\w+ | CURL_HOME | WGETRC | DOCKER_\w+ | KUBECONFIG )\Z""",
+      | XDG_\w+ | GREP_\w+ | LOCPATH | NLSPATH | OPENSSL_\w+ | CURL_HOME | WGETRC | DOCKER_\w+ | KUBECONFIG
+      | \w+_ARGS\w* )\Z""",
     re.VERBOSE,
 )
 _SSH_SETTING = re.compile(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
@@ -149,6 +150,8 @@ def _dispatch(name: str, args: Args, out: Out) -> None:
         _wrapper(name, args, spec, out)
     elif options := table.scripts.get(name):
         option_scripts(name, args, options, out)
+    elif name.startswith("git-"):
+        out.inner.append(Inner(name, (Arg("git"), Arg(name.removeprefix("git-")), *args[1:])))
     elif language := table.code.get(name) or table.code.get(name.rstrip("0123456789.-")):
         run_code(name, args, language, out)
 
