@@ -199,6 +199,14 @@ def test_reading_a_whole_folder_sees_what_is_below_it(command: str, root: Path) 
     assert ".." in command or (".env`" in after.why and "reads everything below" in after.why)
 
 
+@pytest.mark.parametrize("command", ["rg -L ''", "rg --follow '' .", "ag -f x", "ag --follow x .", "grep -R '' ."])
+def test_a_link_that_is_followed_is_seen(command: str, root: Path) -> None:
+    assert plan(command, str(root)).why == ""
+    (root.parent / ".netrc").write_text(SECRET)
+    (root / "plain.txt").symlink_to("../.netrc")
+    assert "leads to" in plan(command, str(root)).why
+
+
 @pytest.mark.parametrize("command", SHALLOW)
 def test_what_keeps_the_secret_out_is_allowed(command: str, root: Path) -> None:
     (root / ".env").write_text(f"PASSWORD={SECRET}\n")

@@ -175,7 +175,9 @@ def argvs(draw: st.DrawFn, files_only: bool = False) -> Argv:
         kinds += [kinds[-1]] * draw(st.integers(0, 2))
     elif draw(st.booleans()):
         kinds = kinds[: draw(st.integers(0, len(kinds)))]
-    return (*words, *said, *(draw(values(kind)) for kind in kinds))
+    operands = [draw(values(kind)) for kind in kinds]
+    at = draw(st.sampled_from((0, 0, len(operands))))  # some people write options last
+    return (*words, *operands[:at], *said, *operands[at:])
 
 
 @st.composite

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.profiles import examples
 from tests.toolsets.scratch import lay_out
 
 from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.programs import Reading
 from signoff.policy.shell.table import Takes
 
 SECRET = "CaNaRy77"
@@ -103,12 +106,44 @@ class Canary:
         self.base, self.work = base, lay_out(base)
         self.secret = base / "home" / ".netrc"
         self.secret.write_text(f"{SECRET}\n{SECRET} b\n")
+        self.hostile = self._name_the_secret()
+        self.linked = self._link_the_secret()
 
-    def sings(self, argv: Argv) -> bool:
-        """Whether the words are allowed, and print the secret when they are run."""
-        if not read_shell(shlex.join(argv)).read_only:
+    def _name_the_secret(self) -> tuple[str, ...]:
+        """Files that make some programs read the secret."""
+        path = str(self.secret)
+        (self.work / "thin.a").write_bytes(thin_archive(path))
+        (self.work / "names.deb").write_bytes(package(path))
+        (self.work / "entity.xml").write_text(
+            f'<!DOCTYPE r [<!ENTITY x SYSTEM "file://{path}"><!ENTITY % p SYSTEM "file://{path}"> %p;]>\n<r>&x;</r>\n'
+        )
+        (self.work / "dtd.xml").write_text(f'<!DOCTYPE r SYSTEM "file://{path}">\n<r/>\n')
+        (self.work / "include.xml").write_text(
+            f'<r xmlns:x="http://www.w3.org/2001/XInclude"><x:include href="{path}" parse="text"/></r>\n'
+        )
+        (self.work / "list").write_text(f"{path}\n")
+        (self.work / "options").write_text(f"-f {path}\n{path}\n")
+        return ("thin.a", "names.deb", "entity.xml", "dtd.xml", "include.xml", "list", "options")
+
+    def _link_the_secret(self) -> Path:
+        """A folder in which files that programs look for by themselves are links to the secret."""
+        folder = self.base / "linked"
+        (folder / "src").mkdir(parents=True)
+        (folder / SECRET[:4]).write_text("x\n")
+        (folder / "src" / "a.txt").write_text("x\n")
+        for name in (".ignore", ".rgignore", ".agignore", ".fdignore", ".gitignore", ".info", ".ackrc", ".jq"):
+            (folder / name).symlink_to(self.secret)
+        return folder
+
+    def sings(self, argv: Argv, cwd: Path | None = None) -> bool:
+        """Whether the words are allowed, and print the secret when they are run as they would be."""
+        facts = read_shell(shlex.join(argv))
+        if not facts.read_only:
             return False
+        (reading,) = [one for one in facts.judged if isinstance(one, Reading)]
+        argv = (*argv[: reading.at], *reading.program.adds, *argv[reading.at :])
         where = {
+            **reading.program.environment,
             "PATH": FOLDERS,
             "HOME": str(self.base / "home"),
             "LC_ALL": "C",
@@ -117,7 +152,13 @@ class Canary:
         }
         try:
             ended = subprocess.run(
-                argv, cwd=self.work, env=where, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False
+                argv,
+                cwd=cwd or self.work,
+                env=where,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=5,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return False
@@ -164,6 +205,78 @@ def test_no_option_of_any_program_prints_a_secret(canary: Canary) -> None:
     assert not sung
 
 
+def test_what_a_file_names_is_not_printed(canary: Canary) -> None:
+    """In a few everyday forms; the night tries every option."""
+    forms = [("xmllint",), ("xmllint", "--format"), ("ar", "t"), ("dpkg", "-c"), ("file",), ("strings",), ("wc",)]
+    assert not [form for form in forms for name in canary.hostile if canary.sings((*form, name))]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_800)
+def test_no_option_prints_what_a_file_names(canary: Canary) -> None:
+    sung: list[str] = []
+    for words, known in readers():
+        if not looks_at_files(known) or not shutil.which(words[0], path=FOLDERS):
+            continue
+        start = (*words, *sorted((known.needs or known.operands_need) & known.options.keys())[:1])
+        first = ("x",) if known.operands[:1] and known.operands[0].name in SCRIPTS else ()
+        files = [file for file in canary.hostile if read_shell(shlex.join((*start, *first, file))).read_only]
+        for name, option in known.options.items():
+            value = (ONE_OF.get(option.kind.name, "1"),) if option.takes is Takes.VALUE else ()
+            for some in (files,) if known.repeats else ([file] for file in files):
+                argv = (*start, name, *value, *first, *some)
+                sung += [shlex.join(argv)] if not option.trouble and canary.sings(argv) else []
+    assert not sung
+
+
+IGNORING = ("rg", "ag", "fd", "fdfind", "tree", "ack", "jq")
+FOLLOWS = frozenset({
+    "-L", "--follow", "--dereference", "-f", "-R", "-.", "--hidden", "-u", "--unrestricted", "-a", "-H", "--all-types",
+    "-l", "-t", "--all-text", "--text", "--search-files",
+})  # fmt: skip
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("program", IGNORING)
+def test_a_link_in_the_place_of_a_file_that_is_looked_for_is_not_printed(canary: Canary, program: str) -> None:
+    """Links that a program is told to follow are seen before it runs; these nobody tells it of."""
+    if shutil.which(program, path=FOLDERS) is None:
+        pytest.skip(f"needs {program}")
+    known = next(known for words, known in readers() if words == (program,))
+    options = [name for name, one in known.options.items() if not one.trouble and one.takes is Takes.NOTHING]
+    tried = [(program, *([] if name in FOLLOWS else [name]), *WORDS.get(program, ("x",))) for name in options]
+    assert not [shlex.join(argv) for argv in dict.fromkeys(tried) if canary.sings(argv, canary.linked)]
+
+
+WORDS: dict[str, Argv] = {"tree": (), "jq": ("-n", "1")}
+SCRIPTS = frozenset({"text", "awk", "sed", "jq"})
+
+
+def thin_archive(path: str) -> bytes:
+    """What `ar rcT` makes: a list of files that stay where they are."""
+    names = f"{path}/\n".encode()
+    names += b"\n" * (len(names) % 2)
+    heads = f"{'//':<48}{len(names):<10}`\n".encode() + names
+    return b"!<thin>\n" + heads + f"{'/0':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(SECRET) * 2 + 4:<10}`\n".encode()
+
+
+def package(path: str) -> bytes:
+    """A Debian package whose description of itself is a link."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name in ("./control", "./notes"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, path
+            archive.addfile(entry)
+    empty = io.BytesIO()
+    tarfile.open(fileobj=empty, mode="w:gz").close()
+    parts = {"debian-binary": b"2.0\n", "control.tar.gz": packed.getvalue(), "data.tar.gz": empty.getvalue()}
+    made = b"!<arch>\n"
+    for name, data in parts.items():
+        made += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
+    return made
+
+
 def placed(words: Argv, known: Program, secret: str) -> list[Argv]:
     """The program with each of its options, and the secret where a value or an operand may be."""
     operands = tuple(
@@ -178,6 +291,7 @@ def placed(words: Argv, known: Program, secret: str) -> list[Argv]:
         if option.trouble:
             continue
         made += [(*start, name, secret), (*start, name, secret, *operands), (*start, name, *operands, secret)]
+        made.append((*start, *operands, name, secret))
         if option.takes is not Takes.NOTHING:
             made.append((*start, f"{name}={secret}" if name.startswith("--") else f"{name}{secret}", *operands))
     return made

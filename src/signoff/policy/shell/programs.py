@@ -281,7 +281,7 @@ class _Judge:
             kind = kinds[min(number, len(kinds) - 1)].name
             if kind == "output":
                 return self.concern(word.text, "writes: into a file of this name, where it is no option behind others")
-            for path in self._seen_from(word.text) if kind == "path" else ():
+            for path in self._seen_from(word.text) if kind == "path" and word.text[:1] != "-" else ():
                 if why := self._secret(path, deep=False):
                     return self.concern(word.text, f"discloses: {word.text} {why}, and may be read as a file")
         return None
