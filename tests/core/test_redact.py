@@ -320,6 +320,12 @@ def test_a_moved_or_changed_mask_is_refused(change: dict[str, Any]) -> None:
     assert A not in str(refused.value)
 
 
+@pytest.mark.parametrize("shortest", ["sk-ant-" + "a1" * 4, "xoxb-" + "a1" * 5, "whsec_" + "a1" * 5])
+def test_the_shortest_of_their_kind_are_found(shortest: str) -> None:
+    assert shortest not in redact_text(f"use {shortest} here")
+    assert shortest not in redact_text(shortest)
+
+
 # --- time ---
 
 

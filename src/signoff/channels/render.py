@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
@@ -62,17 +63,37 @@ class Look:
 
     def spelled(self, text: str) -> str:
         """A text in characters this terminal has. Where it lacks some, backslashes are doubled to stay unambiguous."""
-        if self.charset.lower().replace("-", "").startswith("utf"):
+        if _has_everything(self.charset):
             return text
         return text.replace("\\", "\\\\").encode(self.charset, "backslashreplace").decode(self.charset)
 
     def text(self, text: str, style: str = "") -> Text:
         """One line, styled, with the markers of hidden and masked things standing out."""
         line = Text(self.spelled(text).expandtabs(4), style=style if self.colour else "", end="")
-        if self.colour:
+        if self.colour and OPEN in line.plain:
             for marker in _MARKER.finditer(line.plain):
                 line.stylize("magenta" if marker["mask"] else "bold black on yellow", *marker.span())
         return line
+
+
+@lru_cache(maxsize=16)
+def _has_everything(charset: str) -> bool:
+    return charset.lower().replace("-", "").startswith("utf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """How much of a card is drawn, and where the rest is."""
+
+    rows: int
+    """How many rows a long text may take; all it needs where 0."""
+    args: int = 0
+    """How many arguments are drawn; all of them where 0."""
+    rest: str = "press m to see everything"
+    """How to get what is left out."""
+
+
+WHOLE = Cut(rows=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +104,19 @@ class Drawing:
     shortened: bool = False
 
 
-def draw_card(card: Card, look: Look, *, whole: bool = False) -> Drawing:
-    """The card, with long parts shortened to fit the screen unless it is wanted whole."""
-    frame = _Frame(look)
-    limit = 0 if whole else _limit(card, look)
+def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = None) -> Drawing:
+    """The card, with long parts shortened as `cut` says, or to fit the screen unless it is wanted whole."""
+    cut = cut or (WHOLE if whole else _to_fit(card, look))
+    frame = _Frame(look, cut.rest)
     frame.rule(look.edges.top, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         frame.text(card.title, "bold")
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
     frame.fields(_facts(card))
-    _draw_args(frame, card.args, limit)
+    _draw_args(frame, card.args, cut)
     if card.preview is not None:
-        _draw_preview(frame, card.preview, limit)
-    _draw_notes(frame, card, whole=whole)
+        _draw_preview(frame, card.preview, cut.rows)
+    _draw_notes(frame, card, whole=cut is WHOLE)
     separator = " · " if look.boxes else ", "
     frame.rule(look.edges.bottom, f"request {card.request_id}{separator}sha256 {card.digest[:12]}", "dim")
     return Drawing(tuple(frame.lines), frame.shortened)
@@ -154,21 +175,20 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
     return [fact for fact in facts if fact[1]]
 
 
-def _limit(card: Card, look: Look) -> int:
-    """How many rows a long text may take, so that the whole card about fits the screen."""
+def _to_fit(card: Card, look: Look) -> Cut:
+    """So many rows for a long text that the whole card about fits the screen."""
     rows = max(10, look.height - 12)
     blocks: Iterable[CardArg | Preview] = (*card.args, *([card.preview] if card.preview else ()))
     long = sum(block.text.count("\n") >= 4 or len(block.text) > 4 * look.width for block in blocks)
-    return max(_TAIL + 4, rows // max(1, long))
+    return Cut(rows=max(_TAIL + 4, rows // max(1, long)), args=max(12, look.height - 8))
 
 
-def _draw_args(frame: _Frame, args: Sequence[CardArg], limit: int) -> None:
-    most = max(12, frame.look.height - 8) if limit else len(args)
-    shown = args if len(args) <= most else args[: most - 1]
+def _draw_args(frame: _Frame, args: Sequence[CardArg], cut: Cut) -> None:
+    shown = args[: cut.args - 1] if cut.args and len(args) > cut.args else args
     frame.rule(
         frame.look.edges.middle, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments"
     )
-    frame.fields([(arg.name, arg.text, "") for arg in shown], limit)
+    frame.fields([(arg.name, arg.text, "") for arg in shown], cut.rows)
     if len(shown) < len(args):
         frame.left_out(f"{len(args) - len(shown):,} more arguments")
 
@@ -205,6 +225,8 @@ _Row = tuple[str, Text | None]
 @dataclass(slots=True)
 class _Frame:
     look: Look
+    rest: str = ""
+    """How to get what is left out."""
     lines: list[Text] = field(default_factory=list[Text])
     shortened: bool = False
 
@@ -241,18 +263,17 @@ class _Frame:
     def diff(self, text: str, limit: int) -> None:
         """A unified diff, coloured by line."""
         lines = [self.look.text(line, _DIFF_STYLES[mark]) for mark, line in marked_lines(text)] if text else []
-        more = max(1, len(lines) - limit + 1)
-        self._flush_left(self._laid_out(lines, self.look.width - 4, limit), f"{more:,} more lines")
+        self._flush_left(self._laid_out(lines, self.look.width - 4, limit), text)
 
     def left_out(self, what: str) -> None:
         """Say that something is not on the screen."""
         self.shortened = True
-        self.text(f"… {what}: press m to see everything", "bold yellow")
+        self.text(f"… {what}: {self.rest}", "bold yellow")
 
-    def _flush_left(self, rows: Iterable[_Row], left_out: str = "") -> None:
+    def _flush_left(self, rows: Sequence[_Row], text: str = "") -> None:
         for gap, row in rows:
             if row is None:
-                self.left_out(left_out)
+                self.left_out(_missing(text, rows))
                 continue
             line = self.look.text(gap, "dim")
             line.append_text(row)
@@ -263,18 +284,24 @@ class _Frame:
         if limit and len(text) > 2 * limit * width:
             # Only the ends of a huge text will be shown: the middle need not be laid out.
             first, last = (self._lines(part, style) for part in (text[: limit * width], text[-_TAIL * width :]))
-            rows = self._around_gap(first, last, width, limit)
+            rows = self._around_gap(first, last, width, limit, goes_on=text[-_TAIL * width - 1] != "\n")
         else:
             rows = self._laid_out(self._lines(text, style), width, limit)
-        head = self.look.text(f"{name}{' ' * (column - cell_len(self.look.spelled(name)))}", "bold")
+        look = self.look
+        head = look.text("")
+        head.append_text(look.text(look.edges.side, "dim"))
+        head.append_text(look.text(f"{name}{' ' * (column - cell_len(look.spelled(name)))}  ", "bold"))
+        below = {gap: look.text("") for gap in ("", look.onward)}
+        for gap, start in below.items():
+            start.append_text(look.text(f"{look.edges.side}{' ' * column}{gap or '  '}", "dim"))
         for gap, row in rows:
             if row is None:
-                self.left_out(f"{len(text) - sum(len(row.plain) for _, row in rows if row):,} more characters")
+                self.left_out(_missing(text, rows))
                 continue
-            head.append_text(self.look.text(gap or "  ", "dim"))
-            head.append_text(row)
-            self.add(head)
-            head = self.look.text(" " * column)
+            line = head or below[gap].copy()
+            line.append_text(row)
+            self.lines.append(line)
+            head = None
 
     def _lines(self, text: str, style: str) -> list[Text]:
         return [self.look.text(line, style) for line in text.split("\n")]
@@ -286,13 +313,35 @@ class _Frame:
         rows = self._rows(lines, width)
         return self._around_gap(lines, lines, width, limit) if limit and len(rows) > limit else rows
 
-    def _around_gap(self, first: Sequence[Text], last: Sequence[Text], width: int, limit: int) -> list[_Row]:
-        return [*self._rows(first, width)[: limit - _TAIL - 1], ("", None), *self._rows(last, width)[-_TAIL:]]
+    def _around_gap(
+        self, first: Sequence[Text], last: Sequence[Text], width: int, limit: int, *, goes_on: bool = False
+    ) -> list[_Row]:
+        """The first rows and the last. `goes_on`: whether the last lines begin in the middle of one."""
+        end = self._rows(last, width)
+        if goes_on:
+            end[0] = (self.look.onward, end[0][1])
+        return [*self._rows(first, width)[: limit - _TAIL - 1], ("", None), *end[-_TAIL:]]
 
     def _rows(self, lines: Iterable[Text], width: int) -> list[_Row]:
         """Lines in pieces, every piece but the first of its line marked as going on."""
         onward = self.look.onward
         return [(onward if index else "", piece) for line in lines for index, piece in enumerate(folded(line, width))]
+
+
+def _missing(text: str, rows: Sequence[_Row]) -> str:
+    """How much of a text is not among the rows."""
+    shown = [(gap, row.plain) for gap, row in rows if row is not None]
+    lines = text.count("\n") + 1 - sum(not gap for gap, _ in shown)
+    if lines < 2:
+        return f"{len(text) - sum(len(plain) for _, plain in shown):,} more characters"
+    return f"{lines:,} more lines ({_size(len(text.encode()) - sum(len(plain.encode()) for _, plain in shown))})"
+
+
+def _size(count: int) -> str:
+    for unit, per in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= per:
+            return f"{count / per:.1f} {unit}"
+    return f"{max(1, count):,} bytes"
 
 
 def folded(line: Text, width: int) -> list[Text]:

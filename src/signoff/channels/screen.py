@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import IO
 
 from rich.console import Console
+from rich.segment import Segments
 from rich.text import Text
 
 from signoff.channels.keyboard import Keyboard
@@ -14,6 +16,7 @@ from signoff.channels.keys import Key
 from signoff.channels.render import Look, clipped, folded
 
 _NARROWEST = 20
+_PIECE = 1_000
 
 
 def terminal_console() -> Console | None:
@@ -59,9 +62,11 @@ class Screen:
             return None
 
     def show(self, lines: Iterable[Text]) -> None:
-        """Print lines that are laid out already, in one piece."""
-        whole = Text("\n", end="").join(lines)
-        self._console.print(whole, soft_wrap=True, markup=False, emoji=False, highlight=False)
+        """Print lines that are laid out already: what fits a screen in one piece, very many in several."""
+        rest, console = iter(lines), self._console
+        while piece := list(islice(rest, _PIECE)):
+            # As segments, which are printed as they are: nothing looks for where to wrap them.
+            console.print(Segments(part for line in piece for part in line.render(console, end="\n")), end="")
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence of ours; what came with the call must have been made safe."""

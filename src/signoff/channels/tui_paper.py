@@ -36,10 +36,8 @@ class Lines(ScrollView):
     def __init__(self, draw: Draw = lambda look: (), *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._draw = draw
-        self._strips: list[Strip] = []
+        self._lines: Sequence[Text] = ()
         self._drawn_at = 0
-        self.plain: list[str] = []
-        """What the lines say."""
 
     @property
     def look(self) -> Look:
@@ -50,7 +48,7 @@ class Lines(ScrollView):
     @property
     def rows(self) -> int:
         """How many lines there are."""
-        return len(self._strips)
+        return len(self._lines)
 
     def show_lines(self, draw: Draw) -> None:
         """Show other lines, from their beginning."""
@@ -61,11 +59,8 @@ class Lines(ScrollView):
     def redraw(self) -> None:
         """Draw what is shown again."""
         self._drawn_at = self.look.width
-        lines = self._draw(self.look)
-        console = self.app.console
-        self.plain = [line.plain for line in lines]
-        self._strips = [Strip(_on_one_row(line.render(console)), line.cell_len) for line in lines]
-        self.virtual_size = Size(self.look.width, len(lines))
+        self._lines = self._draw(self.look)
+        self.virtual_size = Size(self.look.width, self.rows)
         self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -79,9 +74,12 @@ class Lines(ScrollView):
     def render_line(self, y: int) -> Strip:
         """One row of the screen."""
         row, width = y + self.scroll_offset.y, self.size.width
-        if row >= len(self._strips):
+        if row >= self.rows:
             return Strip.blank(width, self.rich_style)
-        return self._styled(row, self._strips[row].crop_extend(0, width, None))
+        # Only what is on the screen is made into strips: there may be hundreds of thousands of lines.
+        line = self._lines[row]
+        strip = Strip(_on_one_row(line.render(self.app.console)), line.cell_len)
+        return self._styled(row, strip.crop_extend(0, width, None))
 
     def _styled(self, row: int, strip: Strip) -> Strip:
         return strip.apply_style(self.rich_style)

@@ -1,14 +1,15 @@
-"""`signoff show`: one request, whole, as every channel shows it, and all that became of it."""
+"""`signoff show`: one request as every channel shows it, and all that became of it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import ids, options
+from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -18,17 +19,34 @@ if TYPE_CHECKING:
     from signoff.core.record import Entry
     from signoff.core.request import ApprovalRequest
 
+ROWS = 500
+"""Of one argument, unless all of it is wanted."""
+
 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=ids.waiting)
+@click.option("--whole", is_flag=True, help=f"Every line of every argument; else {ROWS} of each.")
+@click.option("--arg", metavar="NAME", help="Print one argument and nothing else: whole, secrets masked.")
+@click.option("--no-pager", is_flag=True, help="At a terminal, print also what does not fit the screen.")
 @options.as_json
 @options.where
-def show(request_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
+def show(
+    request_id: str,
+    whole: bool,
+    arg: str | None,
+    no_pager: bool,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
+) -> None:
     """One request: what would run, who is asked, who said what, what became of it. ID may be its beginning.
 
+    What does not fit the screen is shown by PAGER, or less.
+
     \b
-    Example:
+    Examples:
       signoff show k3f9
+      signoff show k3f9 --arg content > content.txt
     """
     from signoff.cli.opening import with_broker
 
@@ -37,7 +55,12 @@ def show(request_id: str, as_json: bool, store: str | None, policy: str | None) 
         request = await broker.find(request_id)
         return request, await broker.store.read(lambda tx: tx.entries(request=request.id))
 
+    if arg is not None and (as_json or whole):
+        raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
     request, history = with_broker(store, policy, work)
+    if arg is not None:
+        _print_argument(request, arg)
+        return
     card, problem = _card(request)
     if as_json:
         from signoff.cli.telling import request_data
@@ -45,7 +68,7 @@ def show(request_id: str, as_json: bool, store: str | None, policy: str | None) 
 
         click.echo(json_line(request_data(request, card, problem, history)))
         return
-    _draw(request, card, problem, history)
+    _print(lambda screen: _draw(screen, request, card, problem, history, whole=whole), pager=not no_pager)
 
 
 def _card(request: ApprovalRequest) -> tuple[Card | None, str]:
@@ -60,17 +83,57 @@ def _card(request: ApprovalRequest) -> tuple[Card | None, str]:
         return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
 
 
-def _draw(request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry]) -> None:
+def _print_argument(request: ApprovalRequest, name: str) -> None:
+    """One argument as it would run, but for its secrets; at a terminal, what hides or steers is spelled out."""
+    import json
+
+    from signoff.core.redact import redact
+    from signoff.core.safe import visible_around
+    from signoff.core.visible import visible
+    from signoff.policy.wording import did_you_mean
+
+    shown = redact(request.effective_args, secrets=request.secrets)
+    if name not in shown.args:
+        there = [visible(one) for one in shown.args]
+        hint = did_you_mean(name, there) if there else "it has none"
+        raise WrongUse(f"{visible(request.tool_name)} has no argument {visible(name)} in this call\n  {hint}")
+    value = shown.args[name]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    if sys.stdout.isatty():
+        text = visible_around([one.placeholder for one in shown.masked], text, lines=True)
+    click.echo(text.encode("utf-8", "surrogatepass"), nl=not text.endswith("\n"))
+
+
+def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
+    """Print what is drawn: through a pager where it does not fit the screen."""
     from rich.console import Console
 
     from signoff.channels.keyboard import Keyboard
-    from signoff.channels.render import draw_card
     from signoff.channels.screen import Screen
+
+    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+    screen = Screen(console, Keyboard())
+    if not (pager and sys.stdin.isatty() and sys.stdout.isatty()):
+        draw(screen)
+        return
+    with console.capture() as drawn:
+        draw(screen)
+    text = drawn.get()
+    if text.count("\n") < console.height:
+        sys.stdout.write(text)
+    else:
+        click.echo_via_pager(text.removesuffix("\n"), color=None if screen.look.colour else False)
+
+
+def _draw(
+    screen: Screen, request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry], *, whole: bool
+) -> None:
+    from signoff.channels.render import WHOLE, Cut, draw_card
     from signoff.cli.telling import choices, history_facts, offer_facts, outcome_facts, standing
 
-    screen = Screen(Console(file=sys.stdout, markup=False, emoji=False, highlight=False), Keyboard())
     if card is not None:
-        screen.show(draw_card(card, screen.look, whole=True).lines)
+        rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
+        screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
     else:
         screen.say(problem, "bold red")
     _frame(screen, standing(request), outcome_facts(request))

@@ -1,0 +1,96 @@
+"""`signoff show` of a call with long arguments: bounded, true about what is left out, and paged at a terminal."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.desk import Desk, Said, asks
+from tests.cli.wording import Wording
+
+LINES = 20_000
+LONG = "".join(f"line {number:06d}\n" for number in range(LINES)) + "the end"
+SECRET = "s3cr3t-value-17"
+
+
+def asked_about(desk: Desk, **more: object) -> str:
+    [one] = desk.open(asks("write_file", {"path": "notes/a.md", "content": LONG, **more}))
+    return one
+
+
+def test_of_a_long_argument_the_ends_are_shown_and_how_much_is_between(desk: Desk) -> None:
+    one = asked_about(desk)
+    said = desk.run("show", one)
+    rows = said.out.splitlines()
+    assert len(rows) < 600
+    shown = {line for line in LONG.split("\n") if re.search(rf"\b{line}\b", said.out)}
+    [left] = [row for row in rows if "more lines" in row]
+    assert f"… {LINES + 1 - len(shown):,} more lines (" in left
+    assert "kB)" in left
+    assert "the end" in said.out
+    flat = " ".join(said.out.replace("│ ↳", "").split())
+    assert f"`signoff show {one} --whole` prints everything, `--arg NAME` one argument alone" in flat
+
+
+def test_whole_shows_every_line(desk: Desk) -> None:
+    said = desk.run("show", asked_about(desk), "--whole")
+    assert said.out.count("line 0") == LINES
+    assert "more lines" not in said.out
+
+
+def test_one_long_line_counts_characters(desk: Desk) -> None:
+    [one] = desk.open(asks("write_file", {"content": "x" * 100_000}))
+    said = desk.run("show", one)
+    left = re.search(r"… ([\d,]+) more characters", said.out)
+    assert left is not None
+    assert int(left[1].replace(",", "")) == 100_000 - len(re.findall("x", _without_words(said)))
+
+
+def _without_words(said: Said) -> str:
+    """Only the rows that hold the argument."""
+    return "\n".join(row for row in said.out.splitlines() if re.fullmatch(r"│ +(content)? *(↳ )?x+", row))
+
+
+def test_an_argument_alone_is_printed_as_it_is_but_for_secrets(desk: Desk) -> None:
+    one = asked_about(desk, api_token=SECRET, numbers=[1, 2], odd="a\x1b[2J\u202eb")
+    assert desk.run("show", one, "--arg", "content").out == LONG + "\n"
+    assert desk.run("show", one, "--arg", "numbers").out == "[\n  1,\n  2\n]\n"
+    assert desk.run("show", one, "--arg", "api_token").out == "⟦masked 1: token⟧\n"
+    assert desk.run("show", one, "--arg", "odd").out == "a\x1b[2J\u202eb\n"
+
+
+def test_an_argument_alone_does_nothing_to_a_terminal(desk: Desk) -> None:
+    one = asked_about(desk, odd="a\x1b[2J\u202eb\nnext")
+    program = desk.sits_down("show", one, "--arg", "odd")
+    program.expect_exact("a⟦ESC⟧[2J⟦U+202E⟧b\r\nnext\r\n")
+
+
+def test_an_argument_that_is_not_there(desk: Desk, wording: Wording) -> None:
+    one = asked_about(desk)
+    said = desk.run("show", one, "--arg", "contnet")
+    assert (said.code, said.err) == (2, wording())
+    said = desk.run("show", one, "--arg", "content", "--json")
+    assert (said.code, said.err) == (2, wording())
+
+
+def test_for_programs_nothing_is_cut(desk: Desk) -> None:
+    assert desk.run("show", asked_about(desk), "--json").data["args"]["content"] == LONG
+
+
+def test_at_a_terminal_what_does_not_fit_goes_through_the_pager(desk: Desk) -> None:
+    one = asked_about(desk)
+    pager = desk.folder / "pager"
+    pager.write_text("#!/bin/sh\necho paged; grep -c 'line 0'; exit 0\n")
+    pager.chmod(0o700)
+    program = desk.sits_down("show", one, PAGER=str(pager))
+    program.expect("paged\r\n4\\d\\d\r\n")
+    program = desk.sits_down("show", one, "--whole", PAGER=str(pager))
+    program.expect(f"paged\r\n{LINES}\r\n")
+    program = desk.sits_down("show", one, "--no-pager", PAGER=str(pager))
+    program.expect_exact("signoff approve")
+    assert "paged" not in str(program.before)
+
+
+def test_what_fits_the_screen_needs_no_pager(desk: Desk) -> None:
+    [one] = desk.open(asks())
+    program = desk.sits_down("show", one, PAGER="false", LINES="60")
+    program.expect_exact("signoff approve")
