@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from signoff.core.call import Call
 from signoff.core.grant import Grant
@@ -17,6 +17,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.core.safe import safe_grant_text, safe_text
 from signoff.core.verdict import Verdict
+from signoff.core.visible import CLOSE, OPEN, visible
 
 LONGEST_READ = 100_000
 """Of a text that is looked through for secrets; the rest of it is not kept."""
@@ -127,8 +128,8 @@ class Journal:
         return safe if len(safe) <= longest else f"{safe[:longest]}… ({len(text):,} characters)"
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
-        """Arguments as they may be kept."""
-        return _bounded(redact(args, secrets=(*self.secrets, *secrets)).args)
+        """Arguments as they may be kept. Brackets of their own are spelled out, so that only a mask looks like one."""
+        return _bounded(redact(_without_brackets(args), secrets=(*self.secrets, *secrets)).args)
 
     def _verdict(self, verdict: Verdict | None, secrets: Sequence[str] = ()) -> dict[str, Any]:
         if verdict is None:
@@ -158,6 +159,20 @@ def _answerer(by: Answerer) -> dict[str, Any]:
     if by.roles:
         body["roles"] = sorted(by.roles)
     return body
+
+
+_BRACKETS = {ord(bracket): visible(bracket) for bracket in (OPEN, CLOSE)}
+
+
+def _without_brackets(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.translate(_BRACKETS) if not value.isascii() else value
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value).items()
+        return {_without_brackets(name): _without_brackets(item) for name, item in items}
+    if isinstance(value, list | tuple):
+        return [_without_brackets(item) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 def _bounded(value: Any) -> Any:

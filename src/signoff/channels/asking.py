@@ -25,7 +25,7 @@ from signoff.core.notice import Asked, Notice, Said, Together
 from signoff.core.people import Answerer
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text
+from signoff.core.safe import kept_text, redacted_text, safe_text
 from signoff.core.visible import visible
 from signoff.errors import (
     AlreadySettled,
@@ -298,11 +298,11 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
 
 def said_text(said: Said) -> str:
     """What a run came to, safe to show."""
-    return visible(f"{said.worker} ({said.state})") + f": {visible(said.text, lines=True)}"
+    return visible(f"{said.worker} ({said.state})") + f": {redacted_text(said.text, lines=True)}"
 
 
 def _told(text: str) -> str:
-    return f": {visible(text)}" if text else ""
+    return f": {kept_text(text)}" if text else ""
 
 
 class _Asking:

@@ -26,6 +26,7 @@ from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
 from signoff.errors import NobodyHere, SignoffError
 
@@ -233,7 +234,7 @@ def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision)
 def said(decision: ApprovalDecision) -> str:
     """What whoever answers says, in words. Whether it counts, and is enough, is not known here yet."""
     if decision.ending is Ending.CANCELLED:
-        return f"withdrawn, {visible(decision.note)}"
+        return f"withdrawn, {redacted_text(decision.note)}"
     if not decision.approved:
         return f"you deny it ({visible(decision.note)})" if decision.note else "you deny it"
     if decision.edited_args is not None:

@@ -34,6 +34,7 @@ from signoff.channels.tui_waiting import Entry, Waiting
 from signoff.core.card import APPROVING, Choice
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer
+from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
 
 GRACE = timedelta(milliseconds=400)
@@ -136,7 +137,7 @@ class Board(Screen[None]):
 
     def _show_card(self, entry: Entry) -> None:
         def draw(look: Look) -> Sequence[Text]:
-            why = paragraphs(visible(entry.gone), "bold yellow")(look) if entry.gone else ()
+            why = paragraphs(redacted_text(entry.gone), "bold yellow")(look) if entry.gone else ()
             return [*why, *draw_card(entry.card, look, whole=True).lines]
 
         self.query_one("#card", Paper).show_lines(draw, seen_whole=entry.was_shown_whole)
@@ -321,4 +322,4 @@ class Board(Screen[None]):
 
 
 def _withdrawn(entry: Entry) -> str:
-    return f"{visible(entry.gone)}: {entry.card.title}"
+    return f"{redacted_text(entry.gone)}: {entry.card.title}"

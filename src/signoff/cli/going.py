@@ -13,7 +13,8 @@ import click
 
 from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import Progress, spent_json
-from signoff.cli.safely import apart, for_terminal, masked_text
+from signoff.cli.safely import apart, for_terminal
+from signoff.core.safe import safe_text
 
 if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
@@ -85,7 +86,7 @@ class Going:
 
     def told(self, error: Exception) -> str:
         """An error of an agent's or a tool's, as it may be printed."""
-        return f"{type(error).__name__}: {masked_text(str(error), self.progress.secrets, lines=True)}"
+        return f"{type(error).__name__}: {safe_text(str(error), secrets=self.progress.secrets, lines=True)}"
 
 
 def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:

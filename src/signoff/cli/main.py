@@ -175,9 +175,9 @@ def code_of(error: SignoffError) -> int:
 
 def told(error: SignoffError) -> str:
     """An error as it may be printed: names and notes in it are not ours. Wrong use comes with hints, on lines below."""
-    from signoff.core.visible import visible
+    from signoff.core.safe import kept_text
 
     text = str(error)
     has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)
     plain = text.replace("\n", "") if has_lines else text
-    return text if plain.isprintable() else visible(text, lines=has_lines)
+    return text if plain.isprintable() else kept_text(text, lines=has_lines)

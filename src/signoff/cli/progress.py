@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from signoff.cli.safely import masked_text
 from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, Happened
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import safe_text
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -279,9 +279,9 @@ def spent_json(spent: Spent) -> dict[str, Any]:
 def _because(event: CallEvent) -> str:
     match event.what:
         case Happened.DENIED:
-            return f"by {visible(event.by)}: {masked_text(event.text, event.secrets)}"
+            return f"by {visible(event.by)}: {safe_text(event.text, secrets=event.secrets)}"
         case Happened.FAILED:
-            return masked_text(event.text, event.secrets)
+            return safe_text(event.text, secrets=event.secrets)
         case Happened.ALLOWED if event.verdict is not None and event.verdict.rules:
             return f"by rule {', '.join(event.verdict.rules)}"
         case Happened.APPROVED if event.request is not None and event.request.decision is not None:

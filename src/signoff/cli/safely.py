@@ -1,26 +1,15 @@
-"""What others wrote, printed so that it does no harm: secrets masked, nothing that steers a terminal, JSON unmixed."""
+"""What others wrote, printed so that it does no harm: nothing that steers a terminal, JSON unmixed."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-from signoff.core.redact import Redactor
 from signoff.core.visible import visible
-
-
-def masked_text(text: str, secrets: Iterable[str], *, lines: bool = False) -> str:
-    """A text with secrets masked and everything hidden spelled out; the masks stay masks."""
-    redactor = Redactor(secrets, avoid=text)
-    shown = visible(redactor.text(text), lines=lines)
-    for one in redactor.masked:
-        shown = shown.replace(visible(one.placeholder), one.placeholder)
-    return shown
-
 
 # What moves the cursor, colours, answers back, turns the reading direction around or is never seen. Joiners and
 # variation selectors are left alone: emoji and several scripts are written with them.

@@ -195,6 +195,7 @@ def _tool_as_json(tool: FoundTool, reach: Reach) -> dict[str, Any]:
 
 def _lines(row: Row) -> Iterator[str]:
     from signoff.cli.words import pad
+    from signoff.core.safe import redacted_text
     from signoff.core.visible import visible
 
     users = f"  (used by {', '.join(map(visible, row.used_by))})" if row.used_by else ""
@@ -203,7 +204,7 @@ def _lines(row: Row) -> Iterator[str]:
     for tool, reach in row.tools:
         yield f"  {pad(visible(tool.name), width)}  {_outlook(tool, reach)}"
     if row.unknown:
-        yield f"  {visible(row.unknown)}"
+        yield f"  {redacted_text(row.unknown)}"
     if row.error:
         colour = "red" if row.used_by else "yellow"
         for line in row.error.splitlines():

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
+from signoff.core.safe import kept_text
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 
@@ -88,7 +89,7 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
 
 def safe(text: str) -> str:
     """A text that was made visible before it was kept, as it is; or made visible, if something got into it since."""
-    return text if text.isprintable() else visible(text)
+    return text if text.isprintable() else kept_text(text)
 
 
 def cells(text: str) -> int:

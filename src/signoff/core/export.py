@@ -17,7 +17,7 @@ from typing import Any, NoReturn, cast
 from signoff.core.account import account_of
 from signoff.core.canonical import canonical
 from signoff.core.record import Checkpoint, Entry, IsSigned, Verified, Walk
-from signoff.core.visible import CLOSE, OPEN, visible
+from signoff.core.safe import kept_text
 from signoff.errors import CannotCanonicalise, Place, RecordBroken, WrongFile
 
 FORMAT = "signoff record"
@@ -314,9 +314,7 @@ _FORMULA = frozenset("=+-@|%")
 
 
 def _cell(text: str) -> str:
-    shown = visible(text)
-    for bracket in (OPEN, CLOSE):  # of masks, which were spelled out before they were kept
-        shown = shown.replace(visible(bracket), bracket)
+    shown = kept_text(text)
     if shown.lstrip("' \u00a0")[:1] in _FORMULA:
         shown = f"'{shown}"
     return '"' + shown.replace('"', '""') + '"'

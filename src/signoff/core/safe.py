@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from signoff.core.grant import Grant, grant_text
 from signoff.core.redact import Redactor, redact
 from signoff.core.terms import Condition
-from signoff.core.visible import visible
+from signoff.core.visible import CLOSE, OPEN, visible
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
@@ -16,6 +17,22 @@ def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) ->
     redactor = Redactor(secrets, avoid=text)
     shown = redactor.text(text)
     return visible_around([one.placeholder for one in redactor.masked], shown, lines=lines)
+
+
+def kept_text(text: str, *, lines: bool = False) -> str:
+    """A text that was made safe before it was kept: its markers and masks stay, what got in since is spelled out."""
+    shown = visible(text, lines=lines)
+    for bracket in (OPEN, CLOSE):
+        shown = shown.replace(visible(bracket), bracket)
+    return shown
+
+
+def redacted_text(text: str, *, lines: bool = False) -> str:
+    """A text that was redacted elsewhere, made visible. Whatever looks like a mask stays one; it covers no more."""
+    return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=lines))
+
+
+_MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
 
 
 def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
@@ -29,7 +46,7 @@ def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
 def grant_line(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
     """What a grant says, on one line that can be printed anywhere."""
     text = safe_grant_text(grant, secrets=secrets)
-    return text if text.isprintable() else visible(text)
+    return text if text.isprintable() else kept_text(text)
 
 
 def masked_pattern(

@@ -16,8 +16,7 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.people import Answerer
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe import redacted_text, safe_text
 from signoff.errors import AlreadySettled, SignoffError, StoreError, WrongFile
 
 _log = logging.getLogger("signoff.discord")
@@ -70,4 +69,4 @@ def shown(error: SignoffError) -> str:
             "signoff's store does not answer now" if isinstance(error, StoreError) else "the project's files are wrong"
         )
     text = redact_text(str(error))
-    return plain(text if text.isprintable() else visible(text))
+    return plain(text if text.isprintable() else redacted_text(text))

@@ -9,7 +9,8 @@ from signoff.channels.discord.sheet import CONTENT, Paper, Sheet, size
 from signoff.channels.discord.words import block, cut_block, first, short_plain, span
 from signoff.core.notice import Said
 from signoff.core.run import RunState
-from signoff.core.visible import CLOSE, OPEN, visible
+from signoff.core.safe import redacted_text
+from signoff.core.visible import visible
 
 FILE = "answer.md"
 _HEADS = {
@@ -20,7 +21,6 @@ _HEADS = {
 }
 _LONGEST_NAME = 100
 _REST = f"… the rest is in the file **{FILE}**"
-_MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
 # As Discord reads them: an escape first, then a block, then a span with as many backticks at either end.
 _PIECE = re.compile(
     r"(?P<escape>\\[^\w\s])"
@@ -45,7 +45,7 @@ def said_sheet(said: Said) -> Sheet:
     """The message; where the answer is too long, its beginning, and all of it as a file."""
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
     with_text, without = _HEADS[said.state]
-    text = _shown(said.text.strip())
+    text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself: it covers nothing
     if not text:
         return Sheet(content=f"{name} {without}")
     head = f"{name} {with_text}\n"
@@ -61,11 +61,6 @@ def said_sheet(said: Said) -> Sheet:
     if size(whole) <= CONTENT:
         return Sheet(content=whole)
     return Sheet(content=short, paper=Paper(name=FILE, text=f"{text}\n"))
-
-
-def _shown(text: str) -> str:
-    """Everything hidden made visible; masks stay masks. A model may write such a mask itself: it covers nothing."""
-    return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=True))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

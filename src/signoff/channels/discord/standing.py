@@ -16,9 +16,9 @@ from signoff.core.people import Answerer
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text
+from signoff.core.safe import kept_text, safe_text, visible_around
 from signoff.core.verdict import OnTimeout
-from signoff.core.visible import CLOSE, OPEN, is_clean, visible
+from signoff.core.visible import visible
 from signoff.core.vote import Vote
 
 AMBER, GREEN, RED, GREY, BLUE = 0xF0B232, 0x248046, 0xDA373C, 0x80848E, 0x5865F2
@@ -136,10 +136,8 @@ def _difference(request: ApprovalRequest, before: Mapping[str, Any], after: Mapp
 
 def _as_json(request: ApprovalRequest, args: Mapping[str, Any]) -> str:
     masked = redact(args, secrets=request.secrets)
-    text = visible(json.dumps(masked.args, ensure_ascii=False, indent=2, default=str), lines=True)
-    for one in masked.masked:
-        text = text.replace(visible(one.placeholder), one.placeholder)
-    return text
+    text = json.dumps(masked.args, ensure_ascii=False, indent=2, default=str)
+    return visible_around([one.placeholder for one in masked.masked], text, lines=True)
 
 
 def _vote(request: ApprovalRequest, vote: Vote) -> str:
@@ -223,5 +221,4 @@ def _safe(request: ApprovalRequest, text: str) -> str:
 
 def _kept(text: str) -> str:
     """A text that was made safe before it was kept; made visible all the same if something hides in it."""
-    beside_markers = text.replace(OPEN, "").replace(CLOSE, "")
-    return text if is_clean(beside_markers) else visible(text)
+    return kept_text(text)
