@@ -41,10 +41,20 @@ Exception
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
 
 
 class SignoffError(Exception):
     """Base of everything signoff raises on purpose."""
+
+    at: datetime | None = None
+    """The moment that the text names, in UTC, if it names one: a screen may tell it by the clock on the wall."""
+
+    def with_moment(self, at: datetime | None) -> Self:
+        """This error, about that moment."""
+        self.at = at
+        return self
 
 
 @dataclass(frozen=True, slots=True)

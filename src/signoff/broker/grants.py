@@ -13,6 +13,7 @@ from signoff.core.canonical import canonical
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
+from signoff.core.moment import Zone, in_utc
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.people import AnswererKind
 from signoff.core.record import Draft
@@ -126,12 +127,12 @@ def places_of(call: Call, run: str) -> dict[Scope, str]:
     return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
 
 
-def spelled_out(request: ApprovalRequest, decision: ApprovalDecision) -> str:
+def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
     """Exactly what will be remembered with an answer, as `signoff grants` will tell it."""
     call = request.call
     assert call is not None, "offers are made for calls only"
     grant = Grant.of(call, decision, summary=request.title, where=places_of(call, request.run))
-    return grant_line(grant, secrets=request.secrets)
+    return grant_line(grant, secrets=request.secrets, zone=zone)
 
 
 def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:

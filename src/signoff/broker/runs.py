@@ -13,6 +13,7 @@ from signoff.broker.holder import is_alive
 from signoff.broker.standing import RunStatus, standing
 from signoff.broker.talks import following, not_news, note_heard, note_turn, talk_called
 from signoff.core.lifecycle import Cancelled, advance
+from signoff.core.moment import moment_text
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
@@ -386,7 +387,8 @@ def _going(tx: Transaction, run_id: str) -> KeptRun:
 def _still_ours(run: KeptRun, epoch: int) -> KeptRun:
     _still_going(run)
     if run.epoch != epoch:
-        raise RunTaken(f"run {run.id} was taken up by another process at {run.changed_at:%Y-%m-%d %H:%M:%S}")
+        when = f" at {moment_text(run.changed_at)}" if run.changed_at is not None else ""
+        raise RunTaken(f"run {run.id} was taken up by another process{when}").with_moment(run.changed_at)
     return run
 
 

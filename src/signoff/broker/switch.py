@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker.watch import HALTED
+from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.errors import Halted
 from signoff.ports import Transaction
 
@@ -20,7 +21,7 @@ class Switch:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    async def halt(self, *, by: str, why: str = "") -> str:
+    async def halt(self, *, by: str, why: str = "", zone: Zone = in_utc) -> str:
         """Pull the switch; what it says now. If it is pulled already, that stays as it is."""
         broker, now = self._broker, self._broker.clock.now()
 
@@ -33,7 +34,7 @@ class Switch:
 
         said = await broker.store.write("halt", work)
         broker.watch.halted = said
-        return said_by(said)
+        return said_by(said, zone)
 
     async def unhalt(self, *, by: str, why: str = "") -> bool:
         """Let things run again; whether they did not."""
@@ -50,25 +51,29 @@ class Switch:
         broker.watch.halted = ""
         return was
 
-    async def state(self) -> str:
+    async def state(self, zone: Zone = in_utc) -> str:
         """What the switch says; empty while it is not pulled."""
         said = await self._broker.store.read(lambda tx: tx.setting(HALTED))
-        return said_by(said) if said else ""
+        return said_by(said, zone) if said else ""
 
     def check(self, tx: Transaction) -> None:
         """Raise `Halted` while the switch is pulled."""
         if said := tx.setting(HALTED):
-            raise Halted(said_by(said))
+            raise _halted(said)
 
     def check_now(self) -> None:
         """As `check`, by what was last heard: no look at the store."""
         if said := self._broker.watch.halted:
-            raise Halted(said_by(said))
+            raise _halted(said)
 
 
-def said_by(said: str) -> str:
+def _halted(said: str) -> Halted:
+    return Halted(said_by(said)).with_moment(datetime.fromisoformat(json.loads(said)["at"]))
+
+
+def said_by(said: str, zone: Zone = in_utc) -> str:
     """What the switch says, for people."""
     content = json.loads(said)
     why = f": {content['why']}" if content["why"] else ""
     at = datetime.fromisoformat(content["at"])
-    return f"halted by {content['by']} at {at:%Y-%m-%d %H:%M:%S} UTC{why}; `signoff unhalt` lets things run again"
+    return f"halted by {content['by']} at {moment_text(at, zone)}{why}; `signoff unhalt` lets things run again"

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from signoff.channels.turns import Outcome, Turns
@@ -21,6 +22,7 @@ from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.inbox import agreed
 from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
+from signoff.core.moment import error_text
 from signoff.core.notice import Asked, Notice, Said, Together
 from signoff.core.people import Answerer
 from signoff.core.redact import Redactor
@@ -88,7 +90,7 @@ async def until_taken(
             if decision.approved and taken.state is State.PENDING:
                 tell(_more_needed(taken))
         except AlreadySettled as late:
-            tell(str(late))
+            tell(error_text(late, datetime.astimezone))
         except (ChannelFailed, UnknownRequest):
             raise  # whoever is asked again could do nothing about it
         except SignoffError as problem:
@@ -261,7 +263,7 @@ class UIChannel:
         request = notice.request
         if request.id in self._open and request.id not in self._withdrawn:
             self._withdrawn.add(request.id)
-            text = settled_text(request)
+            text = settled_text(request, datetime.astimezone)
             self._asks.withdraw(request.id, Redactor(request.secrets, avoid=text).text(text))
         elif notice.subject in self._shown and (text := outcome_text(request, answered=request.id in self._answered)):
             self._say(text)
@@ -293,7 +295,7 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
             text = f"request {request.id} was started, and nobody knows whether it happened: signoff show {request.id}"
             return visible(text)
         case _:
-            return safe_text(settled_text(request), secrets=request.secrets)
+            return safe_text(settled_text(request, datetime.astimezone), secrets=request.secrets)
 
 
 def said_text(said: Said) -> str:

@@ -11,6 +11,7 @@ import getpass
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import IO, Literal
 
 from rich.console import Console
@@ -184,7 +185,13 @@ class TerminalApprover:
     def _dialog(self, request: ApprovalRequest, screen: Screen, *, in_list: bool) -> Dialog | ApprovalDecision:
         """The conversation about a request; a denial where it cannot be shown, since then it cannot be approved."""
         try:
-            card = card_for(request, secrets=self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+            card = card_for(
+                request,
+                secrets=self._secrets,
+                remember=self._remember,
+                keeps_always=self._keeps_always,
+                zone=datetime.astimezone,
+            )
         except (SignoffError, ValueError, TypeError, RecursionError) as error:
             note = f"the call could not be shown: {error}"
             screen.say(f"denied: {visible(request.tool_name)}: {visible(note)}", "red")

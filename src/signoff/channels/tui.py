@@ -155,7 +155,13 @@ class TuiApprover:
     def _entry(self, request: ApprovalRequest) -> Entry | ApprovalDecision:
         """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
         try:
-            card = card_for(request, secrets=self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+            card = card_for(
+                request,
+                secrets=self._secrets,
+                remember=self._remember,
+                keeps_always=self._keeps_always,
+                zone=datetime.astimezone,
+            )
         except (SignoffError, ValueError, TypeError, RecursionError) as error:
             return ApprovalDecision(approved=False, note=f"the call could not be shown: {error}")
         return Entry(request, card, request.opened_at or self._clock())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -250,7 +251,7 @@ def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
     for one in able:
         assert one.request is not None
         assert one.decision is not None
-        click.echo(f"  {spelled_out(one.request, one.decision)}", err=True)
+        click.echo(f"  {spelled_out(one.request, one.decision, datetime.astimezone)}", err=True)
     if yes:
         return True
     if not sys.stdin.isatty():

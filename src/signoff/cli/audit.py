@@ -54,7 +54,7 @@ def log(
 ) -> None:
     """Show what happened.
 
-    One line an event, oldest first: number, time (UTC), what happened, who, about what, and to which request and run
+    One line an event, oldest first: number, time, what happened, who, about what, and to which request and run
     it belongs.
 
     \b

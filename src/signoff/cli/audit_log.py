@@ -13,7 +13,7 @@ from functools import partial
 
 import click
 
-from signoff.cli.words import clip, safe
+from signoff.cli.words import clip, local, safe
 from signoff.core.account import account_of
 from signoff.core.export import event_line
 from signoff.core.record import Entry, timestamp
@@ -108,17 +108,25 @@ def json_line(entry: Entry) -> str:
 
 def readable_line(entry: Entry) -> str:
     """Number, time, what happened, who, about what, and to which request or run it belongs."""
-    told = account_of(entry)
+    told = account_of(entry, datetime.astimezone)
     about = " · ".join(safe(one) for one in (entry.request, entry.run) if one)
     parts = (
         f"{entry.seq:>6}",
-        safe(f"{entry.at[:10]} {entry.at[11:19]}"),
+        _clock(entry.at),
         f"{safe(entry.kind):<12}",
         safe(told.who),
         clip(safe(told.what), LONGEST),
         click.style(f"[{about}]", dim=True) if about else "",
     )
     return "  ".join(filter(None, parts)).rstrip()
+
+
+def _clock(at: str) -> str:
+    """By the clock on the wall; as it is, where it is no time: a record that was changed is shown too."""
+    try:
+        return local(datetime.fromisoformat(at))
+    except (ValueError, OverflowError):
+        return safe(at)
 
 
 async def _events(store: Store, choice: Choice, after: int) -> AsyncIterator[Entry]:

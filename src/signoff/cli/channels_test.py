@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -104,7 +104,7 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
         await trial.stands(settled, steps, "what stands there was brought up to date")
     by = settled.decision.by if settled.decision is not None else None
     if answer and by is None:
-        return steps.result(WAITING, f"Nobody answered in time: {safe(settled_text(settled))}.")
+        return steps.result(WAITING, f"Nobody answered in time: {safe(settled_text(settled, datetime.astimezone))}.")
     return steps.result(0, f"{entry.name} works. Nothing ran.", by=by.name if by is not None else None)
 
 

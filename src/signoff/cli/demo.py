@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ class PreparedAnswers:
         from signoff.core.people import Answerer, AnswererKind
 
         screen = Screen(self._console, Keyboard())
-        screen.show(draw_card(card_for(request), screen.look, whole=True).lines)
+        screen.show(draw_card(card_for(request, zone=datetime.astimezone), screen.look, whole=True).lines)
         answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
         screen.say(f"your answer > {answer}")
         return replace(_decision(answer, request), by=Answerer(name="--answers", kind=AnswererKind.SCRIPT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -231,7 +232,7 @@ def _grant_lines(grants: Iterable[Grant], width: int) -> Iterator[str]:
 
     for grant in grants:
         who = f" ({safe(grant.by)})" if grant.by else ""
-        for at, line in enumerate(fold(f"{grant_line(grant)}{who}", width - _COLUMN - 2)):
+        for at, line in enumerate(fold(f"{grant_line(grant, zone=datetime.astimezone)}{who}", width - _COLUMN - 2)):
             yield "  " + pad(safe(grant.id)[: _COLUMN - 2] if not at else "", _COLUMN) + line
 
 

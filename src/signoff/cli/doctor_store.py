@@ -102,7 +102,8 @@ async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
     from signoff.broker.watch import HALTED
 
     grants, halted = await store.read(lambda tx: (tx.grants(), tx.setting(HALTED)))
-    findings = [_finding(WARNING, "halted", f"nothing new runs: {said_by(halted)}")] if halted else []
+    said = said_by(halted, datetime.astimezone) if halted else ""
+    findings = [_finding(WARNING, "halted", f"nothing new runs: {said}")] if said else []
     broken, events = await _record(store)
     return grants, [*findings, *broken], events
 
@@ -147,14 +148,14 @@ def grant_findings(
 
     for grant in grants:
         if why := why_asleep(grant, tools, at, all_known=all_known):
-            what = f"a remembered answer sleeps: {why}: {grant_line(grant)}"
+            what = f"a remembered answer sleeps: {why}: {grant_line(grant, zone=datetime.astimezone)}"
             fix = f"forget it: signoff grants revoke {grant.id}"
             yield _finding(NOTE, "grant-asleep", what, fix=fix)
 
 
 def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_known: bool) -> str:
     """Why a grant cannot speak now, by itself or because its tool is gone or another; empty where it can."""
-    if why := grant.why_asleep(None, at):
+    if why := grant.why_asleep(None, at, datetime.astimezone):
         return why
     same = [one for one in tools if one.name == grant.tool]
     if not same:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,7 +93,7 @@ async def _revoke(broker: Broker, given: str, by: str) -> bool:
         when = f"revoked before by {visible(grant.revoked_by)} at {local(grant.revoked_at)}"
         click.echo(f"{when}  {safe(done.id)}")
     else:
-        click.echo(f"revoked  {safe(done.id)}  {grant_line(done)}")
+        click.echo(f"revoked  {safe(done.id)}  {grant_line(done, zone=datetime.astimezone)}")
     return True
 
 
@@ -128,8 +129,9 @@ def _lines(grant: Grant) -> Iterator[str]:
     from signoff.core.safe import grant_line
     from signoff.core.visible import visible
 
-    asleep = grant.why_asleep(None, now())
-    yield f"{click.style(safe(grant.id), fg='cyan')}  {click.style(grant_line(grant), dim=bool(asleep))}"
+    asleep = grant.why_asleep(None, now(), datetime.astimezone)
+    says = grant_line(grant, zone=datetime.astimezone)
+    yield f"{click.style(safe(grant.id), fg='cyan')}  {click.style(says, dim=bool(asleep))}"
     facts = [f"by {visible(grant.by)}"] if grant.by else []
     facts += [local(grant.at)] if grant.at is not None else []
     facts += _usage(grant)
@@ -144,7 +146,7 @@ def _facts(grant: Grant) -> Iterator[tuple[str, str]]:
     from signoff.core.visible import visible
 
     yield "grant", safe(grant.id)
-    yield "says", grant_line(grant)
+    yield "says", grant_line(grant, zone=datetime.astimezone)
     yield "from", safe(grant.summary)
     if grant.by:
         yield "by", visible(grant.by) + (f" at {local(grant.at)}" if grant.at is not None else "")
@@ -152,7 +154,7 @@ def _facts(grant: Grant) -> Iterator[tuple[str, str]]:
         yield "note", masked(grant.note)
     if usage := _usage(grant):
         yield "used", ", ".join(usage)
-    asleep = grant.why_asleep(None, now())
+    asleep = grant.why_asleep(None, now(), datetime.astimezone)
     yield "now", f"asleep: {visible(asleep)}" if asleep else "it speaks"
     if not asleep:
         yield "", "A rule that denies still denies. If the tool changes what it takes, the grant sleeps:"

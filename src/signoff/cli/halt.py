@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +32,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
         from signoff.wiring.project import requester_of
 
         # In an emergency nobody is asked whether they are on file; the record says who it was.
-        return await broker.switch.halt(by=name or requester_of(None, settings), why=note)
+        return await broker.switch.halt(by=name or requester_of(None, settings), why=note, zone=datetime.astimezone)
 
     _check_meant("halt", store, policy)
     click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +90,7 @@ class ScreenDesk:
         """Who settled a request, when and how."""
         from signoff.core.lifecycle import settled_text
 
-        return settled_text(await self.broker.get(request_id))
+        return settled_text(await self.broker.get(request_id), datetime.astimezone)
 
     async def changed(self) -> None:
         """Return once something may have changed."""

@@ -11,6 +11,7 @@ import click
 
 from signoff.cli.words import ago, ahead, clip, count, fold, iso, pad, safe
 from signoff.core.inbox import agreed
+from signoff.core.moment import Zone, in_utc
 from signoff.core.people import person_key
 from signoff.core.quorum import why_not_entitled
 from signoff.core.visible import visible
@@ -177,15 +178,15 @@ def trouble(delivery: Delivery, at: datetime) -> str:
 
 
 def clock(moment: datetime, at: datetime) -> str:
-    """A moment on the clock of whoever reads it; with the date, where that is another."""
+    """A moment on the clock of whoever reads it, with the zone; with the date, where that is another."""
     here, today = moment.astimezone(), at.astimezone()
-    return f"{here:%H:%M}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M}"
+    return f"{here:%H:%M %Z}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M %Z}"
 
 
 def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterator[str]:
     """For people."""
     if page.halted:
-        for line in fold(f"Nothing new runs: {halted_text(page.halted)}", width):
+        for line in fold(f"Nothing new runs: {halted_text(page.halted, datetime.astimezone)}", width):
             yield click.style(line, fg="red", bold=True)
         yield ""
     if not page.items:
@@ -238,10 +239,10 @@ def _facts(item: Item, at: datetime) -> Iterator[str]:
         yield f"{visible(item.assigned)} has it"
 
 
-def halted_text(said: str) -> str:
-    """What the kill switch says, for people."""
+def halted_text(said: str, zone: Zone = in_utc) -> str:
+    """What the kill switch says, in a sentence."""
     if not said:
         return ""
     from signoff.broker.switch import said_by
 
-    return safe(said_by(said))
+    return safe(said_by(said, zone))

@@ -175,9 +175,12 @@ def code_of(error: SignoffError) -> int:
 
 def told(error: SignoffError) -> str:
     """An error as it may be printed: names and notes in it are not ours. Wrong use comes with hints, on lines below."""
+    from datetime import datetime
+
+    from signoff.core.moment import error_text
     from signoff.core.safe import kept_text
 
-    text = str(error)
+    text = error_text(error, datetime.astimezone)
     has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)
     plain = text.replace("\n", "") if has_lines else text
     return text if plain.isprintable() else kept_text(text, lines=has_lines)

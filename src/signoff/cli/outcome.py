@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -67,7 +68,7 @@ async def _stop_run(broker: Broker, request: ApprovalRequest, by: Answerer, note
 
     if request.state is not State.UNKNOWN:
         hint = f"signoff cancel {request.run} ends its run" if request.run else "there is nothing to stop"
-        raise RequestError(f"{settled_text(request)}; its outcome is not in doubt, {hint}")
+        raise RequestError(f"{settled_text(request, datetime.astimezone)}; its outcome is not in doubt, {hint}")
     if not request.run:
         raise RequestError(f"request {request.id} belongs to no run that is kept; say happened or did-not")
     run = await broker.runs.cancel(request.run, by=by.name, reason=note)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import ids, options
+from signoff.core.moment import in_utc
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -37,7 +39,8 @@ def runs(everything: bool, limit: int, as_json: bool, store: str | None, policy:
 
     async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
         await broker.sweep()
-        return await broker.runs.list(going=not everything, limit=limit + 1), await broker.switch.state()
+        zone = in_utc if as_json else datetime.astimezone
+        return await broker.runs.list(going=not everything, limit=limit + 1), await broker.switch.state(zone)
 
     found, halted = with_broker(store, policy, work)
     if as_json:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import ids, options
+from signoff.core.moment import Zone, in_utc
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def show(
     if arg is not None:
         _print_argument(request, arg)
         return
-    card, problem = _card(request)
+    card, problem = _card(request, in_utc if as_json else datetime.astimezone)
     if as_json:
         from signoff.cli.telling import request_data
         from signoff.cli.words import as_json as json_line
@@ -71,14 +73,14 @@ def show(
     _print(lambda screen: _draw(screen, request, card, problem, history, whole=whole), pager=not no_pager)
 
 
-def _card(request: ApprovalRequest) -> tuple[Card | None, str]:
+def _card(request: ApprovalRequest, zone: Zone) -> tuple[Card | None, str]:
     """The card, or why there can be none: then it cannot be approved either."""
     from signoff.core.card import card_for
     from signoff.core.visible import visible
     from signoff.errors import CannotCanonicalise
 
     try:
-        return card_for(request), ""
+        return card_for(request, zone=zone), ""
     except CannotCanonicalise as error:
         return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli.listing import OUTCOMES
@@ -19,8 +20,6 @@ from signoff.core.safe import masked_pattern, safe_text, visible_around
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from signoff.core.card import Card
     from signoff.core.decision import ApprovalDecision
     from signoff.core.offer import Offer
@@ -74,10 +73,7 @@ def offer_line(request: ApprovalRequest, offer: Offer) -> str:
 
 def late_text(request: ApprovalRequest) -> str:
     """Who settled a request, when and how, for whoever comes late: by the clock on their wall."""
-    decision = request.decision
-    if decision is not None and decision.at is not None:
-        request = request.changed_to(decision=replace(decision, at=decision.at.astimezone()))
-    return masked(settled_text(request), request.secrets)
+    return masked(settled_text(request, datetime.astimezone), request.secrets)
 
 
 def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
@@ -147,7 +143,7 @@ def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
     for entry in history:
         told = ", ".join(_told(json.loads(entry.body)))
-        yield _clock(entry.at), f"{safe(entry.kind)}{f': {told}' if told else ''}"
+        yield local(datetime.fromisoformat(entry.at)), f"{safe(entry.kind)}{f': {told}' if told else ''}"
 
 
 def _told(body: dict[str, Any]) -> Iterator[str]:
@@ -175,12 +171,6 @@ _WORDS = {
     "error": "",
     "preview": "",
 }
-
-
-def _clock(moment: str) -> str:
-    from datetime import datetime
-
-    return f"{datetime.fromisoformat(moment).astimezone():%m-%d %H:%M:%S}"
 
 
 def offer_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:

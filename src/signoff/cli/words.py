@@ -7,6 +7,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
+from signoff.core.moment import moment_text
 from signoff.core.safe import kept_text
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
@@ -48,8 +49,8 @@ def ahead(moment: datetime, at: datetime) -> str:
 
 
 def local(moment: datetime | None) -> str:
-    """A moment on the clock of whoever reads it."""
-    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
+    """A moment on the clock of whoever reads it, with the zone."""
+    return moment_text(moment, datetime.astimezone) if moment is not None else ""
 
 
 def iso(moment: datetime | None) -> str | None:

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
+from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.record import Entry
 
 _INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
@@ -22,13 +24,15 @@ class Account:
     what: str
 
 
-def account_of(entry: Entry) -> Account:
+def account_of(entry: Entry, zone: Zone = in_utc) -> Account:
     """An event in words. It says nothing where it cannot be read."""
     body = _read(entry.body)
     if not isinstance(body, dict):
         return Account("", entry.body)
     said = cast("dict[str, Any]", body)
-    return Account(_text(said.get("by") or said.get("requester")), ": ".join(filter(None, (_head(said), _rest(said)))))
+    return Account(
+        _text(said.get("by") or said.get("requester")), ": ".join(filter(None, (_head(said, zone), _rest(said))))
+    )
 
 
 def _read(text: str) -> object:
@@ -48,17 +52,17 @@ _SUBJECTS = ("title", "text", "agent", "process")
 _REASONS = ("why", "note", "reason", "error", "preview", "detail")
 
 
-def _head(said: Mapping[str, Any]) -> str:
+def _head(said: Mapping[str, Any], zone: Zone) -> str:
     for name in _SUBJECTS:
         if text := _text(said.get(name)):
             return text
     if tool := _text(said.get("tool")):
         args = said.get("args")
         return f"{tool} {json.dumps(args, ensure_ascii=False)}" if args else tool
-    return ", ".join(_answer(said))
+    return ", ".join(_answer(said, zone))
 
 
-def _answer(said: Mapping[str, Any]) -> Iterator[str]:
+def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
     """What was said about something that an earlier event names."""
     for name, yes, no in (("approved", "approves", "denies"), ("happened", "it happened", "it did not happen")):
         if isinstance(said.get(name), bool):
@@ -72,12 +76,19 @@ def _answer(said: Mapping[str, Any]) -> Iterator[str]:
     if "to" in said:
         yield f"to {_text(said['to']) or 'nobody'}"
     if absent := _text(said.get("absent")):
-        yield f"{_text(said.get('deputy'))} stands in for {absent} until {_text(said.get('until'))}"
+        yield f"{_text(said.get('deputy'))} stands in for {absent} until {_moment(said.get('until'), zone)}"
 
 
 def _rest(said: Mapping[str, Any]) -> str:
     """Why, or how it ended."""
     return next((text for name in _REASONS if (text := _text(said.get(name)))), "")
+
+
+def _moment(value: object, zone: Zone) -> str:
+    try:
+        return moment_text(datetime.fromisoformat(_text(value)), zone)
+    except (ValueError, OverflowError):
+        return _text(value)
 
 
 def _text(value: object) -> str:

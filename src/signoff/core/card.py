@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from signoff.core.decision import Remember
+from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.quorum import approvals
 from signoff.core.redact import Redactor
@@ -98,7 +99,12 @@ class Card:
 
 
 def card_for(
-    request: ApprovalRequest, *, secrets: Iterable[str] = (), remember: bool = True, keeps_always: bool = True
+    request: ApprovalRequest,
+    *,
+    secrets: Iterable[str] = (),
+    remember: bool = True,
+    keeps_always: bool = True,
+    zone: Zone = in_utc,
 ) -> Card:
     """The card for a request. `remember` and `keeps_always`: whether an answer can be kept at all, and for good.
 
@@ -120,7 +126,7 @@ def card_for(
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
         message=writer.block(request.requirement.message, "the message"),
         needs=writer.line(_needs(request)),
-        until=writer.line(_until(request)),
+        until=writer.line(_until(request, zone)),
         preview=writer.preview(),
         changed=writer.line(_changed(request)),
         problem=writer.block(request.problem, "the problem"),
@@ -250,7 +256,7 @@ def _needs(request: ApprovalRequest) -> str:
     return text
 
 
-def _until(request: ApprovalRequest) -> str:
+def _until(request: ApprovalRequest, zone: Zone) -> str:
     if request.deadline is None:
         return ""
     requirement = request.requirement
@@ -263,7 +269,7 @@ def _until(request: ApprovalRequest) -> str:
             outcome = f"{requirement.escalate_to} is asked instead"
         case _:
             outcome = "it is denied"
-    return f"{outcome} if nobody answers by {request.deadline:%Y-%m-%d %H:%M:%S %Z}".rstrip()
+    return f"{outcome} if nobody answers by {moment_text(request.deadline, zone)}"
 
 
 def _changed(request: ApprovalRequest) -> str:

@@ -10,6 +10,7 @@ from decimal import Context, Decimal
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.moment import Zone, in_utc
 from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, named, scope_text
 
 _EXACT = Context(prec=1_000)
@@ -71,12 +72,12 @@ class Grant:
         """Whether it holds where the call is made."""
         return self.scope is Scope.PROJECT or (bool(self.where) and places.get(self.scope) == self.where)
 
-    def why_asleep(self, call: Call | None, now: datetime) -> str:
+    def why_asleep(self, call: Call | None, now: datetime, zone: Zone = in_utc) -> str:
         """Why it does not speak now, although it might about this call; empty where it does."""
         if self.revoked_at is not None:
             return f"revoked by {self.revoked_by or 'somebody'}"
         if self.until is not None and now >= self.until:
-            return f"ended at {self.until:%Y-%m-%d %H:%M} UTC"
+            return f"ended at {_moment(self.until, zone)}"
         if self.max_uses is not None and self.used >= self.max_uses:
             return f"used {self.used} times, which is all of them"
         if self.budget is not None and call is not None:
@@ -136,12 +137,12 @@ class Grant:
         )
 
 
-def grant_text(grant: Grant) -> str:
+def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
     """What a grant says, in full: nothing is stored that is not in this text, and the other way round."""
     parts = [f"{'always' if grant.approved else 'never'} {named(grant.tool)}, {_what(grant)}"]
     parts.append(scope_text(grant.scope, grant.where))
     if grant.until is not None:
-        parts.append(f"until {_moment(grant.until)} UTC")
+        parts.append(f"until {_moment(grant.until, zone)}")
     if grant.max_uses is not None:
         parts.append("once" if grant.max_uses == 1 else f"at most {grant.max_uses} times")
     if grant.budget is not None:
@@ -162,11 +163,11 @@ def _what(grant: Grant) -> str:
     return f"exactly as in: {summary} (arguments {grant.memory_key[:_SHORT]})"
 
 
-def _moment(moment: datetime) -> str:
+def _moment(moment: datetime, zone: Zone) -> str:
     """To the minute where it is one: a text does not round."""
-    utc = moment.astimezone(UTC)
-    seconds = f":{utc:%S.%f}".rstrip("0").rstrip(".") if utc.microsecond else f"{utc::%S}" if utc.second else ""
-    return f"{utc:%Y-%m-%d %H:%M}{seconds}"
+    at = zone(moment)
+    seconds = f":{at:%S.%f}".rstrip("0").rstrip(".") if at.microsecond else f"{at::%S}" if at.second else ""
+    return f"{at:%Y-%m-%d %H:%M}{seconds} {at:%Z}"
 
 
 def _spelled(pattern: Sequence[Condition]) -> str:

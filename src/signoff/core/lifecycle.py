@@ -25,6 +25,7 @@ from typing import TypeAlias
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.people import Answerer, AnswererKind, person_key
 from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
@@ -162,12 +163,17 @@ def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     return step(request, event, now).changed_to(version=request.version + 1)
 
 
-def settled_text(request: ApprovalRequest) -> str:
+def settled_at(request: ApprovalRequest) -> datetime | None:
+    """When it was settled, where that is known."""
+    return request.decision.at if request.decision is not None else None
+
+
+def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
     """Who settled a request, when and how: what a late answer is told."""
     decision = request.decision
     if decision is None:
         return f"request {request.id} is {request.state}"
-    when = f" at {_moment(decision.at)}" if decision.at else ""
+    when = f" at {moment_text(decision.at, zone)}" if decision.at else ""
     note = f": {decision.note}" if decision.note else ""
     match decision.ending:
         case Ending.EXPIRED:
@@ -179,25 +185,22 @@ def settled_text(request: ApprovalRequest) -> str:
             return f"request {request.id} was {ending}{who}{when}{note}"
 
 
-def _moment(at: datetime | None) -> str:
-    """With its zone: whoever reads it may be anywhere."""
-    return f"{at:%Y-%m-%d %H:%M:%S %Z}".rstrip() if at is not None else ""
-
-
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
     if isinstance(event, Claimed) and request.state in SPENT:
         return AlreadySpent(f"request {request.id} was approved once and its call has been started already")
     if request.state is State.PENDING:
         return RequestError(f"request {request.id} is still waiting for an answer")
     if request.state is State.UNKNOWN and isinstance(event, Voted):
-        return AlreadySettled(f"{settled_text(request)}, its call was started, and nobody knows whether it happened")
-    return AlreadySettled(settled_text(request))
+        text = f"{settled_text(request)}, its call was started, and nobody knows whether it happened"
+        return AlreadySettled(text).with_moment(settled_at(request))
+    return AlreadySettled(settled_text(request)).with_moment(settled_at(request))
 
 
 def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Voted)
-    if _is_due(request, now):
-        raise AlreadySettled(f"request {request.id} ran out of time at {_moment(request.deadline)}")
+    if request.deadline is not None and _is_due(request, now):
+        late = AlreadySettled(f"request {request.id} ran out of time at {moment_text(request.deadline)}")
+        raise late.with_moment(request.deadline)
     decision = replace(event.decision, by=event.by, at=now)
     stands_for, refusal = _entitled(request, event.by, event.absent, denies=not decision.approved)
     if refusal:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from signoff.core.grant import Grant, grant_text
+from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, redact
 from signoff.core.terms import Condition
 from signoff.core.visible import CLOSE, OPEN, visible
@@ -35,17 +36,17 @@ def redacted_text(text: str, *, lines: bool = False) -> str:
 _MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
 
 
-def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
+def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
     """What a grant says. Its summary was made safe when it was kept; what its pattern holds was not."""
     if grant.pattern is None:
-        return grant_text(grant)
+        return grant_text(grant, zone)
     pattern, masks = masked_pattern(grant.pattern, secrets=secrets)
-    return visible_around(masks, grant_text(replace(grant, pattern=pattern)))
+    return visible_around(masks, grant_text(replace(grant, pattern=pattern), zone))
 
 
-def grant_line(grant: Grant, *, secrets: Iterable[str] = ()) -> str:
+def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
     """What a grant says, on one line that can be printed anywhere."""
-    text = safe_grant_text(grant, secrets=secrets)
+    text = safe_grant_text(grant, secrets=secrets, zone=zone)
     return text if text.isprintable() else kept_text(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from signoff.broker import Broker
@@ -44,7 +45,7 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
 async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> ApprovalRequest:
     """Wait until a request is settled, and tell the user interface, which may still be asking about it."""
     settled = await broker.wait(request_id)
-    _withdraw(ui, request_id, settled_text(settled))
+    _withdraw(ui, request_id, settled_text(settled, datetime.astimezone))
     return settled
 
 

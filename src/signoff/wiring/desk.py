@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from signoff.core.lifecycle import settled_text
+from signoff.core.lifecycle import settled_at, settled_text
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
@@ -76,7 +76,7 @@ class ProjectDesk:
 
         request = await self.broker.get(request_id)
         if request.state is not State.PENDING:
-            raise self._told(AlreadySettled(settled_text(request)), request)
+            raise self._told(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
         if not self.broker.remembers or not may_be_remembered(request):
             raise RequestError("the answer to this request cannot be remembered here: it holds once")
         check_terms(request, decision)
@@ -94,4 +94,4 @@ class ProjectDesk:
 
     def _told(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
         """What a late answer is told, as it may be shown: a note that somebody wrote may hold anything."""
-        return AlreadySettled(safe_text(str(late), secrets=request.secrets))
+        return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.at)
