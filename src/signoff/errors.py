@@ -48,12 +48,12 @@ from typing import Self
 class SignoffError(Exception):
     """Base of everything signoff raises on purpose."""
 
-    at: datetime | None = None
+    moment: datetime | None = None
     """The moment that the text names, in UTC, if it names one: a screen may tell it by the clock on the wall."""
 
-    def with_moment(self, at: datetime | None) -> Self:
+    def with_moment(self, moment: datetime | None) -> Self:
         """This error, about that moment."""
-        self.at = at
+        self.moment = moment
         return self
 
 

@@ -553,3 +553,28 @@ def test_no_traceback_when_the_terminal_lacks_letters(desk: Desk) -> None:
     program.expect(pexpect.EOF)
     program.close()
     assert program.exitstatus == 0
+
+
+# --- mistaken ids and times ---
+
+
+def test_the_id_of_a_run_is_told_from_that_of_a_request(desk: Desk) -> None:
+    run = desk.begin("runabc2345")
+    [one, two, other] = desk.open(asks(run=run), asks(run=run), asks())
+    desk.decide(two)
+    for command in (["approve", "runabc"], ["deny", run], ["show", run]):
+        said = desk.run(*command)
+        assert said.code == 1
+        assert f"{run} is a run; its open questions are {one}" in said.err
+        assert two not in said.err
+        assert other not in said.err
+    desk.decide(one)
+    assert f"{run} is a run; it has no open question" in desk.run("approve", run).err
+
+
+def test_until_tomorrow_is_where_tomorrow_begins(desk: Desk) -> None:
+    [one] = desk.open(asks())
+    assert desk.run("approve", one, "--remember", "exact", "--until", "Tomorrow", "--yes").code == 0
+    [grant] = desk.run("grants", "list", "--json").data["grants"]
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    assert grant["until"] == f"{tomorrow}T00:00:00.000Z"

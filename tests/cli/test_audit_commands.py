@@ -86,6 +86,23 @@ def event(kind: str = "asked", at: datetime = NOON, request: str = "", run: str 
 
 
 @pytest.mark.usefixtures("here")
+def test_log_tells_the_chain_of_agents_the_rule_and_how_a_call_ended() -> None:
+    workers, rule = ["coder", "reviewer"], {"rules": ["own-code"], "reason": "reading is harmless"}
+    write(
+        [
+            event("allowed", tool="shell", args={"command": "git diff"}, worker=workers, **rule),
+            event("ran", tool="shell", worker=workers, why="3 lines", **rule),
+            event(title="Delete a.txt", worker=workers, rules=["a", "b"], reason="x" * 300),
+        ]
+    )
+    allowed, ran, asked = run("log").stdout.splitlines()
+    assert 'coder > reviewer > shell {"command": "git diff"}: reading is harmless  (rule own-code)' in allowed
+    assert ran.endswith("coder > reviewer > shell: 3 lines  (rule own-code)")
+    assert "coder > reviewer: Delete a.txt: xxx" in asked
+    assert "(rules a, b)" in asked
+
+
+@pytest.mark.usefixtures("here")
 def test_log_tells_when_what_who_and_about_what(wording: Wording) -> None:
     write(
         [

@@ -170,7 +170,7 @@ class Broker:
                 return self.found(tx, ids[0])
             if ids:
                 raise UnknownRequest(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
-            raise UnknownRequest(f"no request has the id {prefix!r}")
+            raise UnknownRequest(_is_run(tx, prefix) or f"no request has the id {prefix!r}")
 
         return await self.store.read(work)
 
@@ -418,3 +418,13 @@ class Broker:
     async def _write(self, name: str, work: Callable[[Transaction, datetime], T]) -> T:
         # Looked at inside: only then a store that was not reached before knows how its clock stands to this one.
         return await self.store.write(name, lambda tx: work(tx, self.clock.now()))
+
+
+def _is_run(tx: Transaction, prefix: str) -> str:
+    """What to say to whoever gives the id of a run instead of that of a question; empty where it is none."""
+    runs = [one for one in tx.ids_like(prefix) if tx.run(one) is not None] if prefix else []
+    if len(runs) != 1:
+        return ""
+    waiting = [one.id for one in tx.requests_of(run=runs[0]) if one.state in OPEN]
+    its = f"its open questions are {', '.join(waiting)}" if waiting else "it has no open question"
+    return f"{runs[0]} is a run; {its}"

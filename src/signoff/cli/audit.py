@@ -54,8 +54,8 @@ def log(
 ) -> None:
     """Show what happened.
 
-    One line an event, oldest first: number, time, what happened, who, about what, and to which request and run
-    it belongs.
+    One line an event, oldest first: number, time, what happened, who, about what, by which rule, and to which request
+    and run it belongs.
 
     \b
     Examples:

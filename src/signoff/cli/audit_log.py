@@ -107,7 +107,7 @@ def json_line(entry: Entry) -> str:
 
 
 def readable_line(entry: Entry) -> str:
-    """Number, time, what happened, who, about what, and to which request or run it belongs."""
+    """Number, time, what happened, who, about what, by which rule, and to which request or run it belongs."""
     told = account_of(entry, datetime.astimezone)
     about = " · ".join(safe(one) for one in (entry.request, entry.run) if one)
     parts = (
@@ -116,6 +116,7 @@ def readable_line(entry: Entry) -> str:
         f"{safe(entry.kind):<12}",
         safe(told.who),
         clip(safe(told.what), LONGEST),
+        f"({'rule' if len(told.rules) == 1 else 'rules'} {safe(', '.join(told.rules))})" if told.rules else "",
         click.style(f"[{about}]", dim=True) if about else "",
     )
     return "  ".join(filter(None, parts)).rstrip()

@@ -17,7 +17,7 @@ _DURATION = re.compile(r"([1-9][0-9]{0,5})\s*(min|[smhdw])")
 _SECONDS = {"s": 1, "m": _MINUTE, "min": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _LONGEST = timedelta(days=3660)
-WHEN = "write 45m, 2h, 3d, 1w, a weekday, a date as in 2031-05-24, or 2031-05-24T18:00"
+WHEN = "write 45m, 2h, 3d, 1w, tomorrow, a weekday, a date as in 2031-05-24, or 2031-05-24T18:00"
 
 
 def now() -> datetime:
@@ -65,16 +65,16 @@ def as_json(value: object) -> str:
 
 
 def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
-    """A moment to come: a span from now, a weekday or a date (where it begins, here), or a date and a time."""
+    """A moment to come: a span from now, a day by its name or its date (where it begins, here), or a date and a time."""
     said = text.strip().lower()
     if span_said := _DURATION.fullmatch(said):
         length = timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
         # Whoever says `2d` means no second of the day: the texts that tell it need none either.
         moment = (at + length).replace(microsecond=0)
         moment -= timedelta(seconds=moment.second if length >= timedelta(hours=1) else 0)
-    elif (day := said.removeprefix("next ")) in _WEEKDAYS:
+    elif (day := said.removeprefix("next ")) in _WEEKDAYS or said == "tomorrow":
         here = at.astimezone()
-        days = (_WEEKDAYS.index(day) - here.weekday() - 1) % 7 + 1
+        days = 1 if said == "tomorrow" else (_WEEKDAYS.index(day) - here.weekday() - 1) % 7 + 1
         moment = datetime.combine(here.date() + timedelta(days=days), time.min).astimezone()
     else:
         try:

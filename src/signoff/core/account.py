@@ -22,6 +22,8 @@ class Account:
 
     who: str
     what: str
+    rules: tuple[str, ...] = ()
+    """Which rules decided."""
 
 
 def account_of(entry: Entry, zone: Zone = in_utc) -> Account:
@@ -30,8 +32,9 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> Account:
     if not isinstance(body, dict):
         return Account("", entry.body)
     said = cast("dict[str, Any]", body)
+    who = _text(said.get("by") or said.get("requester"))
     return Account(
-        _text(said.get("by") or said.get("requester")), ": ".join(filter(None, (_head(said, zone), _rest(said))))
+        who, ": ".join(filter(None, (_head(said, zone), _rest(said, entry.kind)))), _texts(said.get("rules"))
     )
 
 
@@ -50,15 +53,17 @@ def _plainly(text: str) -> str:
 
 _SUBJECTS = ("title", "text", "agent", "process")
 _REASONS = ("why", "note", "reason", "error", "preview", "detail")
+_ENDINGS = ("error", "preview", "why", "note")
 
 
 def _head(said: Mapping[str, Any], zone: Zone) -> str:
+    workers = _texts(said.get("worker"))
     for name in _SUBJECTS:
         if text := _text(said.get(name)):
-            return text
+            return f"{' > '.join(workers)}: {text}" if workers else text
     if tool := _text(said.get("tool")):
-        args = said.get("args")
-        return f"{tool} {json.dumps(args, ensure_ascii=False)}" if args else tool
+        args, chain = said.get("args"), " > ".join((*workers, tool))
+        return f"{chain} {json.dumps(args, ensure_ascii=False)}" if args else chain
     return ", ".join(_answer(said, zone))
 
 
@@ -79,9 +84,14 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
         yield f"{_text(said.get('deputy'))} stands in for {absent} until {_moment(said.get('until'), zone)}"
 
 
-def _rest(said: Mapping[str, Any]) -> str:
-    """Why, or how it ended."""
-    return next((text for name in _REASONS if (text := _text(said.get(name)))), "")
+def _rest(said: Mapping[str, Any], kind: str) -> str:
+    """Why; of a call that ran, how it ended."""
+    names = _ENDINGS if kind in ("ran", "failed") else _REASONS
+    return next((text for name in names if (text := _text(said.get(name)))), "")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(_text, cast("list[object]", value))) if isinstance(value, list) else ()
 
 
 def _moment(value: object, zone: Zone) -> str:

@@ -24,4 +24,5 @@ def moment_text(moment: datetime, zone: Zone = in_utc) -> str:
 def error_text(error: SignoffError, zone: Zone) -> str:
     """What an error says, with the moment it names by another clock."""
     text = str(error)
-    return text if error.at is None else text.replace(moment_text(error.at), moment_text(error.at, zone))
+    moment = error.moment
+    return text if moment is None else text.replace(moment_text(moment), moment_text(moment, zone))

@@ -94,4 +94,4 @@ class ProjectDesk:
 
     def _told(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
         """What a late answer is told, as it may be shown: a note that somebody wrote may hold anything."""
-        return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.at)
+        return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment)
