@@ -8,7 +8,7 @@ import pytest
 from tests.toolsets.projects import Project, project
 
 from signoff.errors import SignoffError, WrongFile
-from signoff.toolsets.configuring import config_schema
+from signoff.toolsets.config_schema import config_schema
 
 __all__ = ["project"]
 

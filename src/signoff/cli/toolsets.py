@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -292,7 +292,7 @@ class Whole:
 
 
 def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
-    from signoff.toolsets.configuring import config_schema
+    from signoff.toolsets.config_schema import config_schema
     from signoff.toolsets.native import native_schema
 
     if catalog.entry(name).use == "native":
@@ -327,6 +327,7 @@ def _whole_as_json(whole: Whole) -> dict[str, Any]:
 
 
 def _whole_lines(whole: Whole) -> Iterator[str]:
+    from signoff.cli.config_words import config_lines
     from signoff.core.visible import visible
 
     origin = visible(whole.catalog.origin(whole.name))
@@ -340,7 +341,7 @@ def _whole_lines(whole: Whole) -> Iterator[str]:
         yield from (f"  {rule.id}: {visible(rule.text)}" for rule in whole.rules)
     elif not whole.error:
         yield "\nno rules of its own: every call is asked about, unless a rule of the project's answers"
-    yield from _config_lines(whole.schema)
+    yield from config_lines(whole.schema)
 
 
 def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[Policy], connect: bool) -> Iterator[str]:
@@ -356,36 +357,3 @@ def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[P
             yield f"  {visible(first)}"
     if why := _unknown(found, connect):
         yield f"  {visible(why)}"
-
-
-def _config_lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    from signoff.core.visible import visible
-
-    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
-    if not properties:
-        yield (
-            "\nconfig: any keys; it has no schema"
-            if schema.get("additionalProperties", True)
-            else "\nit takes no config"
-        )
-        return
-    yield "\nconfig:"
-    required: Iterable[str] = schema.get("required") or ()
-    for key, one in properties.items():
-        default = f", default {one['default']!r}" if one.get("default") is not None else ""
-        needed = ", needed" if key in required else ""
-        about = " ".join(str(one.get("description") or "").split())
-        yield visible(f"  {key}: {_type(one)}{default}{needed}" + (f". {about}" if about else ""))
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
-    if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(_type(one) for one in schema["anyOf"] if one.get("type") != "null"))
-    kind = schema.get("type")
-    if kind == "array" and isinstance(schema.get("items"), dict):
-        return f"list of {_type(schema['items'])}"
-    return {"string": "text", "integer": "whole number", "object": "mapping", "boolean": "true or false"}.get(
-        str(kind), str(kind or "anything")
-    )

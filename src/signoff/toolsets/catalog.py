@@ -142,8 +142,12 @@ class Catalog:
         return built
 
     def target(self, name: str) -> object:
-        """The class, function or instance behind a name."""
-        return self._target(self._entry(name, None))
+        """The class, function or instance behind a name; the class that `inner_class` puts in its place."""
+        entry = self._entry(name, None)
+        found = self._target(entry)
+        if INNER not in entry.config:
+            return found
+        return self._swapped(found, self._given(entry, direct=False))[0]
 
     def entry(self, name: str) -> ToolsetEntry:
         """What the project's file says about a name; for a name it does not speak of, what it would say."""

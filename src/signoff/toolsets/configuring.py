@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, get_type_hints, is_typeddict
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticUndefined
 
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
@@ -92,6 +93,8 @@ class Shape:
     """The parameter that takes config as a whole."""
     context: str | None = None
     """The parameter that takes the context."""
+    spare: bool = False
+    """Whether the parameter that takes config may be None: then nothing given is nothing handed over."""
 
     @property
     def keywords(self) -> dict[str, inspect.Parameter]:
@@ -118,17 +121,24 @@ def shape_of(target: Callable[..., Any]) -> Shape:
     context = _named(parameters, hints, "context", (Context, ToolsetContext))
     model = next((one for name in ("config_model", "Config") if is_model(one := getattr(target, name, None))), None)
     config = _named(parameters, hints, "config", (model,) if model is not None else ())
-    if model is None and config is not None and is_model(hints.get(config)):
-        model = hints[config]
+    found = _model_in(hints.get(config)) if config is not None else None
+    model = model if model is not None else found
     schema = getattr(target, "config_schema", None)
     return Shape(
-        target, parameters, hints, model, cast("Any", schema) if isinstance(schema, Mapping) else None, config, context
+        target,
+        parameters,
+        hints,
+        model,
+        cast("Any", schema) if isinstance(schema, Mapping) else None,
+        config,
+        context,
+        spare=config is not None and found is not None and found is not _bare(hints.get(config)),
     )
 
 
 def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
     """The types of parameters, one by one: a name that exists for type checkers only hides no other."""
-    function: Any = inspect.unwrap(target.__init__ if inspect.isclass(target) else target)
+    function = _function(target)
     known: dict[str, Any] = getattr(function, "__globals__", {})
     own: Mapping[str, Any] = vars(target) if inspect.isclass(target) else {}
     found: dict[str, Any] = {}
@@ -143,6 +153,30 @@ def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Paramete
     return found
 
 
+def _function(target: Any) -> Any:
+    """The function that runs when a class, a partial or an object with `__call__` is called."""
+    while isinstance(target, functools.partial):
+        target = cast("Any", target.func)
+    if inspect.isclass(target):
+        target = target.__init__
+    elif not inspect.isroutine(target):
+        target = type(target).__call__
+    return inspect.unwrap(target)
+
+
+def _bare(hint: Any) -> Any:
+    """A type without what `Annotated` says about it."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _model_in(hint: Any) -> Any:
+    """The model that a parameter is annotated with, also as `Model | None`; None where it is with no model."""
+    bare = _bare(hint)
+    arms = [_bare(one) for one in get_args(bare)] if get_origin(bare) in (Union, UnionType) else [bare]
+    others = [one for one in arms if one is not NoneType]
+    return others[0] if len(others) == 1 and is_model(others[0]) else None
+
+
 def _named(
     parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any], name: str, types: Sequence[Any]
 ) -> str | None:
@@ -155,7 +189,8 @@ def is_model(found: object) -> bool:
     """Whether it is a type pydantic can check a mapping against."""
     if not inspect.isclass(found):
         return False
-    return issubclass(found, BaseModel) or dataclasses.is_dataclass(found) or is_typeddict(found)
+    typed = dict in found.__mro__ and hasattr(found, "__total__")  # of `typing`, or of `typing_extensions`
+    return typed or issubclass(found, BaseModel) or dataclasses.is_dataclass(found)
 
 
 def checked(shape: Shape, given: Given) -> Any:
@@ -173,7 +208,11 @@ def checked(shape: Shape, given: Given) -> Any:
 
 
 def _by_model(model: Any, given: Given) -> Any:
-    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(model)
+    except PydanticUserError as error:
+        what = f"pydantic cannot check config against {shown(model.__name__)}: {error.message}"
+        raise given.wrong_use(what, "repair the package it is in") from error
     settings: Any = getattr(model, "model_config", None) or getattr(model, "__pydantic_config__", None) or {}
     try:
         extra = "forbid" if settings.get("extra") != "allow" else None
@@ -289,37 +328,3 @@ def _value(kind: Any, key: str, value: Any, given: Given) -> Any:
         return list(done)
     except ValidationError as error:
         raise _told(error, given, (), (key,)) from None
-
-
-# --- for people ---
-
-
-def config_schema(target: object) -> dict[str, Any]:
-    """What a toolset takes, as a JSON schema."""
-    if not callable(target):
-        return {"type": "object", "properties": {}, "additionalProperties": False}
-    shape = shape_of(target)
-    if shape.model is not None:
-        return TypeAdapter(shape.model).json_schema()
-    if shape.schema is not None:
-        return dict(shape.schema)
-    if shape.config is not None:
-        return {"type": "object"}
-    properties = {name: _property(shape.hints.get(name, Any), one) for name, one in shape.keywords.items()}
-    required = [name for name, one in shape.keywords.items() if one.default is one.empty and name != "id"]
-    properties.pop("id", None)
-    return {
-        "type": "object",
-        "properties": properties,
-        **({"required": required} if required else {}),
-        "additionalProperties": shape.takes_any,
-    }
-
-
-def _property(kind: Any, one: inspect.Parameter) -> dict[str, Any]:
-    try:
-        schema = TypeAdapter(kind).json_schema()
-    except (PydanticUserError, TypeError, NameError):
-        schema = {}
-    simple = one.default is None or isinstance(one.default, (str, int, float, bool))
-    return {**schema, "default": one.default} if simple and one.default is not PydanticUndefined else schema

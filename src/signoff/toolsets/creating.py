@@ -66,7 +66,8 @@ NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or
 
 
 def _arguments(shape: Shape, given: Given, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
-    value = checked(shape, given)
+    absent = shape.spare and not given.values
+    value = None if absent else checked(shape, given)
     named: dict[str, Any] = {}
     if shape.config is not None:
         named[shape.config] = value
