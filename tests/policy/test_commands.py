@@ -17,6 +17,7 @@ from signoff.policy.builtin import builtin_policy
 from signoff.policy.layers import Layers
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.patterns import CommandPattern
+from signoff.policy.shell.table import known_programs, program
 
 
 def judge(rules: list[dict[str, Any]], command: Any, **args: Any) -> Effect:
@@ -578,3 +579,17 @@ def test_a_pattern_without_a_tail_is_not_broad(pattern: str) -> None:
 )
 def test_a_pattern_for_what_runs_its_words_or_its_input_is_broad(pattern: str) -> None:
     assert "runs whatever it is given" in CommandPattern(pattern).breadth
+
+
+def test_what_the_table_says_of_folders_is_what_a_last_star_covers() -> None:
+    """A rule goes along into a folder below because it allows the program to be sent there: for each, it does."""
+    going = {name: known for name in known_programs() if (known := program(name)) is not None and known.elsewhere}
+    assert {"pytest", "make", "npm"} <= going.keys()
+    for name, known in going.items():
+        pattern = f"{name} run *" if known.verbs else f"{name} *"
+        policy = Policy.from_rules([{"allow": {"tool": "shell", "command": pattern}}], root="/w")
+        for option in known.elsewhere:
+            words = [name, "run"] if known.verbs else [name]
+            for command in (shlex.join([*words, option, "sub"]), f"cd sub && {shlex.join(words)} x"):
+                call = Call(tool="shell", args={"command": command})
+                assert policy.judge(call).effect is Effect.ALLOW, command

@@ -110,11 +110,15 @@ def explain(
 
 
 def _explained(policy: Policy, call: Call) -> Explanation:
+    from signoff.links import followed
     from signoff.policy.builtin import builtin_policy
     from signoff.policy.layers import Layers
 
     own = builtin_policy(call.toolset, policy.root) if call.toolset else None
-    return policy.explain(call) if own is None else Layers((policy, own)).explain(call)
+    layers = Layers((policy,) if own is None else (policy, own))
+    # Links are followed as in a run, so that what is said here is what would happen there.
+    found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
+    return policy.explain(found) if own is None else layers.explain(found)
 
 
 @policy.command()

@@ -25,6 +25,7 @@ from signoff.gate.frames import asked_approver, current_frame
 from signoff.gate.keeper import Histories
 from signoff.gate.options import Who, name_of
 from signoff.policy.engine import Policy
+from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers, strictest
 from signoff.policy.requirement import together
 from signoff.policy.written import layers_of
@@ -179,7 +180,7 @@ class Gate:
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
         if self.judges or by_kind or (owner is not None and owner.needs_approval):
             return None
-        return self._asked_of(self.policy.judge_layer(call) or self.policy.silence(call))
+        return self._asked_of(self._reasoned(self.policy.judge_layer(call), call))
 
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
         """The strictest of what policy, the tool, its toolset and the caller's own function say."""
@@ -195,7 +196,15 @@ class Gate:
             layers.extend(await _said("judge", judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
-        return self._asked_of(strictest(layers) or self.policy.silence(call))
+        return self._asked_of(self._reasoned(strictest(layers), call))
+
+    def _reasoned(self, found: Verdict | None, call: Call) -> Verdict:
+        """The verdict; where nobody had an answer, with what kept a rule of the policy from having one."""
+        if found is not None and not found.yields:
+            return found
+        silent = found or self.policy.silence(call)
+        why = self.policy.nearly(call)
+        return replace(silent, reason=f"{NOT_MATCHED.reason}: {why}") if why else silent
 
     def _asked_of(self, verdict: Verdict) -> Verdict:
         if self.answerers is None or verdict.effect is not Effect.ASK:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, Truth, any_holds
 from signoff.policy.match import Links, text_argument
+from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
+from signoff.policy.shell.folders import Folder, is_cd
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.programs import Concern, Reading
@@ -71,22 +73,28 @@ class CommandCondition:
         if shell.line is None:
             facts.note(shell.why)
             return Finding.no(shell.why)
-        for simple, judged in zip(shell.line.commands, shell.judged, strict=True):
-            if not self._covers(simple, judged, moved=shell.moves):
-                why = judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
-                facts.note(why)
-                return Finding.no(why)
-        return YES
+        allowed = False
+        for simple, judged, folders in zip(shell.line.commands, shell.judged, shell.folders, strict=True):
+            if isinstance(judged, Reading) and is_cd(simple):
+                continue  # it does nothing but to lead those that follow elsewhere, where they are judged
+            if not (self.read_only and isinstance(judged, Reading)):
+                fitting = self._fitting(simple, judged)
+                unfit = (
+                    judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
+                )
+                why = _moved(simple, fitting, folders, facts) if fitting else unfit
+                if why:
+                    facts.note(why, close=bool(fitting))
+                    return Finding.no(why)
+            allowed = True
+        return YES if allowed or self.read_only else Finding.no("no pattern covers `cd`")
 
-    def _covers(self, simple: Simple, judged: Reading | Concern, *, moved: bool) -> bool:
-        if self.read_only and isinstance(judged, Reading):
-            return True
-        if moved:
-            return False  # `make test` means the project's own, not that of any folder
+    def _fitting(self, simple: Simple, judged: Reading | Concern) -> list[CommandPattern]:
+        """The patterns that a command is like, wherever it runs."""
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
-            return False  # what it reads from is secret, whatever the words are like
+            return []  # what it reads from is secret, whatever the words are like
         concern = judged if isinstance(judged, Concern) else None
-        return any(pattern.covers(simple, concern) is Truth.YES for pattern in self.patterns)
+        return [pattern for pattern in self.patterns if pattern.covers(simple, concern) is Truth.YES]
 
     def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
         if shell.read_only and not self.patterns:
@@ -127,6 +135,27 @@ class CommandCondition:
             if any(pattern.finds(inner) is YES for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} is not known well enough, and may run {shown(str(inner[0]))}"
         return ""
+
+
+def _moved(simple: Simple, fitting: Sequence[CommandPattern], folders: Iterable[Folder], facts: Facts) -> str:
+    """Why a rule that allows the command does not allow it where a `cd` may have led; empty where it does."""
+    name = shown(simple.words[0].text)
+    for folder in folders:
+        below = facts.below_start(folder) if folder is not None else None
+        if folder is None:
+            return f"{name} runs in a folder that nobody can tell beforehand, after a `cd`"
+        if below is None:
+            return f"{name} runs in {shown(folder)} after a `cd`, outside of the folder that commands start in"
+        if below and (why := runs_later(f"{below}/x")):
+            return f"{name} runs in {shown(folder)} after a `cd`, and {why}"
+        if below and (why := secret_place(f"{below}/x")):
+            return f"{name} runs in {shown(folder)} after a `cd`, which {why}"
+        if below and not any(pattern.follows for pattern in fitting):
+            rules = listed(pattern.text for pattern in fitting)
+            return (
+                f"{name} runs in {shown(folder)} after a `cd`, and {rules} is about the folder that commands start in"
+            )
+    return ""
 
 
 def found_in(pattern: CommandPattern) -> bool:

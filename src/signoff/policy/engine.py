@@ -96,6 +96,12 @@ class Policy:
         """What to say about a call no rule matches."""
         return self._index.shelf(call.tool).silence
 
+    def nearly(self, call: Call) -> str:
+        """What alone kept a rule from allowing a call that it is about; empty where no rule came so close."""
+        shelf = self._index.shelf(call.tool)
+        facts = Facts(call, self.root)
+        return facts.remark if not shelf.certain and _weigh(shelf, facts) is None and facts.close else ""
+
     def explain(self, call: Call) -> Explanation:
         """The verdict with its rule and place, and what every other rule found."""
         from signoff.policy.explain import explain  # only people and tests need it
@@ -124,7 +130,7 @@ class Policy:
         if Links.COMMAND in links:
             commands = (value for value in call.args.values() if isinstance(value, str))
             unfollowed = Facts(call.changed(resolved={}), self.root)
-            found += [path for command in commands for path in unfollowed.shell(command).paths]
+            found += [path for command in commands for path in unfollowed.shell(command).places]
         return tuple(dict.fromkeys(found))
 
     @cached_property

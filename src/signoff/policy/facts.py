@@ -89,7 +89,7 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 class Facts:
     """A call, and what is found out about it once somebody asks: its paths, its shell command, its SQL."""
 
-    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "remark", "root")
+    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "close", "remark", "root")
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
@@ -99,12 +99,28 @@ class Facts:
         self._named: list[PathText] | None = None
         self._any: list[PathText] | None = None
         self._haystack: str | None = None
+        self.close = False
+        """Whether the remark is all that kept a rule from allowing the call."""
         self.remark = ""
         """What stood in the way of a rule that allows, or what a rule that refuses found: for the verdict's reason."""
 
-    def note(self, remark: str) -> None:
-        """Leave a remark; the first one counts."""
-        self.remark = self.remark or remark
+    def note(self, remark: str, *, close: bool = False) -> None:
+        """Leave a remark. The first one counts, but one of a rule that came `close` counts more."""
+        if not self.remark or (close and not self.close):
+            self.remark, self.close = remark, close
+
+    def below_start(self, folder: str) -> str | None:
+        """A folder that a command goes to, links followed, seen from where commands start; None where it is outside.
+
+        Empty is the start itself. Where nobody knows the start, only that is inside.
+        """
+        if not folder:
+            return folder
+        leads = self.call.resolved.get(folder)
+        if leads is None and (folder.startswith("~") or self.call.also or self._floats(folder)):
+            return None
+        path = self.lexical(folder) if leads is None else normal(leads)
+        return path[len(self._start) :] if f"{path}/".startswith(self._start) else None
 
     def shell(self, command: str) -> ShellFacts:
         """What a command line does."""

@@ -34,6 +34,10 @@ class Layers:
         """What to say about a call no rule of any layer matches."""
         return next((said for one in self.policies if (said := one.silence(call)) is not NOT_NAMED), NOT_NAMED)
 
+    def nearly(self, call: Call) -> str:
+        """What alone kept a rule of some layer from allowing a call that it is about; empty where none did."""
+        return next((why for policy in self.policies if (why := policy.nearly(call))), "")
+
     def below(self, *policies: Policy) -> Layers:
         """These layers with more of them inside."""
         return Layers((*self.policies, *policies))

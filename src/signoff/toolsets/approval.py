@@ -145,7 +145,15 @@ class ApprovalToolset(WrapperToolset[Any]):
             *labels_by("capability_labels", below, name, args, ctx, tool),
         }
         claimed = labels_by("claimed_labels", below, name, args, ctx, tool)
-        return _call(self.policy, name, args, ctx, self.catalog_name, labels, claimed)
+        return _call(self.policy, name, args, ctx, self.catalog_name, labels, claimed, self._starts_from())
+
+    def _starts_from(self) -> str:
+        """The folder that relative paths in calls start from, where what is wrapped says so."""
+        inner: AbstractToolset[Any] = self
+        while isinstance(inner, WrapperToolset):
+            inner = inner.wrapped
+        found = getattr(inner, "starts_from", "")
+        return found if isinstance(found, str) else ""
 
     # without a gate
 
@@ -215,11 +223,13 @@ def _call(
     toolset: str | None,
     labels: Iterable[str],
     claimed: Iterable[str] = (),
+    start: str = "",
 ) -> Call:
     agent, seen = getattr(ctx, "agent", None), judging.get()
     worker = (agent.name,) if agent is not None and agent.name else ()
     if seen is not None and (seen.run_id, seen.call_id) == (ctx.run_id, ctx.tool_call_id):
         worker = seen.worker  # the whole chain, which only the gate knows
+        start = seen.start or start
     made = Call(
         tool=name,
         args=args,
@@ -228,8 +238,9 @@ def _call(
         labels=frozenset(labels),
         claimed=frozenset(claimed),
         deps=getattr(ctx, "deps", None),
+        start=start,
     )
-    root = os.path.realpath(policy.root or os.curdir)
+    root = start or os.path.realpath(policy.root or os.curdir)
     return made.changed(resolved=followed(root, policy.paths_of(made))) if policy.wants_paths else made
 
 

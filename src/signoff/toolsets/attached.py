@@ -30,7 +30,7 @@ class AttachedToolset(FunctionToolset[Any]):
 
     def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
         """The call as the toolset's own policy sees it, with links followed from the toolset's folder."""
-        made = Call(tool=name, args=args, toolset=self.policy.name)
+        made = Call(tool=name, args=args, toolset=self.policy.name, start=self.starts_from)
         return made.changed(resolved=followed(self.starts_from, self.policy.paths_of(made)))
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
+from signoff.policy.shell.folders import Folders, folders_of, named
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
@@ -47,8 +48,6 @@ class ShellFacts:
         """The line as the strict reading has it; None where it does not accept it."""
         self.judged: tuple[Reading | Concern, ...] = () if self.line is None else tuple(_judge(self.line, resolved))
         """What is known about each simple command of `line`, in order."""
-        self.moves = self.line is not None and any(one.words[0].text == "cd" for one in self.line.commands)
-        """Whether it may leave the folder it starts in."""
         concerns = (one for one in self.judged if isinstance(one, Concern))
         self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
         """The first thing that is more than known reading; None where the line only reads."""
@@ -88,9 +87,20 @@ class ShellFacts:
         return f"the command is redirected to {shown(target)}" if target is not None else ""
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The files it reads and the folders it goes to: the keys that `resolved` may have."""
+        gone = named(self.line) if self.line is not None else ()
+        return tuple(dict.fromkeys((*self.paths, *gone)))
+
+    @property
     def paths(self) -> tuple[str, ...]:
-        """The files it reads, as far as it was understood: the keys that `resolved` may have."""
+        """The files it reads, as far as it was understood."""
         return tuple(dict.fromkeys(path for one in self.judged if isinstance(one, Reading) for path in one.paths))
+
+    @cached_property
+    def folders(self) -> tuple[Folders, ...]:
+        """The folders that each simple command of `line` may run in."""
+        return folders_of(self.line) if self.line is not None else ()
 
     @cached_property
     def tree(self) -> Tree:

@@ -32,6 +32,8 @@ READ_ONLY = "read-only"
 _ANY = "program"
 _UP = re.compile(r"(?:\A|[/=:])\.\.(?:/|\Z)")
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]*\]")
+_VERB = re.compile(r"[a-z][a-z0-9:-]*")
+_PLAIN_OPTION = re.compile(r"-[A-Za-z]|--[a-z][a-z-]*")
 _NO = Finding.no("")
 
 
@@ -75,6 +77,22 @@ class CommandPattern:
         if trouble.startswith("runs") and not self.open and not parse_tree(name).opaque:
             return ""  # alone it runs what the project says; an interpreter would run its input
         return f"`{name}` runs whatever it is given"
+
+    @property
+    def follows(self) -> bool:
+        """Whether a rule that allows it allows the command in a folder below, too.
+
+        Its last `*` must stand for words that take the program to any folder (`make -C sub`) anyway, and no other word
+        of it may be a path, which would start from there.
+        """
+        name = self.words[0].literal
+        known = program(name) if self.open and name is not None else None
+        if known is None or not known.elsewhere:
+            return False
+        fixed = [glob.literal or "" for glob in self.words[1:]]
+        if fixed and known.verbs and _VERB.fullmatch(fixed[0]):
+            fixed = fixed[1:]
+        return all(_PLAIN_OPTION.fullmatch(word) for word in fixed)
 
     def covers(self, command: Simple, concern: Concern | None = None) -> Truth:
         """Whether a rule that allows the pattern allows the command: word for word.

@@ -89,6 +89,10 @@ class Program:
     alone: bool = False
     modules: frozenset[str] = frozenset()
     """What `-m` may start that runs the project's own tests: the words behind it carry no code."""
+    elsewhere: frozenset[str] = frozenset()
+    """Options that make it work in another folder, as if it had been started there."""
+    verbs: bool = False
+    """Whether the word behind its name is a sub-command, and no file."""
     environment: Mapping[str, str]
     adds: tuple[str, ...] = ()
 
@@ -144,7 +148,7 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
     "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "folder", "old_style", "language",
-    "commands", "alone", "modules", "environment", "adds",
+    "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds",
 })  # fmt: skip
 
 
@@ -183,6 +187,8 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         commands=_Commands(name, entry),
         alone=bool(entry.get("alone")),
         modules=_names(entry, "modules"),
+        elsewhere=_names(entry, "elsewhere"),
+        verbs=bool(entry.get("verbs")),
         environment=entry.get("environment", {}),
         adds=tuple(str(entry.get("adds", "")).split()),
     )

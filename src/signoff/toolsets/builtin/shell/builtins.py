@@ -84,10 +84,24 @@ def _cd(words: Sequence[str], folders: Folders) -> Said:
         return Said()
     written = os.path.join(folders.now, target)
     led = os.path.realpath(written) if letters.endswith("P") else "/" + os.path.normpath(written).lstrip("/")
-    if why := _closed(written) or _closed(led):
+    before = written if letters.endswith("P") else _first_closed(written)
+    if why := _closed(before) or _closed(led):
         return Said(1, err=f"signoff: cd: {target}: {why}\n")
     folders.before, folders.now = folders.now, led
     return Said(out=out)
+
+
+def _first_closed(path: str) -> str:
+    """The first folder on the way that one cannot leave by `..`, taken by the text as a shell does, or the root."""
+    way: list[str] = []
+    for step in path.split("/"):
+        if step == "..":
+            if _closed(here := f"/{'/'.join(way)}"):
+                return here
+            way = way[:-1]
+        elif step not in ("", "."):
+            way.append(step)
+    return "/"
 
 
 def _closed(folder: str) -> str:

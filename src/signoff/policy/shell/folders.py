@@ -1,0 +1,84 @@
+"""Where the commands of a line run: every folder that a `cd` before them may have led to."""
+
+from __future__ import annotations
+
+from itertools import chain
+from posixpath import normpath
+from typing import TypeAlias
+
+from signoff.policy.facts import normal
+from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
+
+Folder: TypeAlias = "str | None"
+"""A folder seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
+itself. By the text, as a shell takes `..`; where links lead is for whoever looks at the disk. None: nobody can tell."""
+
+Folders: TypeAlias = "frozenset[Folder]"
+
+START: Folder = ""
+MOST = 8
+_NONE: Folders = frozenset()
+_MOVERS = frozenset({"cd", "pushd", "popd"})
+_WRAPPERS = frozenset({"command", "builtin", "-p", "--"})
+"""Words before one of those that leave the shell in another folder just the same."""
+
+
+def folders_of(line: Line) -> tuple[Folders, ...]:
+    """The folders that each simple command of a line may run in, in the order of `line.commands`.
+
+    A command behind `&&` runs only if what is before it succeeded, so `cd a && b` runs `b` in `a` and nowhere else.
+    """
+    passed: Folders = frozenset({START})
+    failed: Folders = frozenset()
+    found: list[Folders] = []
+    for pipeline in line.pipelines:
+        here = {Join.AND: passed, Join.OR: failed, Join.ALWAYS: passed | failed}[pipeline.join]
+        found.extend([here] * len(pipeline.stages))
+        led = _led(pipeline, here)
+        lost = here | (led & {None})
+        left_out = {Join.AND: (_NONE, failed), Join.OR: (passed, _NONE), Join.ALWAYS: (_NONE, _NONE)}[pipeline.join]
+        passed, failed = led | left_out[0], lost | left_out[1]
+        if len(passed | failed) > MOST:
+            passed = failed = frozenset({None})
+    return tuple(found)
+
+
+def named(line: Line) -> tuple[str, ...]:
+    """Every folder that a command of the line may run in, but the start: what links have to be followed for."""
+    return tuple(dict.fromkeys(folder for folder in chain.from_iterable(folders_of(line)) if folder))
+
+
+def is_cd(command: Simple) -> bool:
+    return command.words[0].text == "cd"
+
+
+def _led(pipeline: Pipeline, folders: Folders) -> Folders:
+    """Where the line is once the pipeline succeeded. One of several commands moves nobody but itself."""
+    first, *more = pipeline.stages
+    if more or next((text for text in first.argv if text not in _WRAPPERS), "") not in _MOVERS:
+        return folders
+    return frozenset(_target(first.words[1:], folder) if is_cd(first) else None for folder in folders)
+
+
+def _target(words: tuple[Word, ...], folder: Folder) -> Folder:
+    """The folder that `cd` with these words leads to from another. Options are left to people."""
+    operands = words[1:] if words and words[0].text == "--" else words
+    if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
+        return None
+    text = operands[0].text
+    if text.startswith("/"):
+        return normal(text)
+    if operands[0].tilde:
+        return _below_home(text)
+    if folder is None or text.startswith("~"):
+        return None
+    if folder.startswith("~"):
+        return _below_home(f"{folder}/{text}")
+    led = normpath(f"{folder}/{text}") if folder else normpath(text)
+    return START if led == "." else normal(led) if led.startswith("/") else None if led.startswith("~") else led
+
+
+def _below_home(text: str) -> Folder:
+    """A path that starts with `~`, where it stays below the home folder."""
+    led = normpath(text)
+    return led if led.startswith("~/") else None

@@ -1,0 +1,155 @@
+"""Rules for commands after `cd`, through the program: what runs where, and what the person is told who is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.start import signoff
+
+PROGRAMS = ("pytest", "make", "rm", "npm", "tool", "git")
+RULES = [
+    {"id": "other", "allow": {"tool": "shell", "command": "date"}},
+    {
+        "id": "named",
+        "allow": {
+            "tool": "shell",
+            "command": ["pytest *", "make test", "rm build/*", "npm run *", "./script *", "tool *", "git commit *"],
+        },
+    },
+]
+START = "the folder that commands start in"
+CASES = {
+    "pytest -q": ".",
+    "cd . && pytest -q": ".",
+    "cd ./ && make test": ".",
+    "cd ROOT && make test": ".",
+    "cd LINKED && make test": ".",
+    "cd sub && cd .. && make test": ".",
+    "cd inner && cd .. && make test": ".",
+    "cd ../project && rm build/x": ".",
+    "cd . && ./script 1": ".",
+    "cd nowhere || make test": ".",
+    "cd nowhere; pytest -q": ".",
+    "cd sub && pytest -q": "sub",
+    "cd sub/ && pytest -q && pytest x": "sub sub",
+    "cd inner && pytest -q": "sub",
+    "cd ROOT/sub && npm run build": "sub",
+    "cd sub; pytest -q": "sub",
+    # the same words mean something else there
+    "cd sub && make test": "`make` runs in `sub` after a `cd`, and `make test` is about " + START,
+    "cd sub && rm build/x": "`rm` runs in `sub` after a `cd`, and `rm build/*` is about " + START,
+    "cd sub && tool x": "`tool` runs in `sub` after a `cd`, and `tool *` is about " + START,
+    "cd sub && ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` is about " + START,
+    "cd sub; ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` is about " + START,
+    "cd sub && git commit -m x": "`git` runs in `sub` after a `cd`, and `git commit *` is about " + START,
+    "cd build && rm x": "`rm` writes: removes files",
+    # outside, by the text or by a link
+    "cd .. && pytest -q": "`pytest` runs in `..` after a `cd`, outside of " + START,
+    "cd OUT && pytest -q": "after a `cd`, outside of " + START,
+    "cd OUT; cd ROOT; pytest -q": "after a `cd`, outside of " + START,
+    "cd leak && pytest -q": "`pytest` runs in `leak` after a `cd`, outside of " + START,
+    "cd sub/leak && pytest -q": "`pytest` runs in `sub/leak` after a `cd`, outside of " + START,
+    # nobody can tell
+    "cd - && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
+    "cd && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
+    "cd -P sub && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
+    "cd '' && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
+    'cd "$X" && pytest -q': "the command depends on a variable",
+    "CDPATH=.. cd out && pytest -q": "the command",
+    "cd s* && pytest -q": "`cd s*` may turn into several operands",
+    # places whose content is run
+    "cd .git && pytest -q": "`pytest` runs in `.git` after a `cd`, and version control runs hooks",
+    "cd node_modules/evil && npm run build": "`npm` runs in `node_modules/evil` after a `cd`, and programs load code",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with folders and links, and programs beside it that tell where they run."""
+    root = tmp_path / "project"
+    for folder in ("workers", "sub/build", "build", ".git", "node_modules/evil"):
+        (root / folder).mkdir(parents=True)
+    for folder in ("out", "bin"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "linked").symlink_to(root)
+    (root / "inner").symlink_to("sub")
+    (root / "leak").symlink_to("../out")
+    (root / "sub" / "leak").symlink_to("../../out")
+    for file in (*(tmp_path / "bin" / name for name in PROGRAMS), root / "script", root / "sub" / "script"):
+        file.write_text('#!/bin/sh\npwd -P >> "$RAN"\n')
+        file.chmod(0o755)
+    (root / "workers" / "coder.yaml").write_text("instructions: Work.\ntoolsets: [sh]\n")
+    entry = {"use": "shell_file_ops", "config": {"root": ".", "sandbox": "off"}}
+    (root / "signoff.yaml").write_text(yaml.safe_dump({"toolsets": {"sh": entry}, "policy": RULES}))
+    return root
+
+
+def spelled(command: str, project: Path) -> str:
+    places = {"ROOT": project, "LINKED": project.parent / "linked", "OUT": project.parent / "out"}
+    for name, place in places.items():
+        command = command.replace(name, str(place))
+    return command
+
+
+def test_a_rule_covers_a_command_after_cd_only_where_it_means_the_same(project: Path) -> None:
+    ran = project.parent / "ran"
+    commands = [spelled(command, project) for command in CASES]
+    turns = [{"calls": [{"tool": "shell", "args": {"command": one}}]} for one in commands]
+    (project / "script.yaml").write_text(yaml.safe_dump([*turns, {"say": "done"}]))
+    path = f"{project.parent / 'bin'}:{os.environ['PATH']}"
+    done = signoff(
+        *("run", "coder", "go", "--model", "script:script.yaml", "--json", "--store", f"sqlite:{project.parent}/s.db"),
+        cwd=project,
+        PATH=path,
+        RAN=str(ran),
+    )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    asked = {one["args"]["command"]: one["request"] for one in events if one.get("event") == "asked"}
+    where = [CASES[one] for one, command in zip(CASES, commands, strict=True) if command not in asked]
+    expected = [told for told in CASES.values() if told in (".", "sub", "sub sub")]
+    assert where == expected
+    folders = " ".join(expected).split()
+    assert ran.read_text().split() == [os.path.normpath(project / folder) for folder in folders]
+    for command, told in zip(commands, CASES.values(), strict=True):
+        if command in asked:
+            card = signoff("show", asked[command], "--json", "--store", f"sqlite:{project.parent}/s.db", cwd=project)
+            reason = json.loads(card.stdout)["card"]["why"]
+            assert told in reason, (command, reason)
+
+
+@pytest.mark.parametrize(
+    "command", ["cd . && pytest -q", "cd sub && make test", "cd leak && pytest -q", "cd - && pytest"]
+)
+@pytest.mark.parametrize("toolset", [(), ("--toolset", "shell_file_ops")])
+def test_explain_says_the_same(project: Path, command: str, toolset: tuple[str, ...]) -> None:
+    args = json.dumps({"command": command})
+    done = signoff(
+        "policy", "explain", "signoff.yaml", "--tool", "shell", *toolset, "--args", args, "--json", cwd=project
+    )
+    told = json.loads(done.stdout)
+    expected = CASES.get(command) or CASES["cd - && pytest -q"]
+    assert (told["verdict"] == "allow") is (expected == ".")
+    assert expected == "." or expected in told["reason"]
+
+
+def test_rules_of_the_toolsets_own_entry_go_by_its_folder(project: Path) -> None:
+    """A shell that starts in `sub`: `..` is outside although it is inside of the project, and so is a link there."""
+    entry = {"use": "shell_file_ops", "config": {"root": "sub", "sandbox": "off"}, "policy": RULES}
+    (project / "signoff.yaml").write_text(yaml.safe_dump({"toolsets": {"sh": entry}, "policy": []}))
+    commands = ["cd .. && pytest -q", "cd leak && pytest -q", "cd ../sub && make test", "cd build && pytest"]
+    turns = [{"calls": [{"tool": "shell", "args": {"command": one}}]} for one in commands]
+    (project / "script.yaml").write_text(yaml.safe_dump([*turns, {"say": "done"}]))
+    done = signoff(
+        *("run", "coder", "go", "--model", "script:script.yaml", "--json", "--mode", "auto_deny"),
+        cwd=project,
+        PATH=f"{project.parent / 'bin'}:{os.environ['PATH']}",
+        RAN=str(project.parent / "ran"),
+    )
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    allowed = [one["args"]["command"] for one in events if one.get("event") == "allowed"]
+    assert allowed == commands[2:]
