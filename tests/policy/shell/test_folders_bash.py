@@ -43,8 +43,8 @@ class Shell:
 
     def __init__(self, room: Path) -> None:
         self.room = room
-        self.root = room / "root"
-        for folder in ("root/a/b/a", "root/b", "root/~", "root/- x", "root/.git/hooks", "out/a", "home/a"):
+        self.root = room / "top"
+        for folder in ("top/a/b/a", "top/b", "top/~", "top/- x", "top/.git/hooks", "out/a", "home/a"):
             (room / folder).mkdir(parents=True)
         (self.root / "file").touch()
         for name, target in {
@@ -53,7 +53,7 @@ class Shell:
         }.items():  # fmt: skip
             (self.root / name).symlink_to(target)
         (room / "out" / "in").symlink_to(self.root / "a")
-        (room / "home" / "root").symlink_to(self.root)
+        (room / "home" / "top").symlink_to(self.root)
         self.process = subprocess.Popen(
             [str(BASH), "--norc", "--noprofile", "-c", SERVER],
             stdin=subprocess.PIPE,
@@ -86,10 +86,10 @@ STEPS = st.sampled_from("a b . .. ~ inner leak up top back gone loop file .git h
 TARGETS = st.one_of(
     st.lists(STEPS, min_size=1, max_size=4).map("/".join),
     st.sampled_from(
-        ["", "-", "--", "-P a", "-L a", "-- a", "-- -", "a b", "'a'", "~", "~/a", "~/root/a", "'~'", "'- x'"]
+        ["", "-", "--", "-P a", "-L a", "-- a", "-- -", "a b", "'a'", "~", "~/a", "~/top/a", "'~'", "'- x'"]
     ),
     st.sampled_from(
-        ["ROOT", "ROOT/a", "ROOT/../root", "ROOT/leak", "ROOT/../out/in", "/", "//", "ROOT//a/", "$HOME", "*"]
+        ["ROOT", "ROOT/a", "ROOT/../top", "ROOT/leak", "ROOT/../out/in", "/", "//", "ROOT//a/", "$HOME", "*"]
     ),
 )
 COMMANDS = st.one_of(
