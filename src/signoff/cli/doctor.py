@@ -164,6 +164,7 @@ def _findings(
         return
     yield from _unlisted(survey)
     yield from _own_rules(files, survey, kept)
+    yield from _programs(files, survey)
     all_known = whole and not survey.unknown and not broken
     yield from grant_findings(kept.grants, _known_tools(survey), at, all_known=all_known)
     if whole:
@@ -233,6 +234,7 @@ def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
     from signoff.cli.doctor_findings import ERROR, Finding
     from signoff.config import PROJECT_FILE, workers_folder
     from signoff.policy.wording import shown
+    from signoff.toolsets.catalog import Catalog
     from signoff.workers.survey import way_to_change
 
     folder, workers = files.settings.folder, workers_folder(files.settings)
@@ -241,6 +243,7 @@ def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
         os.path.join(workers, "new.yaml"): f"{os.path.basename(workers)}/",
         os.path.join(folder, "toolsets.py"): "toolsets.py",
         **({kept.file: "the store of approvals"} if kept.file else {}),
+        **{os.path.join(one, "new"): f"{os.path.relpath(one, folder)}/" for one in Catalog(files.settings).programs},
     }
     seen: set[tuple[str, str]] = set()
     for one in survey.tools:
@@ -254,6 +257,24 @@ def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
             places = {str(rules[rule].place): None for said in ways.values() for rule in said.rules if rule in rules}
             fix = "narrow that rule, so that these files stay out of it"
             yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
+
+
+def _programs(files: Files, survey: Survey) -> Iterator[Finding]:
+    """Commands that rules let run unasked and that may, whatever their words, change programs which run by name."""
+    from signoff.cli.doctor_findings import WARNING, Finding
+    from signoff.policy.wording import listed
+    from signoff.workers.survey import beyond_reading, unsealed
+
+    seen: set[str] = set()
+    for one in survey.tools:
+        who, rules = " > ".join(one.chain), beyond_reading(one)
+        folders = [os.path.relpath(folder, files.settings.folder) for folder in unsealed(one.tool)]
+        if folders and rules and who not in seen:
+            seen.add(who)
+            what = f"commands that {who} may run unasked can change {listed(folders)}, whose programs run by name"
+            places = ", ".join(dict.fromkeys(str(rule.place) for rule in rules))
+            fix = "allow only commands that you trust not to write there, or install bubblewrap: its sandbox seals them"
+            yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)
 
 
 def _unknown_names(files: Files, survey: Survey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:

@@ -281,6 +281,17 @@ class Whole:
     """Why it could not be made."""
 
     @property
+    def programs(self) -> list[str]:
+        """The folders of the project that a shell runs programs from by name."""
+        import os
+
+        from signoff.toolsets.builtin.shell.toolset import ShellToolset
+
+        homes = [tool.home for tool in (self.found.tools if self.found is not None else ())]
+        folders = [folder for home in homes if isinstance(home, ShellToolset) for folder in home.programs]
+        return [os.path.relpath(folder, self.catalog.settings.folder) for folder in folders]
+
+    @property
     def rules(self) -> list[Rule]:
         """Those of its entry, and those that the toolset brings along."""
         policies: list[Policy] = []
@@ -336,6 +347,8 @@ def _whole_lines(whole: Whole) -> Iterator[str]:
         yield click.style(f"  {visible(line.strip())}", fg="red")
     if whole.found is not None:
         yield from _tool_lines(whole.found, whole.words, whole.catalog.settings.layers, whole.connect)
+    if folders := whole.programs:
+        yield f"\nruns programs by name from {visible(', '.join(folders))}; writes there are asked about"
     if whole.rules:
         yield "\nits rules, below those of the project:"
         yield from (f"  {rule.id}: {visible(rule.text)}" for rule in whole.rules)

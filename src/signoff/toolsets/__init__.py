@@ -81,17 +81,26 @@ def shell_readonly(
     sandbox: Sandbox = "auto",
     network: bool = False,
     keep: Iterable[str] = (),
+    programs: Iterable[Folder] = (),
 ) -> ShellToolset:
     """A shell that starts in `root`: what is known to only read is allowed, what is known to write is denied.
 
     `timeout` in seconds and `max_output` in bytes limit each call. `sandbox` is `auto` (bubblewrap where it works),
     `on` (an error where it does not) or `off`; inside, approved commands reach the network only with `network`. `keep`
-    names variables of the environment that approved commands get although they are named like secrets.
+    names variables of the environment that approved commands get although they are named like secrets. `programs` names
+    folders, such as `.venv/bin`, whose programs are run by name although they are below `root`.
     """
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
     return ShellToolset(
-        root, id=id, timeout=timeout, max_output=max_output, sandbox=sandbox, network=network, keep=keep
+        root,
+        id=id,
+        timeout=timeout,
+        max_output=max_output,
+        sandbox=sandbox,
+        network=network,
+        keep=keep,
+        programs=programs,
     )
 
 
@@ -104,13 +113,22 @@ def shell_file_ops(
     sandbox: Sandbox = "auto",
     network: bool = False,
     keep: Iterable[str] = (),
+    programs: Iterable[Folder] = (),
 ) -> ShellToolset:
     """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
     kind = "shell_file_ops"
     return ShellToolset(
-        root, kind=kind, id=id, timeout=timeout, max_output=max_output, sandbox=sandbox, network=network, keep=keep
+        root,
+        kind=kind,
+        id=id,
+        timeout=timeout,
+        max_output=max_output,
+        sandbox=sandbox,
+        network=network,
+        keep=keep,
+        programs=programs,
     )
 
 

@@ -21,6 +21,8 @@ from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.approval import ApprovalToolset, with_approval
+from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.configuring import Given, shape_of
 from signoff.toolsets.context import Context, ToolsetContext
 from signoff.toolsets.creating import create
@@ -55,6 +57,9 @@ BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
     "sql": sql,
 }
 """The names that are always there."""
+_SHELLS = (shell_readonly, shell_file_ops)
+PROGRAMS = "programs"
+"""The key of a shell's config that names folders of programs."""
 ALIASES: Mapping[str, Callable[..., Any]] = {**BUILTINS, "filesystem": filesystem, MCP: mcp_server}
 
 
@@ -99,6 +104,14 @@ class Catalog:
         raise self._unknown(name, None)
 
     @cached_property
+    def programs(self) -> tuple[str, ...]:
+        """The folders that entries of the project's file let shells run programs from by name, as real paths."""
+        entries = [entry for entry in self.settings.toolsets.values() if ALIASES.get(entry.use) in _SHELLS]
+        named = [one for entry in entries for one in cast("Any", entry.config.get(PROGRAMS) or ())]
+        paths = (os.path.realpath(os.path.join(self.settings.folder, one)) for one in named if isinstance(one, str))
+        return tuple(dict.fromkeys(path for path in paths if os.path.isdir(path)))
+
+    @cached_property
     def _project(self) -> Mapping[str, object]:
         taken = dict.fromkeys((*ALIASES, NATIVE), "a built-in")
         taken |= dict.fromkeys(self.settings.toolsets, f"an entry of {self.settings.file}")
@@ -121,6 +134,10 @@ class Catalog:
         if target in ALIASES.values():
             given = self._from_project(target, given)
         made = create(target, given, self._context(context), name)
+        if isinstance(made, FilesToolset):
+            made.guard(self.programs)
+        elif isinstance(made, ShellToolset):
+            made.guarded = tuple(dict.fromkeys((*made.programs, *self.programs)))
         if isinstance(made, McpServer):
             made = replace(made, labelled=tuple(entry.labels), secrets=given.secrets)
         attached: AbstractToolset[Any] = with_approval(made, entry.policy, name=name, labels=entry.labels)
@@ -226,10 +243,25 @@ class Catalog:
         if target is not BUILTINS["sql"] and target is not mcp_server:
             root = values.get("root", ".")
             values["root"] = os.path.join(folder, os.path.expanduser(root)) if isinstance(root, str) else root
+        if target in _SHELLS and isinstance(programs := values.get(PROGRAMS), list):
+            values[PROGRAMS] = [self._folder(one, at, given) for at, one in enumerate(cast("list[Any]", programs))]
         url = values.get("url")
         if target is BUILTINS["sql"] and isinstance(url, str) and url.startswith("sqlite:"):
             values["url"] = f"sqlite:{os.path.join(folder, url.removeprefix('sqlite:'))}"
         return given.with_values(values)
+
+    def _folder(self, named: Any, at: int, given: Given) -> Any:
+        """A folder of programs: one of the project's own, which is there."""
+        if not isinstance(named, str):
+            return named
+        place = (PROGRAMS, at)
+        if not named or named.startswith(("/", "~")) or os.pardir in named.split("/"):
+            raise given.wrong("this should be a folder of the project", at=place, fix="write it as in .venv/bin")
+        path = os.path.join(self.settings.folder, named)
+        if not os.path.isdir(path):
+            fix = "make it, or take it out; folders start from the project's"
+            raise given.wrong(f"there is no folder {given.shown(named)}", at=place, fix=fix)
+        return path
 
     def _context(self, context: ToolsetContext | None) -> ToolsetContext:
         found = context if context is not None else Context()

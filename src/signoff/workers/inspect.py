@@ -106,7 +106,8 @@ class FoundTool:
         ctx: Any = SimpleNamespace(agent=SimpleNamespace(name=worker[-1]), deps=None)  # all that signoff's own look at
         labels = frozenset[str]().union(*(hook(args, ctx) for hook in owner.capability_labels))
         call = Call(tool=self.name, args=args, toolset=self.toolset, worker=worker, labels=labels, claimed=self.claimed)
-        call = call.changed(resolved=followed(layers.root or os.sep, layers.paths_of(call)))
+        call = call.changed(start=owner.start)
+        call = call.changed(resolved=followed(owner.start or layers.root or os.sep, layers.paths_of(call)))
         said = [layers.judge_layer(call), *(hook(args, ctx) for hook in owner.needs_approval)]
         return strictest(one for one in said if one is not None) or layers.silence(call)
 

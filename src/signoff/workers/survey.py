@@ -12,8 +12,11 @@ from signoff.config.entries import EVERY_WORKER, WorkerFile
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.builtin import WRITE_TOOLS
+from signoff.policy.commands import CommandCondition
 from signoff.policy.engine import Policy
+from signoff.policy.match import Match
 from signoff.policy.reach import Reach
+from signoff.policy.rule import Rule
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.workers.inspect import Found, FoundTool, Look, tools_of
@@ -130,6 +133,21 @@ def way_to_change(one: Reachable, path: str) -> Verdict | None:
         if verdict is not None and verdict.effect is Effect.ALLOW:
             return verdict
     return None
+
+
+def beyond_reading(one: Reachable) -> list[Rule]:
+    """The rules that let calls of a tool run unasked, but for those about commands that only read."""
+    return [rule for rule in one.reach.lets if not all(_only_reads(match) for match in rule.matches)]
+
+
+def _only_reads(match: Match) -> bool:
+    return any(isinstance(one, CommandCondition) and one.read_only and not one.patterns for one in match.conditions)
+
+
+def unsealed(tool: FoundTool) -> tuple[str, ...]:
+    """The folders of programs that commands of a shell can write in: a sandbox seals them. None for other tools."""
+    home = tool.home
+    return home.guarded if isinstance(home, ShellToolset) and home.sandbox is None else ()
 
 
 def _tries(tool: FoundTool, path: str) -> Iterator[Mapping[str, Any]]:

@@ -9,8 +9,10 @@ from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_la
 from signoff.policy.secret import secret_place
 from signoff.policy.wording import shown
 from signoff.toolsets.builtin.files.beneath import Outside, Root
+from signoff.toolsets.builtin.programs import changed_by
 
 OUTSIDE = "it leads outside of the root folder"
+RUN_BY_NAME = "a shell of this project runs programs from there by name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Judged:
     """Why nobody should read it unasked, as words that follow the path."""
     runs: str = ""
     """Why a write there counts as running code."""
+    guarded: bool = False
+    """Whether it changes programs that a shell runs by name."""
 
     @property
     def reason(self) -> str:
@@ -41,6 +45,8 @@ class Judge:
 
     def __init__(self, root: Root) -> None:
         self._root = root
+        self.guarded: tuple[str, ...] = ()
+        """Folders whose programs a shell runs by name, as real paths."""
         self._own = secret_place(root.path)
         self._start = f"{root.path.rstrip('/')}/"
         self._is_above_kernel = not is_kernel_place(self._start)
@@ -66,8 +72,14 @@ class Judge:
             where,
             refused,
             self.secret(inside) or (self.secret(where) if where else ""),
-            (runs_later(inside) or runs_later(where)) if writes else "",
+            (runs_later(inside) or runs_later(where) or self._runs(inside) or self._runs(where)) if writes else "",
+            bool(writes and (self._runs(inside) or self._runs(where))),
         )
+
+    def _runs(self, inside: str) -> str:
+        """Why a write below the root changes programs that a shell runs by name."""
+        path = normpath(self._start + inside)
+        return RUN_BY_NAME if changed_by(path, self.guarded, self._root.path) else ""
 
     def trouble(self, path: str) -> tuple[str, str]:
         """Why a path is refused as it is written, if so, and the path from the root on."""
@@ -87,7 +99,7 @@ class Judge:
             return ""
         if secret := self.secret(where):
             return f"it leads to {shown(where)}, which {secret}; use that path itself"
-        if writes and (runs := runs_later(where)):
+        if writes and (runs := runs_later(where) or self._runs(where)):
             return f"it leads to {shown(where)}; use that path itself, for writing there counts as running code: {runs}"
         return ""
 

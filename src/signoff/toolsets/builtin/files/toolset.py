@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -76,6 +76,10 @@ class FilesToolset(AttachedToolset):
         names = READS if read_only else (*READS, *WRITES)
         super().__init__([getattr(self, name) for name in names], id=id)
 
+    def guard(self, folders: Iterable[str]) -> None:
+        """Ask about every write into folders, given as real paths, whose programs a shell runs by name."""
+        self._judge.guarded = tuple(folders)
+
     # what the toolset declares about its calls
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
@@ -98,6 +102,8 @@ class FilesToolset(AttachedToolset):
                 return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=reason)
         if verdict.effect is Effect.ALLOW and (secret := next((one.reason for one in paths if one.secret), "")):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=secret)
+        if programs := next((one.reason for one in paths if one.guarded), ""):
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=programs)
         return replace(verdict, reason=CHANGES) if verdict.yields and name in WRITES else verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from signoff.toolsets.builtin.shell.environment import approved_environment
 from signoff.toolsets.builtin.shell.processes import USUAL, Call, Limits, Outcome, ended, in_thread
@@ -12,11 +12,18 @@ from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 
 async def run_approved(
-    command: str, *, root: str, limits: Limits = USUAL, sandbox: Sandbox | None = None, keep: Iterable[str] = ()
+    command: str,
+    *,
+    root: str,
+    limits: Limits = USUAL,
+    sandbox: Sandbox | None = None,
+    keep: Iterable[str] = (),
+    programs: Sequence[str] = (),
 ) -> Outcome:
     """Run `command` in a shell in the folder `root`. Whatever it started has ended when this returns.
 
-    `keep` names variables of ours that it gets although they are named like secrets.
+    `keep` names variables of ours that it gets although they are named like secrets; `programs` are folders that come
+    first in its PATH.
     """
 
     def work(call: Call) -> subprocess.Popen[bytes] | None:
@@ -25,7 +32,7 @@ async def run_approved(
             child = call.spawn(
                 [*call.limit_words(), *words],
                 folder=root,
-                environment=approved_environment(os.environ, keep=keep),
+                environment=approved_environment(os.environ, keep=keep, programs=programs),
                 stdin=subprocess.DEVNULL,
                 stdout=call.out,
                 stderr=call.err,

@@ -11,6 +11,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -54,14 +55,18 @@ async def run_line(
     limits: Limits = USUAL,
     steps: Sequence[Step] = (),
     sandbox: Sandbox | None = None,
+    programs: tuple[str, ...] = (),
 ) -> Outcome:
-    """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order."""
+    """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
+
+    `programs` are folders that trusted commands are looked for in before the user's own PATH.
+    """
     plan = tuple(steps) or (Step(),) * len(line.commands)
     if len(plan) != len(line.commands):
         raise ValueError(f"{len(line.commands)} commands, but {len(plan)} steps")
 
     def work(call: Call) -> tuple[int, str]:
-        return _Runner(call, cwd or root, sandbox).run(line, plan)
+        return _Runner(call, cwd or root, sandbox, programs).run(line, plan)
 
     def finish(call: Call, made: tuple[int, str]) -> Outcome:
         return call.outcome(*made)
@@ -153,10 +158,10 @@ class _Trouble(Exception):
 class _Runner:
     """One line on its way."""
 
-    def __init__(self, call: Call, folder: str, sandbox: Sandbox | None) -> None:
+    def __init__(self, call: Call, folder: str, sandbox: Sandbox | None, programs: tuple[str, ...]) -> None:
         self._call = call
         self._start_folder = folder
-        self._folders = Folders(folder)
+        self._folders = Folders(folder, programs=programs)
         self._sandbox = sandbox
 
     def run(self, line: Line, steps: Sequence[Step]) -> tuple[int, str]:
@@ -227,21 +232,26 @@ class _Runner:
         """Start a program, or do what a shell does itself."""
         argv = unwrapped(argv)
         if argv[0] in BUILTINS:
-            said = run_builtin(argv, self._folders if alone else Folders(self._folders.now, self._folders.before))
+            said = run_builtin(argv, self._folders if alone else replace(self._folders))
             self._print(said, streams)
             return said.code
-        found = find_trusted(argv[0], self._start_folder, self._folders.now) if step.trusted else find_program(argv[0])
+        folder, programs = self._folders.now, self._folders.programs
+        found = find_trusted(argv[0], self._start_folder, folder, programs) if step.trusted else find_program(argv[0])
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)
-        folder, sandbox = self._folders.now, self._sandbox
+        sandbox = self._sandbox
         inside = sandbox is not None
-        words = [*sandbox.words(folder, writable=step.trusted), found.name, *argv[1:]] if sandbox is not None else argv
+        words = (
+            argv
+            if sandbox is None
+            else [*sandbox.words(folder, writable=step.trusted, sealed=programs), found.name, *argv[1:]]
+        )
         try:
             return self._call.spawn(
                 words,
                 program="" if inside else found.path,
                 folder=folder,
-                environment=_environment(step, folder),
+                environment=_environment(step, folder, programs),
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -262,9 +272,9 @@ class _Runner:
                 os.write(streams[fd], data)
 
 
-def _environment(step: Step, folder: str) -> dict[str, str]:
+def _environment(step: Step, folder: str, programs: tuple[str, ...]) -> dict[str, str]:
     if step.trusted:
-        return {**approved_environment(os.environ), "PWD": folder}
+        return {**approved_environment(os.environ, programs=programs), "PWD": folder}
     return bare_environment(step.environment, folder=folder)
 
 

@@ -38,6 +38,8 @@ class Folders:
 
     now: str
     before: str = ""
+    programs: tuple[str, ...] = ()
+    """Where programs are looked for before the user's own PATH."""
 
 
 def run_builtin(argv: Sequence[str], folders: Folders) -> Said:
@@ -48,9 +50,9 @@ def run_builtin(argv: Sequence[str], folders: Folders) -> Said:
         case "pwd":
             return _pwd(argv[1:], folders)
         case "type":
-            return _type(argv[1:])
+            return _type(argv[1:], folders.programs)
         case "command":
-            return _command(argv[1:])
+            return _command(argv[1:], folders.programs)
         case name:
             return Said(1 if name == "false" else 0)
 
@@ -118,38 +120,38 @@ def _pwd(words: Sequence[str], folders: Folders) -> Said:
     return Said(out=(os.path.realpath(folders.now) if letters.endswith("P") else folders.now) + "\n")
 
 
-def _command(words: Sequence[str]) -> Said:
+def _command(words: Sequence[str], programs: tuple[str, ...]) -> Said:
     letters, names = _options(words, "vV", "command")
     if not letters and names:
         raise Unclear("`command --` is not known here")
     if letters.endswith("V"):
-        said = _type(["--", *names])
+        said = _type(["--", *names], programs)
         return said._replace(err=said.err.replace("signoff: type:", "signoff: command:"))
-    found = [where for name in names if (where := _whole(name))]
+    found = [where for name in names if (where := _whole(name, programs))]
     return Said(0 if found or not names else 1, out="".join(f"{one}\n" for one in found))
 
 
-def _whole(name: str) -> str:
+def _whole(name: str, programs: tuple[str, ...]) -> str:
     """What `command -v` says about a name."""
-    return name if _kind(name) in ("keyword", "builtin") else next(iter(_files(name)), "")
+    return name if _kind(name, programs) in ("keyword", "builtin") else next(iter(_files(name, programs)), "")
 
 
-def _type(words: Sequence[str]) -> Said:
+def _type(words: Sequence[str], programs: tuple[str, ...]) -> Said:
     letters, names = _options(words, "tpPa", "type")
     code, out, err = 0, "", ""
     for name in names:
-        lines = _typed(name, letters)
+        lines = _typed(name, letters, programs)
         out += "".join(f"{line}\n" for line in lines)
-        if not lines and not ("p" in letters and _kind(name)):
+        if not lines and not ("p" in letters and _kind(name, programs)):
             code = 1
             if not set(letters) & set("tpP"):
                 err += f"signoff: type: {name}: not found\n"
     return Said(code, out, err)
 
 
-def _typed(name: str, letters: str) -> list[str]:
+def _typed(name: str, letters: str, programs: tuple[str, ...]) -> list[str]:
     """What `type` says about a name, a line for each thing that it stands for."""
-    kind, files = _kind(name), _files(name)
+    kind, files = _kind(name, programs), _files(name, programs)
     if "P" in letters:
         found = [("file", file) for file in files]
     else:
@@ -168,18 +170,18 @@ def _typed(name: str, letters: str) -> list[str]:
     return lines
 
 
-def _kind(name: str) -> str:
+def _kind(name: str, programs: tuple[str, ...]) -> str:
     if name in _KEYWORDS:
         return "keyword"
     if name in _OWN:
         return "builtin"
-    return "file" if _files(name) else ""
+    return "file" if _files(name, programs) else ""
 
 
-def _files(name: str) -> list[str]:
+def _files(name: str, programs: tuple[str, ...]) -> list[str]:
     """The programs of that name which an approved command would find, first the one that it would run."""
     if not name:
         return []
-    folders = approved_environment(os.environ)["PATH"].split(":")
+    folders = approved_environment(os.environ, programs=programs)["PATH"].split(":")
     paths = [name] if "/" in name else [os.path.join(folder, name) for folder in folders]
     return [path for path in dict.fromkeys(paths) if os.path.isfile(path) and os.access(path, os.X_OK)]

@@ -11,7 +11,7 @@ import pwd
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signoff.core.credential import secret_name
@@ -33,6 +33,8 @@ _NAMES = frozenset("""
     PERL5OPT PERL5LIB PERL5DB PERLLIB RUBYOPT RUBYLIB NODE_OPTIONS PYTHONSTARTUP PYTHONINSPECT PYTHONBREAKPOINT
     JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 """.split())  # fmt: skip
+_USUAL = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Where tools keep the programs of a project."""
 _IDENTITY = re.compile(r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL)")
 
 
@@ -63,18 +65,34 @@ def find_program(name: str) -> Found:
     return Found(why=doubt or "command not found")
 
 
-def find_trusted(name: str, root: str, folder: str) -> Found:
+def find_trusted(name: str, root: str, folder: str, programs: Sequence[str] = ()) -> Found:
     """The file that a program's name stands for when a rule of the user's allows it: from the user's own PATH.
 
-    Folders below `root` do not count: what an agent may write there must not become a program. A path starts from
-    `folder`, where the command runs.
+    Folders below `root` do not count, unless they are among `programs`: what an agent may write there must not become
+    a program. A path starts from `folder`, where the command runs.
     """
     folders = [one for one in os.environ.get("PATH", FIXED_PATH).split(":") if one.startswith("/")]
-    outside = [one for one in folders if not f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
-    path = os.path.join(folder, name) if "/" in name else shutil.which(name, path=":".join(outside)) or ""
+    below = [one for one in folders if f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
+    searched = [*programs, *(one for one in folders if one not in below)]
+    path = os.path.join(folder, name) if "/" in name else shutil.which(name, path=":".join(searched)) or ""
     if not path or not os.path.isfile(path):
-        return Found(why="command not found")
+        return Found(why=f"command not found{_left_out(name, root, below)}")
     return Found(os.path.realpath(path), name=path)
+
+
+def _left_out(name: str, root: str, below: Sequence[str]) -> str:
+    """Where a program is that is not found because its folder is below the root, and how to trust it."""
+    if "/" in name:
+        return ""
+    for folder in (*below, *(os.path.join(root, usual) for usual in _USUAL)):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            inside = os.path.relpath(os.path.realpath(folder), root)
+            return (
+                f". {inside}/{name} is there, but folders below the root are left out of PATH, as an agent can write "
+                f"in them. To trust its programs, write in the config of this shell: programs: [{inside}]"
+            )
+    return ""
 
 
 def others_change(path: str) -> str:
@@ -128,17 +146,20 @@ def bare_environment(extra: Mapping[str, str], *, folder: str) -> dict[str, str]
     }
 
 
-def approved_environment(given: Mapping[str, str], *, keep: Iterable[str] = ()) -> dict[str, str]:
+def approved_environment(
+    given: Mapping[str, str], *, keep: Iterable[str] = (), programs: Sequence[str] = ()
+) -> dict[str, str]:
     """Our own variables for a command that a person approved, without those that change what its programs do.
 
-    Variables named like secrets stay out too, as the person saw none of them; `keep` names those that go in.
+    Variables named like secrets stay out too, as the person saw none of them; `keep` names those that go in. `programs`
+    are folders that programs are looked for in first.
     """
     kept = frozenset(keep)
     found = {name: value for name, value in given.items() if name in kept or not (changes(name) or secret_name(name))}
     folders = [folder for folder in found.get("PATH", "").split(":") if folder.startswith("/")]
     return {
         **found,
-        "PATH": ":".join(folders) or FIXED_PATH,
+        "PATH": ":".join((*programs, *(folders or FOLDERS))),
         "HOME": home_folder(),
         "TERM": "dumb",
         "PAGER": "cat",

@@ -30,8 +30,8 @@ class Sandbox:
     """The folder that approved commands may write in; a real path."""
     network: bool = False
 
-    def words(self, folder: str, *, writable: bool) -> list[str]:
-        """The words in front of a command that runs in `folder`."""
+    def words(self, folder: str, *, writable: bool, sealed: Sequence[str] = ()) -> list[str]:
+        """The words in front of a command that runs in `folder`; nothing in a `sealed` folder can be written."""
         return [
             self.program,
             *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -40,6 +40,7 @@ class Sandbox:
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # sockets of other programs are reached through files
             *("--bind" if writable else "--ro-bind", self.root, self.root),  # last, as the root may be below /tmp
+            *(word for one in sealed for word in ("--ro-bind", one, one)),
             *("--chdir", folder, "--"),
         ]
 

@@ -14,8 +14,10 @@ from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.programs import Reading
 from signoff.toolsets.attached import AttachedToolset, is_answered, let_through
+from signoff.toolsets.builtin.programs import program_folders
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
+from signoff.toolsets.builtin.shell.guarded import changes_programs
 from signoff.toolsets.builtin.shell.plan import Plan, plan
 from signoff.toolsets.builtin.shell.processes import Limits, Outcome
 from signoff.toolsets.builtin.shell.sandbox import Mode, open_sandbox
@@ -37,6 +39,7 @@ class ShellToolset(AttachedToolset):
         sandbox: Mode = "auto",
         network: bool = False,
         keep: Iterable[str] = (),
+        programs: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         """A shell that starts in the folder `root`. See `signoff.toolsets` for the options; raises `WrongUse`."""
         self.root = os.path.realpath(root)
@@ -51,6 +54,9 @@ class ShellToolset(AttachedToolset):
         self.limits = Limits(seconds=timeout, output=max_output)
         self.sandbox = open_sandbox(sandbox, self.root, network=network)
         self.keep = tuple(keep)
+        self.programs = program_folders(programs, self.root)
+        self.guarded = self.programs
+        """Folders of programs, of this shell and of others: commands that may write there are always asked about."""
         super().__init__([self.shell], id=id or kind)
 
     def plan(self, command: str) -> Plan:
@@ -61,6 +67,8 @@ class ShellToolset(AttachedToolset):
         verdict = super().needs_approval(name, args, ctx)
         if verdict.effect is Effect.ALLOW and (why := self.plan(str(args["command"])).why):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why, errors=(why,))
+        if verdict.yields and (why := changes_programs(str(args["command"]), self.guarded, self.root)):
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why)
         return verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
@@ -92,12 +100,24 @@ class ShellToolset(AttachedToolset):
         return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
 
     async def _as_shown(self, command: str) -> Outcome:
-        return await run_approved(command, root=self.root, limits=self.limits, sandbox=self.sandbox, keep=self.keep)
+        return await run_approved(
+            command,
+            root=self.root,
+            limits=self.limits,
+            sandbox=self.sandbox,
+            keep=self.keep,
+            programs=self.programs,
+        )
 
     async def _words(self, command: str, found: Plan) -> Outcome:
         assert found.line is not None
         outcome = await run_line(
-            found.line, root=self.root, limits=self.limits, steps=found.steps, sandbox=self.sandbox
+            found.line,
+            root=self.root,
+            limits=self.limits,
+            steps=found.steps,
+            sandbox=self.sandbox,
+            programs=self.programs,
         )
         if outcome.doubt:  # something changed since it was judged
             raise ApprovalRequired(metadata=self._described(command, outcome.doubt))

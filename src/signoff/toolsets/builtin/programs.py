@@ -1,0 +1,50 @@
+"""Folders of programs below a root: run by name because a person named them, and so not to be changed unasked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from signoff.errors import WrongUse
+from signoff.policy.places import folded
+from signoff.policy.wording import shown
+
+FIX = "name folders such as .venv/bin"
+
+
+def program_folders(given: Iterable[str | os.PathLike[str]], root: str) -> tuple[str, ...]:
+    """The folders as real paths. Raises `WrongUse` for what is no folder, goes up, or is the root or above it."""
+    if isinstance(given, str):
+        raise WrongUse(f"`programs` is a list of folders, not a text: write [{given}]")
+    found: list[str] = []
+    for one in given:
+        text = os.fspath(one)
+        if not text or os.pardir in text.split("/"):
+            raise WrongUse(f"`programs` has {shown(text)}, which goes up; {FIX}")
+        real = os.path.realpath(text)
+        if not os.path.isdir(real):
+            raise WrongUse(f"`programs` has {shown(text)}, and there is no such folder; make it, or take it out")
+        if f"{root.rstrip('/')}/".startswith(f"{real.rstrip('/')}/"):
+            raise WrongUse(f"`programs` has {shown(text)}, which is all that the shell works on; {FIX}")
+        found.append(real)
+    return tuple(dict.fromkeys(found))
+
+
+def changed_by(path: str, programs: Iterable[str], root: str) -> str:
+    """The folder of programs that a write to a path changes: one it is in, or one below what it replaces.
+
+    Paths are absolute. The root and what is above it do not count, or no file could be written.
+    """
+    if root != path and f"{root.rstrip('/')}/".startswith(f"{path.rstrip('/')}/"):
+        return ""
+    names = _names(path)
+    for folder in programs if names != _names(root) else ():
+        own = _names(folder)
+        if names[: len(own)] == own or own[: len(names)] == names:
+            return folder
+    return ""
+
+
+def _names(path: str) -> list[str]:
+    """The steps of a path, as a file system that does not tell case apart has them."""
+    return [folded(step) for step in os.path.normpath(path).split("/") if step]
