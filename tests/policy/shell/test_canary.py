@@ -105,7 +105,7 @@ class Canary:
     def __init__(self, base: Path) -> None:
         self.base, self.work = base, lay_out(base)
         self.secret = base / "home" / ".netrc"
-        self.secret.write_text(f"{SECRET}\n{SECRET} b\n")
+        self.secret.write_text(f"{SECRET}\n{SECRET} b\n{SECRET}[\n")  # the last is no pattern for names
         self.hostile = self._name_the_secret()
         self.linked = self._link_the_secret()
 
