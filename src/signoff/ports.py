@@ -305,6 +305,10 @@ class Desk(Protocol):
 
     async def has_opened(self, request_id: str, by: Answerer) -> bool: ...
 
+    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+        """Those of these people who may answer a request now, be it in the place of somebody absent."""
+        ...
+
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what would be remembered with this answer, as `signoff grants` would tell it."""
         ...

@@ -44,6 +44,10 @@ IN_THE_PROJECT = (
     project("an id that is none", "policy: []\nchannels: {discord: {channel: '#approvals'}}\n"),
     project("a channel of no kind", "policy: []\nchannels: {night: {channel: '112233445566778899'}}\n"),
     project(
+        "a choice that there is not",
+        "policy: []\nchannels: {discord: {channel: '112233445566778899', notify: approver}}\n",
+    ),
+    project(
         "a backup for nothing",
         "policy: []\nchannels: {discord: {channel: '112233445566778899'}, terminal: {backup_for: dicsord}}\n",
         structural=False,

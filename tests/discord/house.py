@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ class House:
         count: int = 1,
         talk: str = "talk",
         tools: Sequence[str] = (),
+        requester: str = "",
     ) -> list[ApprovalRequest]:
         """Ask about calls at once."""
         requests: list[ApprovalRequest] = []
@@ -111,11 +113,8 @@ class House:
                 tool=name, args=dict(args), call_id=call_id, run_id="run", conversation_id=talk, worker=("triage",)
             )
             verdict = Verdict(effect=Effect.ASK, rules=("pay:1",), reason="money", requirement=need or Requirement())
-            requests.append(
-                ApprovalRequest(
-                    tool_call_id=call_id, tool_name=name, args=dict(args), call=call, verdict=verdict, schema=SCHEMA
-                )
-            )
+            request = ApprovalRequest(tool_call_id=call_id, tool_name=name, args=dict(args), call=call, verdict=verdict)
+            requests.append(replace(request, schema=SCHEMA, requester=requester))
         return await self.broker.open(requests)
 
     async def message(self, request: ApprovalRequest, fits: Callable[[Message], bool] = lambda _: True) -> Message:

@@ -24,8 +24,10 @@ from tests.discord.service import Service
 from tests.discord.service.pointed import point_at
 
 from signoff.core.notice import Asked
+from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
+from signoff.wiring.desk import ProjectDesk
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 
@@ -77,14 +79,25 @@ async def pictures(house: House) -> dict[str, str]:
     """Every example, as the text of an SVG file: the message as it was sent, and then as it was changed."""
     channel, at = house.channel(), ""
     drawn: dict[str, str] = {}
-    await channel.start(house.desk())
+    await channel.start(_Desk(house.broker, house.settings, "discord"))
     try:
         for name, request in examples().items():
             at = await channel.show(Asked(request=request), at)
-            drawn[name] = draw(_sent(house.service))
+            [message] = house.service.messages(house.service.threads()[0])
+            words = message.content
+            for person in house.people.values():
+                words = words.replace(person.mention, f"@{person.name}")
+            drawn[name] = draw({**_sent(house.service), "content": words})
     finally:
         await channel.stop()
     return drawn
+
+
+class _Desk(ProjectDesk):
+    """The examples are in no store."""
+
+    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+        return [one for one in people if "ops" in one.roles]
 
 
 def _sent(service: Service) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ async def test_what_a_run_came_to_is_said_in_its_thread(house: House, service: S
     assert "triage" in last.text and "Paid" in last.text and not last.everyone and not last.mentions
 
 
-async def test_nothing_that_is_sent_may_mention_anybody(house: House, service: Service) -> None:
+async def test_nothing_that_is_sent_mentions_anybody_but_who_may_answer(house: House, service: Service) -> None:
     async with house.running():
         _, message = await house.shown(args={"to": "@everyone <@1>", "amount": 1})
         await (await service.person("eve").press(message, "Deny")).reply()
@@ -67,7 +67,9 @@ async def test_nothing_that_is_sent_may_mention_anybody(house: House, service: S
     bodies = [body for one in sent if isinstance(one, dict) for body in (one, one.get("data") or {})]
     spoken = [body for body in bodies if body.get("content") or body.get("embeds")]
     assert len(spoken) >= 4 and all(body["allowed_mentions"]["parse"] == [] for body in spoken)
-    assert not any(body["allowed_mentions"].get(who) for body in spoken for who in ("users", "roles", "replied_user"))
+    assert not any(body["allowed_mentions"].get(who) for body in spoken for who in ("roles", "replied_user"))
+    named = [body["allowed_mentions"]["users"] for body in spoken if "users" in body["allowed_mentions"]]
+    assert [sorted(map(int, one)) for one in named] == [sorted(one.id for one in house.people.values())]
 
 
 # --- a second try makes nothing twice ---

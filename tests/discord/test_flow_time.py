@@ -1,59 +1,21 @@
-"""How long a question waits on Discord (H4): five minutes from when it is there, or what its rule says.
-
-In this process, because time is turned by hand here: the program's own settings, channel, post and broker, over the
-real discord.py.
-"""
+"""How long a question waits on Discord (H4): five minutes from when it is there, or what its rule says."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.discord.flow import Flow, told
-from tests.discord.house import ROLES, House
-from tests.discord.scripts import says
-from tests.discord.service import Message, Service
+from tests.discord.flow import told
+from tests.discord.service import Service
+from tests.discord.timed import Timed
 
-from signoff.broker import Broker
-from signoff.broker.post import Post
-from signoff.config import load_settings
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import State
 from signoff.core.verdict import Requirement
-from signoff.testing import FakeClock
-from signoff.wiring.channels import routes_for
 
 FIVE = timedelta(minutes=5)
 INSTANT = timedelta(seconds=1)
-
-
-class Timed(House):
-    """A process whose clock is turned by hand, with the settings of a project file."""
-
-    def __init__(self, service: Service, folder: Path, timeout: str | None) -> None:
-        super().__init__(service, folder)
-        self.clock = FakeClock()
-        self.broker = Broker(self.store, self.clock, people=ROLES)
-        Flow(folder, service).write({"clerk": [says("done")]})
-        if timeout is not None:
-            file = folder / "signoff.yaml"
-            file.write_text(file.read_text().replace("    workers:", f"    timeout: {timeout}\n    workers:"))
-        self.settings = load_settings(folder / "signoff.yaml")
-
-    @asynccontextmanager
-    async def posting(self) -> AsyncGenerator[Post]:
-        post = Post(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
-        try:
-            yield post
-        finally:
-            await post.stop()
-
-    def about(self, request: ApprovalRequest) -> Message:
-        """The message about a request, as it stands now."""
-        [found] = [one for one in self.service.messages() if f"request {request.id}" in one.text]
-        return found
 
 
 @pytest.fixture
@@ -65,7 +27,7 @@ def timeout() -> str | None:
 @pytest.fixture
 def house(service: Service, tmp_path: Path, timeout: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Timed]:
     monkeypatch.setenv("DISCORD_TOKEN", service.token)
-    made = Timed(service, tmp_path, timeout)
+    made = Timed(service, tmp_path, {} if timeout is None else {"timeout": timeout})
     yield made
     made.close()
 

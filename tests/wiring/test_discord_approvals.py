@@ -212,6 +212,24 @@ def test_which_channel_is_meant(folder: Path, service: Service) -> None:
         DiscordApprovals(bot)
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("notify", "names"), [(None, ["ana"]), ("nobody", [])])
+async def test_who_is_notified_can_be_said(service: Service, notify: Any, names: list[str]) -> None:
+    store = open_store("sqlite:s.db")
+    async with bot_of(service, store=store, notify=notify):
+        await Broker(store).open([asks()])
+        message = await service.message(about("`pay`"))
+    assert [user.name for user in message.notified] == names
+    store.close()
+
+
+@pytest.mark.usefixtures("folder")
+def test_who_is_notified_is_one_of_two() -> None:
+    bot: Any = object()
+    with pytest.raises(WrongUse, match=r"notify cannot be `approver`: did you mean `approvers`\?"):
+        DiscordApprovals(bot, notify="approver")  # type: ignore[arg-type]
+
+
 def test_discord_may_not_be_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(folder / "signoff.yaml")
     monkeypatch.setenv("DISCORD_TOKEN", "MTA1.secret")

@@ -82,6 +82,26 @@ class People:
         if made_up and people and request.requirement.is_strict:
             raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
 
+    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+        """Those of these people who may answer a request now, be it with a no only, or in the place of another."""
+        broker, now = self._broker, self._broker.clock.now()
+
+        def work(tx: Transaction) -> list[Answerer]:
+            request = tx.request(request_id)
+            return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
+
+        return await broker.store.read(work)
+
+    def _may_answer(self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime) -> bool:
+        try:
+            by = self.known(by)
+            self.check(request, by)
+        except NotEntitled:
+            return False
+        absent = self.stands_in_for(tx, request, by, now, denies=True)
+        asked = {"requester": request.requester, "owner": request.owner}
+        return not entitled_as(request.requirement, by, absent, denies=True, **asked)[1]
+
     def stands_in_for(
         self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime, *, denies: bool
     ) -> tuple[Answerer, ...]:

@@ -15,13 +15,15 @@ from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
 KIND_KEYS: Mapping[str, tuple[str, ...]] = {
-    "discord": ("use", "token", "channel", "workers", "timeout", "backup_for"),
+    "discord": ("use", "token", "channel", "workers", "timeout", "notify", "backup_for"),
     "terminal": ("use", "timeout", "backup_for"),
 }
 """What each kind of channel takes."""
 CHANNEL_KEYS = KIND_KEYS["discord"]
 TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
 """How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""
+NOTIFIED = ("approvers", "nobody")
+"""Who may be notified of a call: those who may answer it, or nobody."""
 DISCORD_TOKEN = "${DISCORD_TOKEN}"
 NO_TIMEOUT = "none"
 
@@ -46,6 +48,8 @@ class ChannelEntry:
     """Who may be started from there."""
     timeout: timedelta | None = None
     """How long a request waits once it was shown there, where its rule does not say; None: for ever."""
+    notify: str = NOTIFIED[0]
+    """Who is notified when a call is asked about there: one of `NOTIFIED`."""
     backup_for: str = ""
     """The channel it takes over from; empty: it is asked at once."""
     spot: Spot
@@ -111,6 +115,7 @@ def _entry(name: str, spot: Spot) -> ChannelEntry:
         channel=discord_id(keys["channel"], "the id of a Discord channel") if "channel" in keys else "",
         workers=tuple(one.value for one in names_in(keys["workers"], "workers")) if "workers" in keys else (),
         timeout=_timeout(keys["timeout"]) if "timeout" in keys else TIMEOUTS[use],
+        notify=_notify(keys["notify"]) if "notify" in keys else NOTIFIED[0],
         backup_for=keys["backup_for"].text("the name of a channel") if "backup_for" in keys else "",
         spot=spot,
         spots=keys,
@@ -140,6 +145,13 @@ def _token(spot: Spot) -> str:
 
 def _timeout(spot: Spot) -> timedelta | None:
     return None if spot.value == NO_TIMEOUT else read_duration(spot)
+
+
+def _notify(spot: Spot) -> str:
+    said = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
+    if said not in NOTIFIED:
+        raise spot.wrong(f"notify cannot be {shown(said)}", did_you_mean(said, NOTIFIED))
+    return said
 
 
 def _check_places(entries: Mapping[str, ChannelEntry]) -> None:

@@ -84,6 +84,9 @@ class WatchedDesk:
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
         return await self.desk.has_opened(request_id, by)
 
+    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+        return await self.desk.entitled(request_id, people)
+
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         return await self.desk.grant_text(request_id, decision)
 

@@ -64,6 +64,7 @@ def channel_for(
         begin=begin if entry.workers else None,
         workers=entry.workers,
         listens=listens,
+        notifies=entry.notify != "nobody",
     )
 
 

@@ -70,6 +70,9 @@ class ProjectDesk:
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
         return await self.broker.deliveries.has_opened(request_id, by)
 
+    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+        return await self.broker.people.entitled(request_id, people)
+
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what would be remembered; raises where it may not be, or where the request waits no longer."""
         from signoff.broker.grants import check_terms, spelled_out

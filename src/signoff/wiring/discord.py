@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from signoff.config import ChannelEntry, Settings
-from signoff.config.channels import TIMEOUTS, is_discord_id
+from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Answerer, person_key
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.wording import listed, shown
+from signoff.policy.wording import did_you_mean, listed, shown
 from signoff.ports import ApprovalUI, Store
 from signoff.wiring.desk import ProjectDesk
 from signoff.wiring.people import Accounts, OnFile
@@ -72,6 +72,7 @@ class DiscordApprovals:
         people: Mapping[str, str | int] | None = None,
         store: Store | str | None = None,
         timeout: timedelta | Literal["default"] | None = "default",
+        notify: Literal["approvers", "nobody"] | None = None,
         name: str | None = None,
     ) -> None:
         """What is not given is taken from the project's `signoff.yaml`.
@@ -80,8 +81,9 @@ class DiscordApprovals:
         of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each with their
         Discord id; their roles are the capability's or the file's. Those of the file are looked up there whenever
         somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
-        rule does not say; None: for ever. `name`: which channel of the file is meant, where it has several; answers are
-        recorded as given there.
+        rule does not say; None: for ever. `notify`: who is mentioned when a call is asked about: those who may answer
+        it, unless the file says otherwise, or nobody. `name`: which channel of the file is meant, where it has several;
+        answers are recorded as given there.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
@@ -97,6 +99,9 @@ class DiscordApprovals:
         if self._on_file is not None:
             self._people = Accounts(self._on_file, self.name)
         self._timeout = (entry.timeout if entry else TIMEOUTS["discord"]) if timeout == "default" else timeout
+        if notify not in (None, *NOTIFIED):
+            raise WrongUse(f"notify cannot be {shown(str(notify))}: {did_you_mean(str(notify), NOTIFIED)}")
+        self._notifies = (notify or (entry.notify if entry else NOTIFIED[0])) != "nobody"
         self._signoff = signoff
         self._store = store
         self._task: asyncio.Task[None] | None = None
@@ -113,7 +118,9 @@ class DiscordApprovals:
         from signoff.channels.discord.channel import DiscordChannel
 
         broker = self._broker()
-        channel = DiscordChannel(self._bot, name=self.name, channel=self._channel, people=self._people)
+        channel = DiscordChannel(
+            self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
+        )
         post = Post(broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name))
         self._task = asyncio.create_task(post.run(), name=f"signoff {self.name}")
         self._task.add_done_callback(_report)

@@ -45,10 +45,11 @@ class DiscordCase(ChannelCase):
     async def dangers(self, notice: Notice) -> Sequence[str]:
         found: list[str] = []
         for message in self.service.messages():
-            texts = [message.content, *(one.get("description", "") for one in message.embeds)]
+            ours = f"Asked: {self.ana.mention}"
+            texts = [message.content.removeprefix(ours), *(one.get("description", "") for one in message.embeds)]
             found += [f"acts as {kind}" for text in texts for kind in acting(text) - OURS]
             found += raw_characters(message.text)
-            if message.everyone or message.mentions:
+            if message.everyone or any(user.id != self.ana.id for user in message.mentions):
                 found.append("mentions somebody")
         return found
 

@@ -11,6 +11,8 @@ from tests.discord.service.refusal import Form, Path, Refusal
 CONTENT = 2000
 EMBEDS = 10
 EMBED_TOTAL = 6000
+MENTIONS = 100
+"""Ids that `allowed_mentions` may name."""
 FILE_BYTES = 10 * 1024 * 1024
 ARCHIVE_AFTER = (60, 1440, 4320, 10080)
 
@@ -55,7 +57,7 @@ def check_message(body: Mapping[str, Any], known: Iterable[str], *, flags: int) 
     if body.get("components") is not None:
         _check_rows(form, body["components"])
     if body.get("allowed_mentions") is not None:
-        form.fields(("allowed_mentions",), body["allowed_mentions"], ("parse", "roles", "users", "replied_user"))
+        _check_mentions(form, body["allowed_mentions"])
     if body.get("message_reference") is not None:
         form.fields(
             ("message_reference",),
@@ -70,6 +72,16 @@ def check_message(body: Mapping[str, Any], known: Iterable[str], *, flags: int) 
             "content_type height width flags ephemeral".split(),
         )
     form.close()
+
+
+def _check_mentions(form: Form, allowed: Any) -> None:
+    form.fields(("allowed_mentions",), allowed, ("parse", "roles", "users", "replied_user"))
+    for kind in ("users", "roles"):
+        named = allowed.get(kind) or ()
+        if len(named) > MENTIONS:
+            form.add(("allowed_mentions", kind), "BASE_TYPE_MAX_LENGTH", f"Must be {MENTIONS} or fewer in length.")
+        if named and kind in (allowed.get("parse") or ()):
+            form.add(("allowed_mentions",), "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", f"parse has {kind} too")
 
 
 def check_files(files: Iterable[tuple[str, bytes]]) -> None:

@@ -192,6 +192,7 @@ class State:
         if kind == 0 and not flags and is_empty(message):
             raise empty_message()
         self._read_mentions(message, body.get("allowed_mentions"))
+        message.notified = list(message.mentions)
         if seen_by is not None:
             self.private[message.id] = message
             self.touch()
@@ -201,6 +202,8 @@ class State:
         if message.nonce is not None and author is self.bot:
             self._nonces[str(message.nonce)] = (self.clock.now(), message)
         self._join(place, author)
+        for user in message.notified:  # whoever is mentioned in a thread becomes a member of it
+            self._join(place, user)
         self.tell_message("MESSAGE_CREATE", message)
         return message
 
@@ -236,7 +239,8 @@ class State:
             message.flags = message.flags & ~4 | body["flags"] & 4
         message.edited_at = self.now()
         message.edits += 1
-        self._read_mentions(message, body.get("allowed_mentions"))
+        if "content" in body:
+            self._read_mentions(message, body.get("allowed_mentions"))
         self.tell_message("MESSAGE_UPDATE", message)
 
     def tell_message(self, event: str, message: Message) -> None:

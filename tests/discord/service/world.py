@@ -207,6 +207,8 @@ class Message:
     is_deleted: bool = False
     edits: int = 0
     mentions: list[User] = field(default_factory=list[User])
+    notified: list[User] = field(default_factory=list[User])
+    """Who was notified by name when it was sent. An edit notifies nobody, whatever it says."""
     everyone: bool = False
 
     @property

@@ -55,12 +55,14 @@ def discord_channel(
     workers: Sequence[str] = (),
     secret: str = "",
     listens: bool = True,
+    notifies: bool = True,
 ) -> Channel:
     """A channel with a bot of its own. `secret` is the name of the variable that the token comes from.
 
     `listens=False`: it only shows, beside another program with the same token that sees to what people press.
+    `notifies=False`: nobody is mentioned.
     """
-    return _OwnBot(token, secret, channel, people, name, begin, workers, listens)
+    return _OwnBot(token, secret, channel, people, name, begin, workers, listens, notifies)
 
 
 class _OwnBot:
@@ -80,8 +82,10 @@ class _OwnBot:
         begin: Begin | None,
         workers: Sequence[str],
         listens: bool,
+        notifies: bool,
     ) -> None:
         self._token = token
+        self._notifies = notifies
         self._listens = listens
         self._secret = secret
         self._channel = channel
@@ -139,6 +143,7 @@ class _OwnBot:
             begin=self._begin,
             workers=self._workers,
             listens=self._listens,
+            notifies=self._notifies,
         )
         try:
             await connection.log_in()

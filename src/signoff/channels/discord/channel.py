@@ -17,8 +17,17 @@ from signoff.channels.discord.commands import Commands
 from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.listening import Listening
 from signoff.channels.discord.mentions import Mentions
+from signoff.channels.discord.notifying import Notifying
 from signoff.channels.discord.permissions import check_permissions, text_channel
-from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread, told
+from signoff.channels.discord.problems import (
+    MISSING_ACCESS,
+    MISSING_PERMISSIONS,
+    OUTSIDE,
+    code_of,
+    failed,
+    is_closed_thread,
+    told,
+)
 from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name, together
 from signoff.channels.discord.users import Users
@@ -46,7 +55,7 @@ class DiscordChannel:
     An address is `THREAD/MESSAGE`. Nothing has to be kept between two starts: buttons say what they are about, and a
     thread or message that was made though nobody knows is found again. Messages that are deleted while nobody listens
     are found out when there is something to change about them. `listens=False`: it only shows, and whoever presses or
-    says something is not heard.
+    says something is not heard. `notifies=False`: nobody is mentioned.
     """
 
     def __init__(
@@ -59,9 +68,11 @@ class DiscordChannel:
         begin: Begin | None = None,
         workers: Sequence[str] = (),
         listens: bool = True,
+        notifies: bool = True,
     ) -> None:
         self._client = client
         self._listens = listens
+        self._notifies = notifies
         self._name = name
         self._channel_id = channel
         self._users = Users(people)
@@ -93,6 +104,7 @@ class DiscordChannel:
         if self._listening is not None:
             raise WrongUse(f"the channel {self._name} has been started already")
         self._desk = desk
+        self._notifying = Notifying(desk, self._users, notifies=self._notifies)
         self._has_learned = False
         try:
             await self._start(desk)
@@ -190,13 +202,23 @@ class DiscordChannel:
         if thread:
             try:
                 below = after[1] if isinstance(notice, Said) and after[0] == thread else 0
-                return place(thread, await threads.put(thread, notice.subject, sheet, after=below))
+                return place(thread, await self._put_anew(threads, thread, notice, sheet, after=below))
             except discord.HTTPException as error:
-                if not is_closed_thread(error):
+                mendable = isinstance(notice, Said) and code_of(error) in (MISSING_ACCESS, MISSING_PERMISSIONS)
+                if mendable or not is_closed_thread(error):  # what a run came to is told where it was asked
                     raise
         made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=thread)
         with told("write to the thread", at=place(made)):
-            return place(made, await threads.put(made, notice.subject, sheet))
+            return place(made, await self._put_anew(threads, made, notice, sheet))
+
+    async def _put_anew(self, threads: Threads, thread: int, notice: Notice, sheet: Sheet, *, after: int = 0) -> int:
+        """Put a message into a thread; a call that waits notifies those who may answer."""
+        if not (isinstance(notice, Asked) and _waits(notice)):
+            return await threads.put(thread, notice.subject, sheet, after=after)
+        sheet = await self._notifying.addressed(notice, sheet)
+        message = await threads.put(thread, notice.subject, sheet)
+        self._notifying.sent(notice, sheet)
+        return message
 
     def _note(self, notice: Notice, shown: str) -> None:
         """Remember what may be asked for before the desk knows it, or when somebody comes late."""

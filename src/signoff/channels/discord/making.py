@@ -1,4 +1,4 @@
-"""Sheets and forms as discord.py wants them. Nothing that is sent from here can mention anybody."""
+"""Sheets and forms as discord.py wants them. Nothing mentions anybody but the accounts that a sheet names itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STYLES: dict[Style, discord.ButtonStyle] = {
 
 def to_send(sheet: Sheet) -> dict[str, Any]:
     """What `send` takes to put a sheet there anew."""
-    made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": SILENT}
+    made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": _mentions(sheet)}
     if embed := _embed(sheet):
         made["embed"] = embed
     else:  # else Discord fetches whatever address stands in a text, without anybody having clicked on it
@@ -36,14 +36,21 @@ def to_send(sheet: Sheet) -> dict[str, Any]:
 
 
 def to_edit(sheet: Sheet) -> dict[str, Any]:
-    """What `edit` takes to make a message hold exactly this sheet, whatever it held before."""
+    """What `edit` takes to make a message hold exactly this sheet, whatever it held before. It notifies nobody."""
     return {
-        "content": sheet.content or None,
+        **({} if sheet.keeps_content else {"content": sheet.content or None}),
         "embed": _embed(sheet),
         "view": _view(sheet),
         "attachments": [_file(sheet.paper)] if sheet.paper is not None else [],
         "allowed_mentions": SILENT,
     }
+
+
+def _mentions(sheet: Sheet) -> discord.AllowedMentions:
+    if not sheet.mentions:
+        return SILENT
+    users = [discord.Object(account) for account in sheet.mentions]
+    return discord.AllowedMentions(everyone=False, roles=False, replied_user=False, users=users)
 
 
 def modal(form: Form) -> discord.ui.Modal:

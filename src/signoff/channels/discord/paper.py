@@ -131,6 +131,7 @@ def _asked(asked: Asked) -> Sheet:
         text=text,
         footer=footer_of(request),
         colour=FACES[request.state].colour,
+        keeps_content=True,
         rows=tuple(_rows(request, card, is_whole=not missing)),
     )
 

@@ -80,6 +80,10 @@ class Sheet:
     colour: int = 0
     rows: tuple[tuple[Button, ...] | Menu, ...] = ()
     paper: Paper | None = None
+    mentions: tuple[int, ...] = ()
+    """Accounts that are notified when it is sent, as far as the text names them."""
+    keeps_content: bool = False
+    """Whether the text that stands there stays as it is when the rest is brought up to date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

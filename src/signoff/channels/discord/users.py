@@ -18,6 +18,10 @@ class Users:
     def __init__(self, people: Mapping[str, Answerer]) -> None:
         self._people = people
 
+    def accounts(self) -> Mapping[str, Answerer]:
+        """Everybody on file, by account."""
+        return dict(self._people)
+
     def known(self, user: discord.abc.User) -> Answerer | None:
         """The person with this account."""
         found = self._people.get(str(user.id))

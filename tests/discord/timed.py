@@ -1,0 +1,55 @@
+"""A process whose clock is turned by hand: the program's own settings, channel, post and broker over discord.py."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.discord.flow import Flow
+from tests.discord.house import ROLES, House
+from tests.discord.scripts import says
+from tests.discord.service import Message, Service
+
+from signoff.broker import Broker
+from signoff.broker.post import Post
+from signoff.config import load_settings
+from signoff.core.request import ApprovalRequest
+from signoff.testing import FakeClock
+from signoff.wiring.channels import routes_for
+
+
+class Timed(House):
+    """With the settings of a project file; `entry` is added to what it says about the channel."""
+
+    def __init__(self, service: Service, folder: Path, entry: Mapping[str, Any] | None = None) -> None:
+        super().__init__(service, folder)
+        self.clock = FakeClock()
+        self.broker = Broker(self.store, self.clock, people=ROLES)
+        Flow(folder, service).write({"clerk": [says("done")]})
+        file = folder / "signoff.yaml"
+        project = yaml.safe_load(file.read_text())
+        project["channels"]["discord"] |= entry or {}
+        file.write_text(yaml.safe_dump(project, sort_keys=False))
+        self.settings = load_settings(file)
+
+    @asynccontextmanager
+    async def posting(self) -> AsyncGenerator[Post]:
+        """What runs the channel: it does something when it is told to."""
+        post = Post(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
+        try:
+            yield post
+        finally:
+            await post.stop()
+
+    def about(self, request: ApprovalRequest) -> Message:
+        """The message about a request, as it stands now."""
+        [found] = [one for one in self.service.messages() if f"request {request.id}" in one.text]
+        return found
+
+    def others(self) -> list[Message]:
+        """What else the bot has said in its threads, in order."""
+        said = [one for thread in self.service.threads() for one in self.service.messages(thread)]
+        return [one for one in said if one.author is self.service.bot and "request " not in one.text]
