@@ -171,12 +171,19 @@ async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> 
         await post.say(f"r{number}", "triage", RunState.DONE, "done")
     board.fails = lambda notice: ChannelFailed("no", again=notice.trail == "r0")
     await post.round()
-    left = await row(broker, "board", "said:r1")
-    assert (left.state, left.live) == (DeliveryState.FAILED, False)
-    assert (await row(broker, "board", "said:r0")).state is DeliveryState.DUE
+    for number in range(2):
+        waits = await row(broker, "board", f"said:r{number}")
+        assert (waits.state, waits.live) == (DeliveryState.DUE, True)
     clock.advance(86_400)
-    await post.round()
-    assert (await row(broker, "board", "said:r0")).state is DeliveryState.FAILED
+    with pytest.warns(RuntimeWarning) as told:
+        await post.round()
+    assert sorted(str(one.message) for one in told) == [
+        f"channel 'board' could not tell what run r{number} came to, and that is given up after a day: no"
+        for number in range(2)
+    ]
+    for number in range(2):
+        left = await row(broker, "board", f"said:r{number}")
+        assert (left.state, left.live) == (DeliveryState.FAILED, False)
 
 
 async def test_the_end_is_told_though_it_was_said_before_that_it_goes_on(another: Opens, clock: FakeClock) -> None:

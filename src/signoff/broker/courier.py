@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.broker.leases import Down, put_down
 from signoff.broker.routes import LONGEST_PAUSE, Line
-from signoff.broker.showing import Showing, Showings
+from signoff.broker.showing import NotShown, Showing, Showings
 from signoff.errors import ChannelFailed, StoreError, WrongUse
 from signoff.ports import Desk, Transaction
 
@@ -105,13 +105,16 @@ class Courier:
         now = self._broker.clock.now()
         down = line.fell(failure, now, seen) if failure.whole else line.down
 
-        def work(tx: Transaction) -> bool:
+        def work(tx: Transaction) -> NotShown:
             if failure.whole:
                 put_down(tx, self._broker, line.name, down)
             return self._showings.failed(tx, line, showing, failure, now, known=known)
 
-        holds = await self._insist("not shown", work)
-        return not (holds or failure.whole)
+        left = await self._insist("not shown", work)
+        if left.given_up:
+            told = f"channel {line.name!r} could not tell what run {showing.notice.trail} came to"
+            warnings.warn(f"{told}, and that is given up after a day: {failure}", RuntimeWarning, stacklevel=2)
+        return not (left.holds or failure.whole)
 
     async def _shown(self, line: Line, showing: Showing, at: str, seen: int) -> None:
         clock = self._broker.clock

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from signoff.broker.batches import Batches, all_shown
 from signoff.broker.leases import LONGEST_PROBLEM, check_lease
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from signoff.broker.broker import Broker
 
 TRY_CLOSING_FOR = timedelta(days=1)
-"""How long it is tried to say in a channel what became of something nobody waits for any longer."""
+"""How long it is tried to say in a channel what became of something nobody waits for any longer, or of a run."""
 RARELY = timedelta(hours=1)
 SHORTENED = 0.1
 """How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
@@ -123,6 +123,15 @@ class Showing:
         return self.before is None or self.before.shown == NEVER
 
 
+class NotShown(NamedTuple):
+    """What comes of a notice that was not shown."""
+
+    holds: bool = False
+    """Whether what comes after it in its trail has to wait for it."""
+    given_up: bool = False
+    """Whether it is never tried again, though nobody else shows it."""
+
+
 class Showings:
     """What happens in the store around each try."""
 
@@ -207,8 +216,8 @@ class Showings:
 
     def failed(
         self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
-    ) -> bool:
-        """It was not shown, as far as is known; whether that holds up what comes after it in its trail.
+    ) -> NotShown:
+        """It was not shown, as far as is known. What a run came to is tried for a day: somebody may put things right.
 
         `known`: whether the channel itself said so, and not only did not answer, or broke.
         """
@@ -233,14 +242,13 @@ class Showings:
                 longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
                 row = replace(row, next_at=now + min(longer, RARELY))
             tx.put_delivery(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
-            return False
+            return NotShown()
         if line.backup and not isinstance(notice, Together) and (over or _fails_since(row, now) >= PATIENCE):
             self._hand_over(tx, line, row)
-            return False
-        if isinstance(notice, Said) and (over or _is_left(row, now)):
-            row = replace(row, state=DeliveryState.FAILED, live=False)
-        tx.put_delivery(row)
-        return failure.again
+            return NotShown()
+        given_up = isinstance(notice, Said) and _is_left(row, now)
+        tx.put_delivery(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
+        return NotShown(holds=failure.again, given_up=given_up)
 
     def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
         """Have the backup show what this channel fails to show for too long; whether anything was to be done."""

@@ -209,7 +209,9 @@ class Report:
             return
         key, text = (channel, "" if failed.whole else subject), safe(str(failed))
         if key not in self._failing:
-            again = "tried again until it can be" if failed.again else "somebody has to do something first"
+            again = (
+                "tried again until it can be" if failed.again else "tried again, but somebody has to put it right first"
+            )
             self._say(channel, "problem", f"{text}; {again}", request=key[1] or None, problem=text)
         self._failing[key] = text
 
