@@ -14,7 +14,7 @@ from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.mode import ApprovalMode
-from signoff.core.notice import Notice
+from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer, Delegation
 from signoff.core.record import Checkpoint, Draft, Entry
 from signoff.core.request import ApprovalRequest
@@ -355,6 +355,19 @@ class Channel(Protocol):
 
     async def stop(self) -> None:
         """Let go of everything. What stands there stays."""
+        ...
+
+
+@runtime_checkable
+class Reminding(Protocol):
+    """What a channel may do besides, where to bring a message up to date reaches nobody."""
+
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        """Tell people again of what stands at `card`; returns where that is told.
+
+        As with `show`: what goes wrong is raised as `ChannelFailed`, and what was told though nobody was told so is
+        found again. `at` is where part of it stands, if a try before this one said so.
+        """
         ...
 
 

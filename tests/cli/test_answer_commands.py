@@ -162,6 +162,19 @@ def test_other_arguments_run_instead_and_are_shown(desk: Desk, wording: Wording)
     assert desk.request(two).effective_args == {"to": "ben", "amount": 1}, "the tool fills in for itself"
 
 
+def test_what_the_tool_said_about_other_arguments_is_not_shown_after_an_edit(desk: Desk) -> None:
+    said = {"summary": "Pay Ana 250", "note": "by tonight", "before": "250 owed\n", "after": "0 owed\n", "path": "ana"}
+    [one] = desk.open(asks(metadata=said))
+    asked = desk.run("show", one).out
+    assert "Pay Ana 250" in asked and "0 owed" in asked and "by tonight" in asked
+    assert edited(desk, one, {"to": "ben", "amount": 20, "currency": "EUR"}).code == 0
+    shown = desk.run("show", one).out
+    assert "0 owed" not in shown and "by tonight" not in shown and "what the tool said about the call" in shown
+    assert "Pay Ana 250" not in shown and "to        ben" in shown
+    card = json.loads(desk.run("show", one, "--json").out)
+    assert "0 owed" not in json.dumps(card)
+
+
 def test_two_people_have_to_agree_on_the_same_arguments(desk: Desk, wording: Wording) -> None:
     [one] = desk.open(asks(needs=OPS))
     assert edited(desk, one, {"to": "ana", "amount": 20}, "--as", "ana").code == 0

@@ -88,6 +88,29 @@ def test_the_arguments_are_those_that_would_run() -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        {"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"},
+        {"before": "x\n", "after": "y\n", "path": "notes.txt"},
+        {"preview": "writes 5 bytes"},
+        {"summary": "Write notes.txt"},
+        {"note": "as root"},
+        {"reason": "the notes are old"},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_was_said_about_other_arguments_is_left_out_and_that_is_said(said: dict[str, Any]) -> None:
+    approved = ApprovalDecision(approved=True, edited_args={"path": "other.txt"})
+    asked = request(metadata=said)
+    edited = card_for(asked.changed_to(decision=approved))
+    assert edited.preview is None and edited.title == 'write_file(path="other.txt")'
+    assert edited.note == "the arguments were edited; what the tool said about the call as it was asked is left out"
+    assert card_for(asked.changed_to(decision=ApprovalDecision(approved=True))) == card_for(asked)
+    plain = request(decision=approved, summary='write_file(path="notes.txt", content="hello")')
+    assert card_for(plain).note == "", "nothing was said"
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ("5", '"5"'),

@@ -103,6 +103,7 @@ class House:
         talk: str = "talk",
         tools: Sequence[str] = (),
         requester: str = "",
+        metadata: Mapping[str, Any] | None = None,
     ) -> list[ApprovalRequest]:
         """Ask about calls at once."""
         requests: list[ApprovalRequest] = []
@@ -114,7 +115,7 @@ class House:
             )
             verdict = Verdict(effect=Effect.ASK, rules=("pay:1",), reason="money", requirement=need or Requirement())
             request = ApprovalRequest(tool_call_id=call_id, tool_name=name, args=dict(args), call=call, verdict=verdict)
-            requests.append(replace(request, schema=SCHEMA, requester=requester))
+            requests.append(replace(request, schema=SCHEMA, requester=requester, metadata=metadata or {}))
         return await self.broker.open(requests)
 
     async def message(self, request: ApprovalRequest, fits: Callable[[Message], bool] = lambda _: True) -> Message:

@@ -217,11 +217,13 @@ async def test_h8_where_nobody_knows_people_are_asked_and_what_happened_is_not_d
     question = stories.messages["happened"]
     text = await flow.until(question, "Did `hang` happen?", buttons=UNKNOWN)
     assert "Nobody knows whether it ran" in text and flow.rung("happened") == 1
+    told = await flow.sees(question.place, "**Nobody knows whether `hang` ran.**", f"/{question.id})")
+    assert [user.name for user in told.notified] == ["ana", "ben", "dan"]
     await flow.ana.press(question, "It happened")
     await flow.until(question, "**It happened**, says `ana`")
     said = await flow.sees(question.place, "I was told:")
     assert "confirmed that this call happened" in said.text
-    assert flow.rung("happened") == 1 and flow.by_bot(question.place) == [question, said]
+    assert flow.rung("happened") == 1 and flow.by_bot(question.place) == [question, told, said]
 
 
 @pytest.mark.mission("H8")

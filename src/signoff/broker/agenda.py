@@ -11,11 +11,19 @@ from typing import NamedTuple
 from signoff.broker.batches import Batches
 from signoff.broker.leases import Down
 from signoff.broker.routes import PATIENCE, Line
-from signoff.broker.showing import Want, is_eligible, is_hopeless, wanted_of_batch, wanted_of_request
+from signoff.broker.showing import (
+    Want,
+    is_eligible,
+    is_hopeless,
+    may_be_handed_over,
+    wanted_of_batch,
+    wanted_of_reminder,
+    wanted_of_request,
+)
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.inbox import Item
 from signoff.core.lifecycle import OPEN
-from signoff.core.notice import trail_of
+from signoff.core.notice import is_reminder, reminder_of, request_in, trail_of
 from signoff.core.request import ApprovalRequest, State
 from signoff.ports import Transaction
 
@@ -147,7 +155,7 @@ class Agenda:
     def _sort_out(self, tx: Transaction, trail: str) -> None:
         """What is to be done about a trail."""
         known, rows = self._requests.setdefault(trail, {}), self._rows.setdefault(trail, {})
-        live = {one.removeprefix("all:") for each in rows.values() for one in each if not one.startswith("said:")}
+        live = {request_in(one) for each in rows.values() for one in each} - {""}
         for request_id in live - known.keys():
             if (request := tx.request(request_id)) is not None:
                 known[request_id] = request
@@ -170,6 +178,7 @@ class Agenda:
         there, main = rows.get(line.name, {}), rows.get(line.route.backup_for, {})
         batches: dict[tuple[str, ...], ApprovalRequest] = {}
         coming: set[str] = set()
+        reminders: set[str] = set()
         for request in requests:
             row = there.get(request.id)
             want = wanted_of_request(row, request, eligible=is_eligible(line, main.get(request.id)))
@@ -179,6 +188,12 @@ class Agenda:
             if len(ids) > 1:
                 batches[ids] = request
             yield Job((0, request.opened_at or _LONG_AGO, ids.index(request.id)), request.id, want, row)
+            reminder = reminder_of(request)
+            if reminder is not None and line.reminds and _stands(there, request.id):
+                reminders.add(reminder.subject)
+                told = there.get(reminder.subject)
+                # Behind everything else: nothing else waits for it.
+                yield Job((2, request.opened_at or _LONG_AGO, 0), reminder.subject, wanted_of_reminder(told), told)
         for ids, request in batches.items():
             row = there.get(f"all:{ids[0]}")
             members = [one for each in ids if (one := tx.request(each)) is not None]
@@ -189,6 +204,8 @@ class Agenda:
             if subject.startswith("said:"):
                 want = Want.SHOW if row.state is DeliveryState.DUE else Want.RETIRE
                 yield Job((1, _LONG_AGO, 0), subject, want, row)
+            elif is_reminder(subject) and subject not in reminders:
+                yield Job((2, _LONG_AGO, 0), subject, Want.RETIRE, row)
 
     def _planned(self, plan: Plan, line: Line, trails: Mapping[str, list[Job]], now: datetime) -> None:
         """Put down what of it is to be done now, or when."""
@@ -228,7 +245,7 @@ def _without_given_up(
         whole = down.since if down is not None else None
         since = min((one for one in (own, head, whole) if one is not None), default=None)
         hopeless = line.wrong is not None or (down is not None and down.hopeless)
-        if job.subject.startswith("all:") or (since is None and not hopeless):
+        if not may_be_handed_over(job.subject) or (since is None and not hopeless):
             left.append(job)
         elif hopeless or (since is not None and now - since >= PATIENCE):
             plan.given_up.append(Left(line.name, trail, job.subject))

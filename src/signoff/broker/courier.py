@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signoff.broker.leases import Down, put_down
 from signoff.broker.routes import LONGEST_PAUSE, Line
 from signoff.broker.showing import NotShown, Showing, Showings
+from signoff.core.notice import Reminder
 from signoff.errors import ChannelFailed, StoreError, WrongUse
-from signoff.ports import Desk, Transaction
+from signoff.ports import Channel, Desk, Reminding, Transaction
 
 if TYPE_CHECKING:
     from signoff.broker.broker import Broker
@@ -92,7 +93,7 @@ class Courier:
         """Show one notice; whether those after it may follow."""
         known = True
         try:
-            at = await self._within_limit(line.route.channel.show(showing.notice, showing.at, showing.beside))
+            at = await self._within_limit(_shown_by(line.route.channel, showing))
             if not isinstance(at, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is somebody's code
                 raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
         except ChannelFailed as error:
@@ -167,6 +168,13 @@ class Courier:
 
 class _NoAnswer(ChannelFailed):
     """Nobody knows what came of it."""
+
+
+def _shown_by(channel: Channel, showing: Showing) -> Coroutine[Any, Any, str]:
+    if not isinstance(showing.notice, Reminder):
+        return channel.show(showing.notice, showing.at, showing.beside)
+    assert isinstance(channel, Reminding), "only such a channel is handed one"
+    return channel.remind(showing.notice, showing.beside, showing.at)
 
 
 async def _stopped(line: Line) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
 from signoff.core.quorum import entitled_as, who, why_not_entitled
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
 
@@ -98,9 +98,12 @@ class People:
             self.check(request, by)
         except NotEntitled:
             return False
-        absent = self.stands_in_for(tx, request, by, now, denies=True)
-        asked = {"requester": request.requester, "owner": request.owner}
-        return not entitled_as(request.requirement, by, absent, denies=True, **asked)[1]
+        denies = request.state is State.PENDING  # a veto says nothing about what became of a call
+        absent = self.stands_in_for(tx, request, by, now, denies=denies)
+        _, refusal = entitled_as(
+            request.requirement, by, absent, requester=request.requester, owner=request.owner, denies=denies
+        )
+        return not refusal
 
     def stands_in_for(
         self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime, *, denies: bool

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker.leases import Down
 from signoff.errors import ChannelFailed, WrongUse
-from signoff.ports import Channel
+from signoff.ports import Channel, Reminding
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -60,6 +60,11 @@ class Line:
     @property
     def name(self) -> str:
         return self.route.channel.name
+
+    @property
+    def reminds(self) -> bool:
+        """Whether people can be told again there of what stands there."""
+        return isinstance(self.route.channel, Reminding)
 
     def rests(self, now: datetime) -> bool:
         """Whether nothing is to be tried now."""

@@ -19,7 +19,7 @@ from signoff.broker.routes import PATIENCE, Line, pause
 from signoff.broker.said import places, put_said, said_in
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import FINAL, OPEN, Dated, advance, may_be_dated
-from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.notice import Asked, Notice, Reminder, Said, Together, is_reminder, reminder_of, request_in
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
@@ -79,6 +79,16 @@ def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalReques
     return wanted(delivery, version, waits=pending and are_shown, is_settled=not pending, is_over=not pending)
 
 
+def wanted_of_reminder(delivery: Delivery | None) -> Want:
+    """What is to be done about a reminder that is due, of a call that stands there."""
+    return Want.SHOW if delivery is None or (delivery.live and delivery.state is DeliveryState.DUE) else Want.NOTHING
+
+
+def may_be_handed_over(subject: str) -> bool:
+    """Whether a backup shows it where its main channel cannot. What belongs to something that stands there stays."""
+    return not (subject.startswith("all:") or is_reminder(subject))
+
+
 def may_stand(delivery: Delivery) -> bool:
     """Whether something of it may stand in the channel though it was never heard that it does."""
     return not delivery.subject.startswith("said:") and _MAY_STAND in _marks(delivery)
@@ -106,7 +116,7 @@ def marked(delivery: Delivery, **marks: bool) -> Delivery:
 class Showing:
     """What is handed to a channel, and what has to be known afterwards."""
 
-    notice: Notice
+    notice: Notice | Reminder
     want: Want
     at: str
     beside: str
@@ -165,16 +175,22 @@ class Showings:
             deadline=deadline,
         )
 
-    def _notice(self, tx: Transaction, line: Line, subject: str, known: Delivery | None) -> tuple[Notice | None, Want]:
+    def _notice(
+        self, tx: Transaction, line: Line, subject: str, known: Delivery | None
+    ) -> tuple[Notice | Reminder | None, Want]:
         """What there is to show, and why; None where there is no need."""
-        notice: Notice | None = None
+        notice: Notice | Reminder | None = None
         want = Want.NOTHING
         if subject.startswith("said:"):
             if known is not None and known.live and known.state is DeliveryState.DUE:
                 notice, want = said_in(known), Want.SHOW
-        elif (request := tx.request(subject.removeprefix("all:"))) is not None:
+        elif (request := tx.request(request_in(subject))) is not None:
             ids = self._batches.of(tx, request)
-            if subject.startswith("all:"):
+            if is_reminder(subject):
+                card, reminder = tx.delivery(line.name, request.id), reminder_of(request)
+                if reminder is not None and reminder.subject == subject and card is not None and card.shown != NEVER:
+                    notice, want = reminder, wanted_of_reminder(known)
+            elif subject.startswith("all:"):
                 members = tuple(one for each in ids if (one := tx.request(each)) is not None)
                 are_shown = all_shown(members, {one: tx.delivery(line.name, one) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
@@ -213,6 +229,10 @@ class Showings:
         elif known.text != (showing.before.text if showing.before else ""):  # something else is to be said by now
             done = replace(known, at=at)
         tx.put_delivery(done)
+        if isinstance(notice, Asked) and showing.is_first and (told := reminder_of(notice.request)) is not None:
+            # Whoever sees it for the first time need not be reminded of what was before.
+            there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
+            tx.put_delivery(there)
 
     def failed(
         self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
@@ -243,19 +263,19 @@ class Showings:
                 row = replace(row, next_at=now + min(longer, RARELY))
             tx.put_delivery(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()
-        if line.backup and not isinstance(notice, Together) and (over or _fails_since(row, now) >= PATIENCE):
+        if line.backup and may_be_handed_over(notice.subject) and (over or _fails_since(row, now) >= PATIENCE):
             self._hand_over(tx, line, row)
             return NotShown()
         given_up = isinstance(notice, Said) and _is_left(row, now)
         tx.put_delivery(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
-        return NotShown(holds=failure.again, given_up=given_up)
+        return NotShown(holds=failure.again and not isinstance(notice, Reminder), given_up=given_up)
 
     def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
         """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
         check_lease(tx, self._broker, line.name)
         known = tx.delivery(line.name, subject)
         notice, want = self._notice(tx, line, subject, known)
-        if notice is None or want is not Want.SHOW or isinstance(notice, Together):
+        if notice is None or want is not Want.SHOW or not may_be_handed_over(subject):
             return False
         row = known or _fresh(line.name, notice)
         if line.down is not None:
@@ -294,13 +314,15 @@ def is_eligible(line: Line, main: Delivery | None) -> bool:
     return main is not None and main.state is DeliveryState.FAILED and main.instead == line.name
 
 
-def _fresh(channel: str, notice: Notice) -> Delivery:
-    request = notice.subject if isinstance(notice, Asked) else ""
+def _fresh(channel: str, notice: Notice | Reminder) -> Delivery:
+    request = notice.request.id if isinstance(notice, Asked | Reminder) else ""
     return Delivery(channel=channel, subject=notice.subject, trail=notice.trail, request=request)
 
 
-def _beside(tx: Transaction, channel: str, notice: Notice) -> str:
-    """Where the newest notice of the trail stands in this channel, or where its run began."""
+def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
+    """Where the newest notice of the trail stands in this channel, or where its run began; of a reminder, its call."""
+    if isinstance(notice, Reminder) and (card := tx.delivery(channel, notice.request.id)) is not None:
+        return card.at
     limit, found = LAST, 0
     while True:
         rows = tx.last_deliveries(channel=channel, trail=notice.trail, limit=limit)

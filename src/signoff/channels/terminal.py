@@ -232,9 +232,8 @@ def user_here() -> str:
 def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision) -> str:
     """What whoever answers says, and about which call: with their changes, if they made any."""
     title = card.title
-    if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
-        plain = request.changed_to(args=decision.edited_args, summary="", metadata={})
-        title = safe_summary(plain, secrets=request.secrets)
+    if decision.edited_args is not None:  # the title is about the call as it was asked
+        title = safe_summary(request.changed_to(decision=decision), secrets=request.secrets)
     return f"{said(decision)}: {title}"
 
 

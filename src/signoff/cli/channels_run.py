@@ -19,9 +19,10 @@ import click
 
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
-from signoff.core.notice import Asked, Notice
+from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import ChannelFailed
+from signoff.ports import Reminding
 
 LEAVING = 0.05
 """Seconds after whoever sits here left until the program does."""
@@ -107,7 +108,7 @@ async def _stay(
         return await start[0](heard)  # what starts runs needs the post, which needs the channels, which need this
 
     routes = routes_for(names, settings, begin=begin if run_options is not None else None)
-    told = [replace(route, channel=Told(route.channel, report)) for route in routes]
+    told = [replace(route, channel=told_of(route.channel, report)) for route in routes]
     post = Post(broker, told, desk=lambda name: ProjectDesk(broker, settings, name))
     work: list[Coroutine[Any, Any, None]] = [post.run()]
     if run_options is not None:
@@ -301,14 +302,34 @@ class Told:
         self._report.connected(self._channel, len(await desk.pending()))
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
-        try:
-            place = await self._channel.show(notice, at, beside)
-        except ChannelFailed as failed:
-            self._report.problem(self.name, notice.subject, failed)
-            raise
-        self._report.fine(self.name, notice.subject)
+        place = await self._telling(notice.subject, self._channel.show(notice, at, beside))
         self._report.shown(self.name, notice)
+        return place
+
+    async def _telling(self, subject: str, work: Coroutine[Any, Any, str]) -> str:
+        try:
+            place = await work
+        except ChannelFailed as failed:
+            self._report.problem(self.name, subject, failed)
+            raise
+        self._report.fine(self.name, subject)
         return place
 
     async def stop(self) -> None:
         await self._channel.stop()
+
+
+class ToldReminding(Told):
+    """The same, of a channel that can remind people."""
+
+    def __init__(self, channel: Channel, reminding: Reminding, report: Report) -> None:
+        super().__init__(channel, report)
+        self._reminding = reminding
+
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        return await self._telling(reminder.subject, self._reminding.remind(reminder, card, at))
+
+
+def told_of(channel: Channel, report: Report) -> Told:
+    """A channel, with what happens to it told."""
+    return ToldReminding(channel, channel, report) if isinstance(channel, Reminding) else Told(channel, report)

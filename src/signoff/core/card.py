@@ -26,6 +26,9 @@ LONG_TEXT = 600
 LONG_LINES = 12
 _MOST_WARNINGS = 6
 _ONE_LINE = 60
+_DESCRIBE = frozenset("summary reason note path diff before after preview".split())
+"""What a tool says about exactly the call that it was asked about."""
+_LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
@@ -110,6 +113,7 @@ def card_for(
 
     Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
     """
+    request = _as_it_runs(request)
     verdict, call = request.verdict, request.call
     writer = _Writer(request, secrets)
     args = tuple(writer.args())
@@ -140,7 +144,7 @@ def card_for(
 
 def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> str:
     """The card's title alone: one line about the call, secrets masked, hidden characters made visible."""
-    return _Writer(request, secrets).title()
+    return _Writer(_as_it_runs(request), secrets).title()
 
 
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
@@ -230,6 +234,15 @@ class _Writer:
             yield f"and {len(found) - _MOST_WARNINGS} more of this kind"
 
 
+def _as_it_runs(request: ApprovalRequest) -> ApprovalRequest:
+    """Without what the tool said about the call as it was asked, where somebody changed the arguments since."""
+    if request.decision is None or request.decision.edited_args is None:
+        return request
+    own_words = request.summary not in ("", summary_of(request.tool_name, request.args, request.metadata))
+    said = own_words or not _DESCRIBE.isdisjoint(request.metadata)
+    return request.changed_to(summary="", metadata={"note": _LEFT_OUT} if said else {})
+
+
 def _why(request: ApprovalRequest) -> str:
     said = request.metadata.get("reason")
     if request.verdict is not None and request.verdict.reason:
@@ -251,6 +264,8 @@ def _needs(request: ApprovalRequest) -> str:
         text += f" with the role {requirement.role}"
     if requirement.not_by:
         text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
+    if request.escalated:
+        text += "; escalated, as nobody answered in time"
     if agreed := sorted(approvals(requirement, request.votes, request.args_digest)):
         text += f"; {len(agreed)} so far ({', '.join(agreed)})"
     return text

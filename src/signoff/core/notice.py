@@ -7,6 +7,7 @@ it showed before, so it need not know what happened in between.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from signoff.core.request import ApprovalRequest, State
@@ -96,6 +97,71 @@ class Said:
 
 
 Notice: TypeAlias = Asked | Together | Said
+
+
+class Occasion(StrEnum):
+    """Why people are told again of something that stands before them."""
+
+    REMINDED = "reminded"
+    ESCALATED = "escalated"
+    AGAIN = "again"
+    """Those whom it was escalated to are reminded."""
+    UNKNOWN = "unknown"
+    """Something else is asked by now: whether the call happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminder:
+    """People are to be told of a call again. What stands there already is told by `Asked`."""
+
+    request: ApprovalRequest
+    occasion: Occasion
+
+    @property
+    def subject(self) -> str:
+        return f"{_REMIND}{self.request.id}:{self.occasion}"
+
+    @property
+    def trail(self) -> str:
+        return trail_of(self.request)
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    @property
+    def is_live(self) -> bool:
+        """Until it is answered, or something newer is to be told."""
+        return True
+
+
+_REMIND = "remind:"
+
+
+def reminder_of(request: ApprovalRequest) -> Reminder | None:
+    """The last occasion to tell people of a request again: what came before it need not be told any longer."""
+    if request.state is State.UNKNOWN:
+        return Reminder(request=request, occasion=Occasion.UNKNOWN)
+    if request.state is not State.PENDING:
+        return None
+    dated = request.requirement.remind is not None and request.deadline is not None
+    reminded = dated and request.remind_at is None
+    if request.escalated:
+        return Reminder(request=request, occasion=Occasion.AGAIN if reminded else Occasion.ESCALATED)
+    return Reminder(request=request, occasion=Occasion.REMINDED) if reminded else None
+
+
+def is_reminder(subject: str) -> bool:
+    """Whether a subject is that of a reminder."""
+    return subject.startswith(_REMIND)
+
+
+def request_in(subject: str) -> str:
+    """Id of the request that a subject is about, or of the first one; empty for what a run came to."""
+    if subject.startswith("said:"):
+        return ""
+    return subject.removeprefix(_REMIND).removeprefix("all:").partition(":")[0]
+
 
 _LIVE = frozenset({State.PENDING, State.APPROVED, State.CLAIMED, State.UNKNOWN})
 

@@ -14,7 +14,7 @@ from signoff.channels.discord.commands import FOREIGN, NAME, add_command
 from signoff.channels.discord.making import SILENT
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
-from signoff.core.notice import Notice
+from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer
 from signoff.errors import ChannelFailed, SignoffError, WrongUse
 from signoff.ports import Begin, Channel, Desk
@@ -118,11 +118,17 @@ class _OwnBot:
         self._keeping = asyncio.create_task(self._keep(desk, connection), name="signoff: Discord")
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        return await self._connected(at).show(notice, at, beside)
+
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        return await self._connected(at).remind(reminder, card, at)
+
+    def _connected(self, at: str) -> DiscordChannel:
         if self._wrong is not None:
             raise ChannelFailed(str(self._wrong), again=False, whole=True, at=at)
         if self._connection is None or self._inside is None or self._connection.is_over:
             raise ChannelFailed("not connected to Discord", whole=True, at=at)
-        return await self._inside.show(notice, at, beside)
+        return self._inside
 
     async def stop(self) -> None:
         keeping, self._keeping = self._keeping, None

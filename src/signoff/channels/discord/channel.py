@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import discord
 
@@ -32,12 +33,13 @@ from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name, together
 from signoff.channels.discord.users import Users
 from signoff.core.lifecycle import OPEN
-from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.notice import Asked, Notice, Reminder, Said, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Begin, Desk
 
+T = TypeVar("T")
 _log = logging.getLogger("signoff.discord")
 
 _PATIENCE = 50.0
@@ -164,23 +166,41 @@ class DiscordChannel:
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""
-        threads = self._threads
-        if threads is None or self._client.is_closed() or not self._client.is_ready():
-            raise ChannelFailed("not connected to Discord", whole=True)
+        threads = self._connected()
         sheet = await self._drawing.sheet(notice)
-        try:
-            with told("show it", at=at):
-                async with asyncio.timeout(_PATIENCE):
-                    shown = await self._put(threads, notice, sheet, at, beside)
-        except (RuntimeError, AttributeError):
-            if not self._client.is_closed():
-                raise
-            raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
+        shown = await self._within(self._put(threads, notice, sheet, at, beside), "show it", at)
         self._note(notice, shown)
         thread, message = read_place(shown)
         if message in self._removed and _waits(notice):
             raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(thread))
         return shown
+
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        """Tell those who may answer by now, in a message of its own, of the one at `card`; raises `ChannelFailed`."""
+        threads = self._connected()
+        thread, message = read_place(card)
+        sheet = await self._notifying.reminder(reminder, threads.link(thread, message))
+        putting = threads.put(thread, reminder.subject, sheet, after=message)
+        written = await self._within(putting, "remind people", at)
+        self._notifying.sent(reminder, sheet)
+        return place(thread, written)
+
+    def _connected(self) -> Threads:
+        threads = self._threads
+        if threads is None or self._client.is_closed() or not self._client.is_ready():
+            raise ChannelFailed("not connected to Discord", whole=True)
+        return threads
+
+    async def _within(self, work: Coroutine[Any, Any, T], doing: str, at: str) -> T:
+        """What is done on Discord, as far as that goes in good time."""
+        try:
+            with told(doing, at=at):
+                async with asyncio.timeout(_PATIENCE):
+                    return await work
+        except (RuntimeError, AttributeError):
+            if not self._client.is_closed():
+                raise
+            raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
 
     async def _put(self, threads: Threads, notice: Notice, sheet: Sheet, at: str, beside: str) -> str:
         thread, message = read_place(at)

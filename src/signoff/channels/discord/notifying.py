@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.standing import named, without_answer
 from signoff.channels.discord.users import Users
-from signoff.core.notice import Asked
-from signoff.core.request import ApprovalRequest
+from signoff.channels.discord.words import moment, short_span
+from signoff.core.notice import Asked, Occasion, Reminder
+from signoff.core.request import State
+from signoff.core.visible import visible
 from signoff.ports import Desk
 
 MOST = 50
 """Accounts in one message: it has 2,000 characters, and Discord takes 100 that may be notified."""
 _BATCHES = 500
+_LONGEST_TOOL = 120
 
 
 class Notifying:
@@ -25,34 +28,58 @@ class Notifying:
         self._desk = desk
         self._users = users
         self._notifies = notifies
-        self._told: OrderedDict[tuple[str, datetime | None], dict[str, Sequence[int]]] = OrderedDict()
+        self._told: OrderedDict[tuple[object, ...], dict[str, Sequence[int]]] = OrderedDict()
         """Accounts that were notified, by what was asked at once and by the call."""
 
     async def addressed(self, asked: Asked, sheet: Sheet) -> Sheet:
-        """The first message about a call, with whom it is for above it. One mention is enough for a batch."""
-        others = {account for call, told in self._batch(asked).items() if call != asked.subject for account in told}
-        accounts = [one for one in await self._accounts(asked.request) if one not in others]
+        """The first message about a call, with whom it is for above it."""
+        accounts = await self._accounts(asked)
         return for_these(sheet, accounts, "Asked: ") if accounts else sheet
 
-    def sent(self, asked: Asked, sheet: Sheet) -> None:
-        """The message about a call stands there."""
-        if asked.of > 1:
-            self._batch(asked)[asked.subject] = sheet.mentions
-            while len(self._told) > _BATCHES:
-                self._told.popitem(last=False)
+    async def reminder(self, reminder: Reminder, link: str) -> Sheet:
+        """The message that tells people again of a call; `link` leads to it."""
+        accounts = await self._accounts(reminder)
+        sheet = Sheet(content=f"{_words(reminder)} [The call]({link})")
+        return for_these(sheet, accounts, "") if accounts else sheet
 
-    def _batch(self, asked: Asked) -> dict[str, Sequence[int]]:
-        if asked.of == 1:
-            return {}
-        return self._told.setdefault((asked.trail, asked.request.opened_at), {})
+    def sent(self, notice: Asked | Reminder, sheet: Sheet) -> None:
+        """The message stands there."""
+        self._batch(notice)[notice.subject] = sheet.mentions
+        while len(self._told) > _BATCHES:
+            self._told.popitem(last=False)
 
-    async def _accounts(self, request: ApprovalRequest) -> list[int]:
-        """Of those who may answer a request now, in the order of the file."""
+    def _batch(self, notice: Asked | Reminder) -> dict[str, Sequence[int]]:
+        occasion = notice.occasion if isinstance(notice, Reminder) else None
+        return self._told.setdefault((notice.trail, notice.request.opened_at, occasion), {})
+
+    async def _accounts(self, notice: Asked | Reminder) -> list[int]:
+        """Of those who may answer now and have not, in the order of the file.
+
+        Without those who were notified of a call that was asked together with this one: one mention is enough.
+        """
         if not self._notifies:
             return []
-        people = self._users.accounts()
+        request, people = notice.request, self._users.accounts()
         entitled = {one.key for one in await self._desk.entitled(request.id, list(people.values()))}
-        return [int(account) for account, person in people.items() if person.key in entitled]
+        if request.state is State.PENDING:
+            entitled -= {vote.by.key for vote in request.votes}
+        others = {one for call, told in self._batch(notice).items() if call != notice.subject for one in told}
+        accounts = [int(account) for account, person in people.items() if person.key in entitled]
+        return [one for one in accounts if one not in others]
+
+
+def _words(reminder: Reminder) -> str:
+    request = reminder.request
+    tool = short_span(visible(request.tool_name), _LONGEST_TOOL)
+    if reminder.occasion is Occasion.UNKNOWN:
+        return f"**Nobody knows whether {tool} ran.** Look for yourself, then say what happened."
+    until = ""
+    if request.deadline is not None:
+        until = f" Otherwise {without_answer(request)} {moment(request.deadline, 'R')}."
+    if reminder.occasion is Occasion.ESCALATED:
+        to = named(request.requirement.role or "")
+        return f"**Escalated to {to}:** nobody answered in time. May {tool} run?{until}"
+    return f"**Still waiting:** may {tool} run?{until}"
 
 
 def for_these(sheet: Sheet, accounts: Sequence[int], words: str) -> Sheet:

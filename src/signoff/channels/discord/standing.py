@@ -55,7 +55,7 @@ def waiting(request: ApprovalRequest, card: Card) -> Iterator[Part]:
     """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
     if request.deadline is not None:
         until = f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')})"
-        yield Part(label=f"{until}, then {_without_answer(request)}")
+        yield Part(label=f"{until}, then {without_answer(request)}")
     if card.problem:
         yield Part(label="**Not accepted before:**", text=card.problem)
     if card.needs:
@@ -167,7 +167,7 @@ def _is_silence(decision: ApprovalDecision) -> bool:
     return decision.approved and decision.by == SILENCE
 
 
-def _without_answer(request: ApprovalRequest) -> str:
+def without_answer(request: ApprovalRequest) -> str:
     """What happens once time is up."""
     requirement = request.requirement
     match requirement.on_timeout:

@@ -143,6 +143,10 @@ class Threads:
                     found[missing] = await self._in(thread).fetch_message(missing)
         return {one: found[one] for one in messages if one in found}
 
+    def link(self, thread: int, message: int) -> str:
+        """Where a message is, for people."""
+        return self._in(thread).get_partial_message(message).jump_url
+
     def forget(self, subject: str) -> None:
         """Nothing more will be said about it."""
         self._deleted.pop(subject, None)
