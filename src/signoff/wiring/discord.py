@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     import discord
 
     from signoff.broker import Broker
+    from signoff.broker.post import Post
     from signoff.core.decision import ApprovalDecision
     from signoff.core.mode import ApprovalMode
     from signoff.gate.capability import Signoff
     from signoff.ports import Desk
+    from signoff.wiring.resumption import Resume, Resumption
 
 NAME = "discord"
 
@@ -73,6 +75,7 @@ class DiscordApprovals:
         store: Store | str | None = None,
         timeout: timedelta | Literal["default"] | None = "default",
         notify: Literal["approvers", "nobody"] | None = None,
+        resume: Resume | None = None,
         name: str | None = None,
     ) -> None:
         """What is not given is taken from the project's `signoff.yaml`.
@@ -82,8 +85,10 @@ class DiscordApprovals:
         Discord id; their roles are the capability's or the file's. Those of the file are looked up there whenever
         somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
         rule does not say; None: for ever. `notify`: who is mentioned when a call is asked about: those who may answer
-        it, unless the file says otherwise, or nobody. `name`: which channel of the file is meant, where it has several;
-        answers are recorded as given there.
+        it, unless the file says otherwise, or nobody. `resume`: goes on with a run of your agents by its id, as `lambda
+        run: resume_run(agent, run)`; called for what was answered while no process had it in hand, such as after a
+        restart. Without it, people are told that nobody goes on. `name`: which channel of the file is meant, where it
+        has several; answers are recorded as given there.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
@@ -102,6 +107,7 @@ class DiscordApprovals:
         if notify not in (None, *NOTIFIED):
             raise WrongUse(f"notify cannot be {shown(str(notify))}: {did_you_mean(str(notify), NOTIFIED)}")
         self._notifies = (notify or (entry.notify if entry else NOTIFIED[0])) != "nobody"
+        self._resume = resume
         self._signoff = signoff
         self._store = store
         self._task: asyncio.Task[None] | None = None
@@ -116,13 +122,15 @@ class DiscordApprovals:
             raise WrongUse("these approvals were started already")
         from signoff.broker.post import Post, Route
         from signoff.channels.discord.channel import DiscordChannel
+        from signoff.wiring.resumption import Resumption
 
         broker = self._broker()
         channel = DiscordChannel(
             self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
         )
         post = Post(broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name))
-        self._task = asyncio.create_task(post.run(), name=f"signoff {self.name}")
+        resumption = Resumption(broker, post, self.name, self._resume)
+        self._task = asyncio.create_task(_running(post, resumption), name=f"signoff {self.name}")
         self._task.add_done_callback(_report)
 
     async def stop(self) -> None:
@@ -177,6 +185,15 @@ class GateDesk(ProjectDesk):
             masks = redact(request.args, secrets=request.secrets)
             decision = replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
         return await self.gate.answer(request.id, decision, by=by)
+
+
+async def _running(post: Post, resumption: Resumption) -> None:
+    beside = asyncio.create_task(resumption.run())
+    try:
+        await post.run()
+    finally:
+        beside.cancel()
+        await asyncio.wait((beside,))
 
 
 def _report(task: asyncio.Task[None]) -> None:

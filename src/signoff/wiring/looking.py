@@ -149,9 +149,10 @@ class Looking:
 
 
 def cannot(run: KeptRun) -> str:
-    """Why a run cannot go on in this process, for people; empty where it can."""
+    """Why a run that nobody has in hand cannot go on in this process, for people; empty where it can."""
     if not run.agent:
-        return "Answered. The program that began it goes on with it."
+        gone = ", but the program that asked is gone" if run.holder else ""
+        return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume_run(agent, "{run.id}")`'
     if not _is_here(str(began(run.options).get("folder", ""))):
         return f"Answered. To go on: signoff resume {run.id}"
     return ""

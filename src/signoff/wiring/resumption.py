@@ -1,0 +1,114 @@
+"""Runs of a program of one's own that were answered, and that no process has in hand: gone on with, or told of."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from signoff.broker import Broker
+from signoff.broker.post import Post
+from signoff.broker.standing import RunStatus
+from signoff.core.run import RunState
+from signoff.errors import RunOver, RunTaken, StoreError
+from signoff.wiring.looking import Looking, cannot
+
+Resume = Callable[[str], Awaitable[object]]
+"""Goes on with the run of this id, as `resume_run` does."""
+
+EVERY = timedelta(seconds=5)
+"""How often all runs are looked at: that a process died is no event."""
+GRACE = timedelta(seconds=10)
+"""How long a program may take to go on with a run by itself before people are told that none does."""
+
+
+class Resumption:
+    """Looks after the runs that were asked about in one channel."""
+
+    def __init__(self, broker: Broker, post: Post, channel: str, resume: Resume | None) -> None:
+        self._broker = broker
+        self._post = post
+        self._resume = resume
+        self._looking = Looking(broker, [channel])
+        self._changed = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._since: dict[str, datetime] = {}
+        """Since when runs could go on of which nobody was told yet that they do not."""
+
+    async def run(self) -> None:
+        """Until cancelled. What it went on with is put down then."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._changed.set)
+
+        stop = self._broker.store.watch(wake)
+        ticking = asyncio.create_task(self._tick())
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self._look()
+                except StoreError as error:
+                    self._looking.at_all()
+                    warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
+                await self._changed.wait()
+        finally:
+            stop()
+            tasks = [ticking, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        clock = self._broker.clock
+        while True:
+            await clock.sleep_until(clock.now() + EVERY)
+            self._looking.at_all()
+            self._changed.set()
+
+    async def _look(self) -> None:
+        found = await self._looking.found(self._tasks)
+        now = self._broker.clock.now()
+        self._since = {one.run.id: self._since.get(one.run.id, now) for one in found}
+        for status in found:
+            run = status.run
+            if self._resume is not None and not run.agent:
+                self._looking.takes_up(status)
+                self._tasks[run.id] = task = asyncio.create_task(self._go_on(run.id, self._resume))
+                task.add_done_callback(lambda _, run_id=run.id: self._done(run_id))
+            elif now - self._since[run.id] < GRACE:
+                self._looking.at(run.id)
+            elif status.answered and not status.waiting:
+                await self._post.say(run.id, _name(status), RunState.GOING, cannot(run) or _elsewhere(run.id))
+                self._looking.takes_up(status)
+
+    async def _go_on(self, run_id: str, resume: Resume) -> None:
+        try:
+            await resume(run_id)
+        except (RunTaken, RunOver):
+            pass  # somebody else did
+        except Exception as error:  # it is somebody's code; what it did not do is tried again
+            self._looking.wait(run_id)
+            told = {"message": f"signoff: run {run_id} could not go on, and is tried again", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(told)
+        else:
+            self._looking.went_on(run_id)
+
+    def _done(self, run_id: str) -> None:
+        self._tasks.pop(run_id, None)
+        self._looking.at(run_id)
+        self._changed.set()
+
+
+def _name(status: RunStatus) -> str:
+    """What people call whatever asked."""
+    workers = [request.worker[0] for request in status.answered if request.worker]
+    return workers[0] if workers else status.run.agent
+
+
+def _elsewhere(run_id: str) -> str:
+    """Of a worker's run, which this program knows nothing of."""
+    return f"Answered. To go on: signoff resume {run_id}"

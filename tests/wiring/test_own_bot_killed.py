@@ -1,0 +1,160 @@
+"""A bot of one's own is killed while a call waits: what is approved afterwards goes on, or people are told how."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests import start
+from tests.discord.service import Message, Service
+
+from signoff import open_store
+
+PATIENCE = 60.0
+ROOT = Path(__file__).parents[2]
+BOT = """
+import asyncio, sys
+from datetime import timedelta
+
+import discord
+from pydantic_ai import Agent
+from tests.discord.service.pointed import point_at
+
+from signoff import DiscordApprovals, Signoff, resume_run
+from signoff.testing import ScriptedModel
+from signoff.wiring import resumption
+
+doing, url, token, channel, ana = sys.argv[1:]
+point_at(url)
+resumption.GRACE = timedelta(0)
+gate = Signoff([{"ask": "deploy"}], store="sqlite:approvals.db", approver=DiscordApprovals.approver)
+turns = [{"calls": [{"tool": "deploy", "args": {"version": "1.2"}}]}, {"say": "all of it: {{last}}"}]
+agent = Agent(ScriptedModel(turns), name="shipper", capabilities=[gate])
+
+
+@agent.tool_plain
+def deploy(version: str) -> str:
+    print(f"deploying {version}", flush=True)
+    return f"deployed {version}"
+
+
+async def go_on(run_id: str) -> None:
+    result = await resume_run(agent, run_id)
+    print(f"{run_id}: {result.output}", flush=True)
+
+
+class Bot(discord.Client):
+    async def setup_hook(self) -> None:
+        given = {"resume": go_on} if doing == "resume" else {}
+        self.approvals = DiscordApprovals(self, signoff=gate, channel=channel, people={"ana": ana}, **given)
+        await self.approvals.start()
+        if doing == "ask":
+            self.run_task = asyncio.create_task(agent.run("Ship it"))
+
+
+Bot(intents=discord.Intents(guilds=True)).run(token, log_handler=None)
+"""
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    made = Service().start()
+    yield made
+    made.stop()
+    assert made.errors == []
+
+
+class OwnBot:
+    """A program that somebody wrote, over one store."""
+
+    def __init__(self, service: Service, folder: Path) -> None:
+        self._service = service
+        self._folder = folder
+        self._process: start.Process | None = None
+
+    def begin(self, doing: str) -> start.Lines:
+        service = self._service
+        given = [doing, service.url, service.token, str(service.channel.id), str(service.person("ana").id)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        self._process = start.Process(
+            [sys.executable, "-c", BOT, *given],
+            cwd=self._folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines = start.Lines(self._process)
+        return self._lines
+
+    async def noted(self) -> None:
+        """Return once it is written down where the call stands."""
+        store = open_store(f"sqlite:{self._folder / 'approvals.db'}")
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        stop = store.watch(lambda: loop.call_soon_threadsafe(changed.set) and None)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not await store.read(lambda tx: [one for one in tx.deliveries(live=True) if one.at]):
+                    await changed.wait()
+                    changed.clear()
+        finally:
+            stop()
+            store.close()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(PATIENCE)
+            self._lines.rest(PATIENCE)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+
+@pytest.fixture
+def bot(service: Service, tmp_path: Path) -> Iterator[OwnBot]:
+    made = OwnBot(service, tmp_path)
+    yield made
+    made.kill()
+
+
+async def asked_and_killed(bot: OwnBot, service: Service) -> Message:
+    bot.begin("ask")
+    message = await service.message(lambda one: "`deploy`" in one.text and bool(one.buttons), PATIENCE)
+    await bot.noted()
+    bot.kill()
+    return message
+
+
+async def approved_after_the_start(service: Service, message: Message) -> None:
+    """Approve once the second process listens: what is pressed before that is lost, as on Discord."""
+    commands = "/applications/{}/guilds/{}/commands"
+    await service.until(lambda: len(service.calls("GET", commands)) == 2, "it does not listen", PATIENCE)
+    await service.person("ana").press(message, "Approve")
+
+
+async def test_people_are_told_that_nobody_goes_on_and_how_it_would(service: Service, bot: OwnBot) -> None:
+    message = await asked_and_killed(bot, service)
+    bot.begin("show")
+    await approved_after_the_start(service, message)
+    told = await service.message(lambda one: "has not finished" in one.text, PATIENCE)
+    assert told.place is message.place and "was approved" in message.text
+    assert "**shipper** has not finished:\nAnswered, but the program that asked is gone." in told.text
+    assert "It goes on when a program resumes run " in told.text and "`resume_run(agent, " in told.text
+
+
+async def test_a_program_that_says_how_goes_on_after_a_restart(service: Service, bot: OwnBot) -> None:
+    message = await asked_and_killed(bot, service)
+    lines = bot.begin("resume")
+    await approved_after_the_start(service, message)
+    ran = await service.message(lambda one: one.id == message.id and " ran" in one.text, PATIENCE)
+    said = await service.message(lambda one: "all of it: deployed 1.2" in one.text, PATIENCE)
+    assert said.place is ran.place and "answered" in said.text
+    lines.until("deploying 1.2")
+    assert "all of it: deployed 1.2" in lines.until("all of it")
