@@ -89,3 +89,12 @@ async def test_another_bot_is_neither_heard_nor_answered(house: House, service: 
     assert answer.reference is not None and int(answer.reference["message_id"]) == asked.id
     assert [one for one in service.messages() if one.author is service.bot] == [answer]
     assert not service.threads() and beginner.heard.empty()
+
+
+async def test_a_bot_that_can_begin_nothing_says_nothing_about_mentions(house: House, service: Service) -> None:
+    """Those who look after it know that `workers` is missing; whoever else mentions it need not be told."""
+    async with house.running():
+        for one in (house.ana, service.person("eve")):
+            await one.say(service.channel, f"{service.bot.mention} do it")
+        await house.shown()  # whatever was to be said before was said
+    assert [one.author.name for one in service.messages(service.channel) if one.kind != 18] == ["ana", "eve"]

@@ -54,8 +54,10 @@ def write(folder: Path, service: Service, channels: str) -> None:
 class Bot(discord.Client):
     """Somebody's own bot."""
 
+    intents_of = discord.Intents(guilds=True)
+
     def __init__(self, **options: Any) -> None:
-        super().__init__(intents=discord.Intents(guilds=True))
+        super().__init__(intents=self.intents_of)
         self.options = options
         self.approvals: DiscordApprovals | None = None
 
@@ -65,8 +67,8 @@ class Bot(discord.Client):
 
 
 @asynccontextmanager
-async def bot_of(service: Service, **options: Any) -> AsyncIterator[Bot]:
-    async with Bot(**options) as bot:
+async def bot_of(service: Service, kind: type[Bot] = Bot, **options: Any) -> AsyncIterator[Bot]:
+    async with kind(**options) as bot:
         task = asyncio.create_task(bot.start(service.token))
         try:
             await service.connected()
@@ -107,6 +109,38 @@ async def test_a_bot_alone_takes_everything_from_the_project(service: Service) -
         await service.message(lambda one: one.id == message.id and not buttons(one))
     broker.watch.close()
     store.close()
+
+
+class Talkative(Bot):
+    """One that answers whoever mentions it."""
+
+    intents_of = discord.Intents(guilds=True, guild_messages=True)
+
+    async def on_message(self, message: discord.Message) -> None:
+        if self.user in message.mentions:
+            await message.reply("Homar here.")
+
+
+@pytest.mark.usefixtures("folder")
+async def test_what_is_said_to_a_bot_is_its_owners_business(service: Service) -> None:
+    store = open_store("sqlite:s.db")
+    broker = Broker(store)
+    async with bot_of(service, Talkative) as bot:
+        await broker.open([asks()])
+        message = await service.message(about("`pay`"))
+        assert not bot._listeners.get("message"), "nothing of ours hears messages"
+        for name in ("ana", "eve"):
+            await service.person(name).say(service.channel, f"{service.bot.mention} please pay")
+        await service.until(lambda: len(replies(service)) >= 2)
+        await service.person("ana").press(message, "Approve")
+        await service.message(lambda one: one.id == message.id and not buttons(one))
+    assert [one.content for one in replies(service)] == ["Homar here."] * 2
+    broker.watch.close()
+    store.close()
+
+
+def replies(service: Service) -> list[Message]:
+    return [one for one in service.messages(service.channel) if one.reference and one.kind != 18]
 
 
 @pytest.mark.usefixtures("folder")

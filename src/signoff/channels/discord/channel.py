@@ -129,7 +129,8 @@ class DiscordChannel:
             answers = Answers(desk, cards, self._drawing, self._refresh)
             self._clicks = Clicks(desk, self._users, answers, channel, self._places)
             self._commands = Commands(self._client, desk, self._users, channel, self._drawing)
-            self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
+            if self._begin is not None and self._workers:
+                self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
             self._commands.begin()
         listening.open()
 
@@ -138,7 +139,8 @@ class DiscordChannel:
         listening = Listening(self._client)
         if self._listens:
             listening.to("interaction", self._interaction)
-            listening.to("message", self._message)
+            if self._begin is not None and self._workers:  # else mentions are somebody else's business
+                listening.to("message", self._message)
         listening.to("raw_message_delete", self._deleted)
         listening.to("raw_bulk_message_delete", self._deleted_many)
         listening.to("raw_thread_delete", self._thread_deleted)

@@ -42,9 +42,10 @@ class Mentions:
         users: Users,
         channel: discord.TextChannel,
         name: str,
-        begin: Begin | None,
+        begin: Begin,
         workers: Sequence[str],
     ) -> None:
+        """`workers`: those that `begin` can start, at least one."""
         self._client = client
         self._users = users
         self._channel = channel
@@ -83,12 +84,6 @@ class Mentions:
         by = self._users.known(message.author)
         if by is None:
             await self._reply(message, _stranger(message.author))
-        elif self._begin is None or not self._workers:
-            await self._reply(
-                message,
-                f"Nobody can be started from here. `workers:` of the channel {self._name} in "
-                "signoff.yaml names those who can.",
-            )
         elif not text:
             say = "what to do" if len(self._workers) == 1 else f"{self._workers[0]}: what to do"
             await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
@@ -97,16 +92,16 @@ class Mentions:
         else:
             thread = await self._thread_of(message, text)
             heard = Heard(channel=self._name, at=place(thread, message.id), id=str(message.id), by=by, text=text)
-            if said := await self._begun(self._begin, heard):
+            if said := await self._begun(heard):
                 # Never longer than a message, and whatever hides in it seen.
                 shown = visible(said, lines=True)[:CONTENT]
                 await self._client.get_partial_messageable(thread).send(
                     shown, allowed_mentions=SILENT, suppress_embeds=True
                 )
 
-    async def _begun(self, begin: Begin, heard: Heard) -> str:
+    async def _begun(self, heard: Heard) -> str:
         try:
-            return await begin(heard)
+            return await self._begin(heard)
         except SignoffError as error:
             return f"Nothing was begun: {said_as(error)}."
         except Exception as error:
