@@ -121,7 +121,6 @@ async def test_a_mention_in_a_thread_goes_on_there(house: House, service: Servic
 @pytest.mark.parametrize(
     ("workers", "text", "reply"),
     [
-        ([], "do it", "`workers:` of the channel discord"),
         (["triage"], "", "`what to do`"),
         (["triage", "billing"], " ", "`triage: what to do`"),
     ],

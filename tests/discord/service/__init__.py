@@ -10,7 +10,10 @@ What it found out and keeps to:
 - Without Embed Links, embeds are dropped in silence; a message of nothing but embeds is refused with 50013.
 - Answers to interactions need no permission in the channel, not even to send messages or embed links.
 - An interaction has to be answered within 3 seconds, and its token dies after 15 minutes; both on `service.clock`.
-- A nonce is remembered for some minutes; Discord does not say how many, `state.NONCE_KEPT` is our number.
+- A nonce is remembered for some minutes, for all channels and threads together; Discord does not say how many,
+  `state.NONCE_KEPT` is our number. Where its message was deleted since, 10008 (discord/discord-api-docs PR 6647).
+- In a locked thread no button can be pressed, and in an archived one only by some clients: here by none
+  (discord/discord-api-docs issues 7900, 5946, 8474). A bot may still edit its messages where it is locked alone.
 
 It is stricter than Discord: a route, method, body field, flag or component that it does not know is answered with an
 error and kept in `service.errors`, which fails the test. Discord ignores unknown fields.

@@ -31,6 +31,8 @@ def send(call: Call) -> Json:
     if call.files and not state.may(place, "attach_files"):
         raise missing_permissions()
     if body.get("enforce_nonce") and (known := state.kept_nonce(body.get("nonce"))):
+        if known.is_deleted:
+            raise unknown_message()
         return known.json(state.bot)
     _check_reference(call, place, body.get("message_reference"))
     if body.get("embeds") and not state.may(place, "embed_links"):

@@ -159,7 +159,10 @@ class Person:
     # Components
 
     async def press(self, message: Message, button: str) -> Answered:
-        """Press the button with this label or custom id. One that is not there, or is grey, cannot be pressed."""
+        """Press the button with this label or custom id.
+
+        One that is not there, or is grey, cannot be pressed; in a locked or archived thread, all are.
+        """
         return await self._use(message, button, 2, lambda child: {"custom_id": child["custom_id"]})
 
     async def choose(self, message: Message, menu: str, *values: str) -> Answered:
@@ -181,6 +184,8 @@ class Person:
                 raise unknown_message()
             if message.seen_by not in (None, self.id):
                 raise Refusal(403, 50001, "Missing Access")
+            if message.place.locked or message.place.archived:
+                raise Refusal(400, 50083, "nothing can be pressed in a thread that is locked or archived")
             child = message.child(name)
             if child is None or child["type"] != kind or "custom_id" not in child:
                 raise Refusal(400, 50035, f"there is no {name!r} on this message:\n{message.text}")

@@ -155,7 +155,7 @@ class State:
     # Messages
 
     def kept_nonce(self, nonce: str | int | None) -> Message | None:
-        """The message that the bot made with this nonce a little while ago."""
+        """The message that the bot made with this nonce a little while ago, wherever; it may be deleted by now."""
         known = self._nonces.get(str(nonce))
         if known is None or self.clock.now() - known[0] > NONCE_KEPT:
             return None
@@ -319,6 +319,8 @@ class State:
         for thread in [one for one in self.places.values() if one.parent is place]:
             self.remove_place(thread)
         del self.places[place.id]
+        for message in place.messages.values():
+            message.is_deleted = True
         if place.is_thread:
             short = {key: place.json(self.bot)[key] for key in ("id", "guild_id", "parent_id", "type")}
             self.dispatch("THREAD_DELETE", short, place)

@@ -181,7 +181,7 @@ class DiscordChannel:
         """Tell those who may answer by now, in a message of its own, of the one at `card`; raises `ChannelFailed`."""
         threads = self._connected()
         thread, message = read_place(card)
-        sheet = await self._notifying.reminder(reminder, threads.link(thread, message))
+        sheet = await self._notifying.reminder(reminder, threads.link(place(thread, message)))
         putting = threads.put(thread, reminder.subject, sheet, after=message)
         written = await self._within(putting, "remind people", at)
         self._notifying.sent(reminder, sheet)
@@ -206,7 +206,10 @@ class DiscordChannel:
 
     async def _put(self, threads: Threads, notice: Notice, sheet: Sheet, at: str, beside: str) -> str:
         thread, message = read_place(at)
-        if message:
+        after = read_place(beside)
+        home = thread or after[0]
+        is_shut = _waits(notice) and threads.is_locked(home)
+        if message and not is_shut:
             try:
                 if await threads.edit(thread, message, notice.subject, sheet):
                     return at
@@ -219,19 +222,20 @@ class DiscordChannel:
                 raise
             if not _waits(notice):
                 return at
-        after = read_place(beside)
-        thread = thread or after[0]
-        if thread:
+        if home and not is_shut:
             try:
-                below = after[1] if isinstance(notice, Said) and after[0] == thread else 0
-                return place(thread, await self._put_anew(threads, thread, notice, sheet, after=below))
+                below = after[1] if isinstance(notice, Said) and after[0] == home else 0
+                return place(home, await self._put_anew(threads, home, notice, sheet, after=below))
             except discord.HTTPException as error:
                 mendable = isinstance(notice, Said) and code_of(error) in (MISSING_ACCESS, MISSING_PERMISSIONS)
                 if mendable or not is_closed_thread(error):  # what a run came to is told where it was asked
                     raise
-        made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=thread)
+        made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=home)
         with told("write to the thread", at=place(made)):
-            return place(made, await self._put_anew(threads, made, notice, sheet))
+            shown = place(made, await self._put_anew(threads, made, notice, sheet))
+        if message and is_shut:
+            await threads.leave(thread, message, to=shown)
+        return shown
 
     async def _put_anew(self, threads: Threads, thread: int, notice: Notice, sheet: Sheet, *, after: int = 0) -> int:
         """Put a message into a thread; a call that waits notifies those who may answer."""

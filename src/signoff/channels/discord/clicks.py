@@ -23,7 +23,7 @@ from signoff.channels.discord.press import Press, Verb, is_ours
 from signoff.channels.discord.pressed import Pressed, in_words, what_happened
 from signoff.channels.discord.problems import place_of
 from signoff.channels.discord.replies import Reply
-from signoff.channels.discord.threads import read_place, together
+from signoff.channels.discord.threads import link_to, read_place, together
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import span
 from signoff.core.lifecycle import OPEN
@@ -168,11 +168,12 @@ class Clicks:
             request = None
         if request is None or request.id != press.request:
             raise _NotOurs(f"This signoff knows of no request {span(press.request)}: it does nothing.")
-        thread, message = read_place(await self._desk.where(request.id) or self._places.get(request.id, ""))
+        at = await self._desk.where(request.id) or self._places.get(request.id, "")
+        thread, _ = read_place(at)
         if not thread:
             raise _NotOurs("This can be answered only where it was asked, and this signoff did not ask it here.")
         if thread != interaction.channel_id:
-            link = f"https://discord.com/channels/{self._channel.guild.id}/{thread}/{message or ''}".rstrip("/")
+            link = link_to(self._channel.guild.id, at)
             raise _NotOurs(f"This can be answered only where it was asked: {link}")
         return request
 

@@ -23,7 +23,7 @@ from signoff.channels.discord.pressed import shown
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.sheet import Sheet
-from signoff.channels.discord.threads import read_place
+from signoff.channels.discord.threads import link_to, read_place
 from signoff.channels.discord.users import Users
 from signoff.errors import ChannelFailed, SignoffError
 from signoff.ports import Desk
@@ -203,8 +203,8 @@ class Commands:
                 return "There are `/signoff pending`, `/signoff show` and `/signoff history`."
 
     async def _link(self, request_id: str) -> str:
-        thread, message = read_place(await self._desk.where(request_id))
-        return f"https://discord.com/channels/{self._guild.id}/{thread}/{message}" if thread and message else ""
+        at = await self._desk.where(request_id)
+        return link_to(self._guild.id, at) if all(read_place(at)) else ""
 
     # --- clients with a tree of commands ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Collection
@@ -13,14 +14,18 @@ import discord
 from signoff.channels.discord.making import is_framed, presses_in, to_edit, to_send
 from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
+    OUTSIDE,
     THREAD_ARCHIVED,
     UNKNOWN_CHANNEL,
     UNKNOWN_MESSAGE,
     code_of,
+    failed,
 )
 from signoff.channels.discord.sheet import Sheet
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed
+
+_log = logging.getLogger("signoff.discord")
 
 _THREADS = 500
 """How many threads are remembered; one that was forgotten is looked through again."""
@@ -28,6 +33,8 @@ _MESSAGES = 100
 _NAME = 100
 """Characters that Discord lets the name of a thread have."""
 _NONCE = 25
+_MOST_DELETED = 10
+"""Messages about one thing that were sent and deleted within the minutes in which Discord knows their nonces."""
 _LAST_LINE = re.compile(r"request ([A-Za-z0-9_-]{1,40}) · ")
 """As `paper.footer_of` writes it."""
 
@@ -41,6 +48,12 @@ def read_place(at: str) -> tuple[int, int]:
     """Thread and message of an address; 0 for what it does not have."""
     thread, _, message = at.partition("/")
     return int(thread) if thread.isdecimal() else 0, int(message) if message.isdecimal() else 0
+
+
+def link_to(guild: int, at: str) -> str:
+    """The address of what stands at `at`, as people open it."""
+    thread, message = read_place(at)
+    return f"https://discord.com/channels/{guild}/{thread}/{message or ''}".rstrip("/")
 
 
 def thread_name(worker: str, trail: str) -> str:
@@ -62,7 +75,8 @@ class Threads:
         self._client = client
         self._channel = channel
         self._known: OrderedDict[int, dict[str, int]] = OrderedDict()
-        self._deleted: dict[str, int] = {}
+        self._deleted: dict[str, str] = {}
+        """By subject, the message that was deleted last, or the nonce it was sent with."""
 
     async def found_or_made(self, name: str, *, but: int = 0) -> int:
         """The open thread of ours with this name, other than `but`, or a new one."""
@@ -99,13 +113,25 @@ class Threads:
             known[subject] = there
             return there
         try:
-            sent = await self._in(thread).send(nonce=self._nonce(subject), **to_send(sheet))
+            sent = await self._send(thread, subject, sheet)
         except BaseException:
             self._known.pop(thread, None)  # it may have got there
             raise
         known[subject] = sent.id
         _check_framed(thread, sent, sheet)
         return sent.id
+
+    async def _send(self, thread: int, subject: str, sheet: Sheet) -> discord.Message:
+        """A new message. Where it was sent before and deleted since, Discord says so, and takes another nonce."""
+        for _ in range(_MOST_DELETED):
+            nonce = self._nonce(thread, subject)
+            try:
+                return await self._in(thread).send(nonce=nonce, **to_send(sheet))
+            except discord.NotFound as error:
+                if code_of(error) != UNKNOWN_MESSAGE:
+                    raise
+                self._deleted[subject] = nonce
+        raise ChannelFailed("somebody deletes the message whenever it is there", at=place(thread))
 
     async def edit(self, thread: int, message: int, subject: str, sheet: Sheet) -> bool:
         """Make a message hold exactly this. False where it is there no longer."""
@@ -124,7 +150,7 @@ class Threads:
             if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
                 raise
             self._known.get(thread, {}).pop(subject, None)
-            self._deleted[subject] = message
+            self._deleted[subject] = str(message)
             return False
         _check_framed(thread, edited, sheet)
         return True
@@ -143,9 +169,22 @@ class Threads:
                     found[missing] = await self._in(thread).fetch_message(missing)
         return {one: found[one] for one in messages if one in found}
 
-    def link(self, thread: int, message: int) -> str:
-        """Where a message is, for people."""
-        return self._in(thread).get_partial_message(message).jump_url
+    def is_locked(self, thread: int) -> bool:
+        """Whether a thread is known to be locked: nobody can press anything there, whoever may write."""
+        found = self._client.get_channel(thread)
+        return isinstance(found, discord.Thread) and found.locked
+
+    async def leave(self, thread: int, message: int, *, to: str) -> None:
+        """Say in the place of a message that what it was about is asked elsewhere, if that can be said there."""
+        moved = Sheet(content=f"This thread is locked, so it is asked elsewhere now: {self.link(to)}")
+        try:
+            await self._in(thread).get_partial_message(message).edit(**to_edit(moved))
+        except OUTSIDE as error:
+            _log.warning("the message that was left stays as it is: %s", failed(error, "edit it"))
+
+    def link(self, at: str) -> str:
+        """The address of a message, or of a thread, for people."""
+        return link_to(self._channel.guild.id, at)
 
     def forget(self, subject: str) -> None:
         """Nothing more will be said about it."""
@@ -177,9 +216,12 @@ class Threads:
     def _in(self, thread: int) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(thread, guild_id=self._channel.guild.id)
 
-    def _nonce(self, subject: str) -> str:
-        """The same for the same message, so that Discord takes it once; another one after it was deleted."""
-        about = f"{subject}\n{self._deleted.get(subject, '')}"
+    def _nonce(self, thread: int, subject: str) -> str:
+        """The same for the same message, so that Discord takes it once; another one after it was deleted.
+
+        For Discord, a nonce is the same in all threads: a message that moves to another one needs a new one too.
+        """
+        about = f"{thread}\n{subject}\n{self._deleted.get(subject, '')}"
         return hashlib.sha256(about.encode()).hexdigest()[:_NONCE]
 
 
