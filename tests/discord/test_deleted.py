@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.discord.house import House
 from tests.discord.service import Message, Service
 
-from signoff.channels.discord.channel import _MOST_DELETED
+from signoff.channels.discord.waiting import _MOST_DELETED
 from signoff.core.request import State
 
 

@@ -21,10 +21,11 @@ error and kept in `service.errors`, which fails the test. Discord ignores unknow
 What it does not do: direct messages, private threads' visibility, forums, roles and permissions of people (everybody
 may do everything a person can), roles beyond the bot's own, components of the second version, polls, stickers,
 reactions, webhooks besides interaction tokens, autocompletion, localisation, sharding, voice, presences, the audit
-log, automatic archiving of threads, slow mode, and rate limits by themselves: those come only when a test asks for
+log, slow mode, and rate limits by themselves: those come only when a test asks for
 them (`limit`, `bucket`). Ephemeral messages do not appear on the gateway. Error texts are Discord's where they are
-known; the codes are what counts. Compression is zlib where the tests run; the other kind that discord.py asks for
-where it finds it (zstd) is written but not exercised there.
+known; the codes are what counts.
+Threads are archived by themselves when a test lets time pass (`pass_time`). Compression is zlib where the tests run;
+the other kind that discord.py asks for where it finds it (zstd) is written but not exercised there.
 """
 
 from tests.discord.service.faults import Hold

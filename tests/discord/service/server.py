@@ -114,6 +114,15 @@ class Service:
     def clock(self, clock: Clock) -> None:
         self.state.clock = clock
 
+    async def pass_time(self, seconds: float) -> None:
+        """Move the clock, and have threads archived in which nothing happened for so long."""
+
+        def work() -> None:
+            self.clock.advance(seconds)
+            self.state.archive_quiet()
+
+        await self.do(work)
+
     # Where it is
 
     @property

@@ -199,6 +199,7 @@ class State:
             return message
         place.messages[message.id] = message
         place.sent += 1
+        place.active_at = self.clock.now()
         if message.nonce is not None and author is self.bot:
             self._nonces[str(message.nonce)] = (self.clock.now(), message)
         self._join(place, author)
@@ -295,6 +296,7 @@ class State:
             owner=owner,
             archive_after=options.get("auto_archive_duration") or 1440,
             made_at=self.now(),
+            active_at=self.clock.now(),
         )
         thread.members[owner.id] = self.now()
         self.places[thread.id] = thread
@@ -309,7 +311,16 @@ class State:
         self.touch()
         return thread
 
+    def archive_quiet(self) -> None:
+        """Archive the threads in which nothing happened for as long as they stay open."""
+        for place in list(self.places.values()):
+            if place.is_thread and not place.archived and place.active_at is not None:
+                if self.clock.now() - place.active_at >= timedelta(minutes=place.archive_after):
+                    self.change_place(place, archived=True)
+
     def change_place(self, place: Place, **changes: Any) -> None:
+        if changes.get("archived", place.archived) != place.archived:
+            place.archived_at, place.active_at = self.now(), self.clock.now()
         for name, value in changes.items():
             setattr(place, name, value)
         self.dispatch("THREAD_UPDATE" if place.is_thread else "CHANNEL_UPDATE", place.json(self.bot), place)

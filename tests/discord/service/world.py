@@ -128,7 +128,12 @@ class Place:
     archived: bool = False
     locked: bool = False
     archive_after: int = 1440
+    """Minutes without activity until it is archived."""
     made_at: str = ""
+    archived_at: str = ""
+    """When it was archived or opened last."""
+    active_at: datetime | None = None
+    """When something was said in it, or it was opened."""
     members: dict[int, str] = field(default_factory=dict[int, str])
     messages: dict[int, Message] = field(default_factory=dict[int, "Message"])
     sent: int = 0
@@ -170,7 +175,7 @@ class Place:
             "thread_metadata": {
                 "archived": self.archived,
                 "auto_archive_duration": self.archive_after,
-                "archive_timestamp": self.made_at,
+                "archive_timestamp": self.archived_at or self.made_at,
                 "create_timestamp": self.made_at,
                 "locked": self.locked,
             },

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import discord
@@ -30,8 +29,9 @@ from signoff.channels.discord.problems import (
     told,
 )
 from signoff.channels.discord.sheet import Sheet
-from signoff.channels.discord.threads import Threads, place, read_place, thread_name, together
+from signoff.channels.discord.threads import Threads, place, read_place, thread_name
 from signoff.channels.discord.users import Users
+from signoff.channels.discord.waiting import Waiting
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, Said, Together
 from signoff.core.people import Answerer
@@ -45,19 +45,14 @@ _log = logging.getLogger("signoff.discord")
 _PATIENCE = 50.0
 """Seconds for one notice, with all the waiting that discord.py does by itself."""
 _PLACES = 2000
-_MOST_DELETED = 5
-"""How often a message that is deleted is written again: whoever deletes it that often means it."""
-_LATE = 5.0
-"""Seconds in which the desk surely knows of a message that was written."""
 
 
 class DiscordChannel:
     """Shows notices in threads of one text channel, through a client that somebody else runs.
 
     An address is `THREAD/MESSAGE`. Nothing has to be kept between two starts: buttons say what they are about, and a
-    thread or message that was made though nobody knows is found again. Messages that are deleted while nobody listens
-    are found out when there is something to change about them. `listens=False`: it only shows, and whoever presses or
-    says something is not heard. `notifies=False`: nobody is mentioned.
+    thread or message that was made though nobody knows is found again. `listens=False`: it only shows, and whoever
+    presses or says something is not heard. `notifies=False`: nobody is mentioned.
     """
 
     def __init__(
@@ -86,16 +81,9 @@ class DiscordChannel:
         self._commands: Commands | None = None
         self._mentions: Mentions | None = None
         self._drawing = Drawing()
-        self._standing: OrderedDict[int, tuple[int, str]] = OrderedDict()
-        """Messages about what waits: the thread each is in, and its subject."""
-        self._has_learned = False
-        self._learning = asyncio.Lock()
+        self._waiting: Waiting | None = None
         self._places: OrderedDict[str, str] = OrderedDict()
         self._numbers: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self._removed: OrderedDict[int, None] = OrderedDict()
-        """Messages that somebody deleted."""
-        self._deletions: OrderedDict[str, int] = OrderedDict()
-        """How often that happened, by subject."""
 
     @property
     def name(self) -> str:
@@ -107,7 +95,6 @@ class DiscordChannel:
             raise WrongUse(f"the channel {self._name} has been started already")
         self._desk = desk
         self._notifying = Notifying(desk, self._users, notifies=self._notifies)
-        self._has_learned = False
         try:
             await self._start(desk)
         except BaseException:
@@ -124,6 +111,7 @@ class DiscordChannel:
             channel = await text_channel(self._client, self._channel_id)
         check_permissions(channel)
         self._threads = Threads(self._client, channel)
+        self._waiting = Waiting(self._client, desk, self._threads, channel.id, self._places)
         if self._listens:
             cards = Cards(desk, self._threads, self._places, self._numbers)
             answers = Answers(desk, cards, self._drawing, self._refresh)
@@ -132,6 +120,8 @@ class DiscordChannel:
             if self._begin is not None and self._workers:
                 self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
             self._commands.begin()
+            listening.begin(self._waiting.look())
+            listening.to("ready", self._waiting.look)  # a new session: what happened meanwhile is told by nobody
         listening.open()
 
     def _listen(self) -> Listening:
@@ -141,6 +131,7 @@ class DiscordChannel:
             listening.to("interaction", self._interaction)
             if self._begin is not None and self._workers:  # else mentions are somebody else's business
                 listening.to("message", self._message)
+            listening.to("raw_thread_update", self._thread_changed)
         listening.to("raw_message_delete", self._deleted)
         listening.to("raw_bulk_message_delete", self._deleted_many)
         listening.to("raw_thread_delete", self._thread_deleted)
@@ -156,42 +147,60 @@ class DiscordChannel:
         if self._mentions is not None:
             await self._mentions.heard(message)
 
+    async def _deleted(self, event: discord.RawMessageDeleteEvent) -> None:
+        if self._waiting is not None:
+            await self._waiting.deleted(event)
+
+    async def _deleted_many(self, event: discord.RawBulkMessageDeleteEvent) -> None:
+        if self._waiting is not None:
+            await self._waiting.deleted_many(event)
+
+    async def _thread_deleted(self, event: discord.RawThreadDeleteEvent) -> None:
+        if self._waiting is not None:
+            await self._waiting.thread_deleted(event)
+
+    async def _thread_changed(self, event: discord.RawThreadUpdateEvent) -> None:
+        if self._waiting is not None:
+            await self._waiting.thread_changed(event)
+
     async def stop(self) -> None:
         """Hear nothing more; what was begun is finished first. What stands there stays."""
         listening, self._listening = self._listening, None
+        if self._waiting is not None:
+            self._waiting.end()
         if listening is not None:
             await listening.stop()
         commands, self._commands = self._commands, None
         if commands is not None:
             await commands.end()
-        self._clicks = self._mentions = self._threads = None
+        self._clicks = self._mentions = self._threads = self._waiting = None
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""
-        threads = self._connected()
+        threads, waiting = self._connected()
         sheet = await self._drawing.sheet(notice)
         shown = await self._within(self._put(threads, notice, sheet, at, beside), "show it", at)
         self._note(notice, shown)
-        thread, message = read_place(shown)
-        if message in self._removed and _waits(notice):
-            raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(thread))
+        waiting.note(shown, notice.subject, waits=_waits(notice))
+        if waiting.was_removed(shown) and _waits(notice):
+            raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(read_place(shown)[0]))
         return shown
 
     async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
         """Tell those who may answer by now, in a message of its own, of the one at `card`; raises `ChannelFailed`."""
-        threads = self._connected()
+        threads, _ = self._connected()
         thread, message = read_place(card)
-        sheet = await self._notifying.reminder(reminder, threads.link(place(thread, message)))
+        sheet = await self._notifying.reminder(reminder, threads.link(card))
         putting = threads.put(thread, reminder.subject, sheet, after=message)
         written = await self._within(putting, "remind people", at)
         self._notifying.sent(reminder, sheet)
         return place(thread, written)
 
-    def _connected(self) -> Threads:
-        threads = self._threads
-        if threads is None or self._client.is_closed() or not self._client.is_ready():
+    def _connected(self) -> tuple[Threads, Waiting]:
+        threads, waiting = self._threads, self._waiting
+        if threads is None or waiting is None or self._client.is_closed() or not self._client.is_ready():
             raise ChannelFailed("not connected to Discord", whole=True)
-        return threads
+        return threads, waiting
 
     async def _within(self, work: Coroutine[Any, Any, T], doing: str, at: str) -> T:
         """What is done on Discord, as far as that goes in good time."""
@@ -251,13 +260,9 @@ class DiscordChannel:
         if isinstance(notice, Asked):
             self._places[notice.subject] = shown
             self._numbers[notice.subject] = notice.number, notice.of
-        thread, message = read_place(shown)
-        self._standing.pop(message, None)
-        if _waits(notice):
-            self._standing[message] = thread, notice.subject
         if not notice.is_live and self._threads is not None:
             self._threads.forget(notice.subject)
-        for noted in (self._places, self._numbers, self._removed, self._deletions, self._standing):
+        for noted in (self._places, self._numbers):
             while len(noted) > _PLACES:
                 noted.popitem(last=False)
 
@@ -273,74 +278,6 @@ class DiscordChannel:
             await threads.edit(thread, message, request.id, sheet)
         except (ChannelFailed, *OUTSIDE) as error:
             _log.warning("a message could not be brought up to date: %s", failed(error, "edit it"))
-
-    # --- what is deleted is shown anew ---
-
-    async def _deleted(self, event: discord.RawMessageDeleteEvent) -> None:
-        await self._gone(event.channel_id, {event.message_id})
-
-    async def _deleted_many(self, event: discord.RawBulkMessageDeleteEvent) -> None:
-        await self._gone(event.channel_id, event.message_ids)
-
-    async def _thread_deleted(self, event: discord.RawThreadDeleteEvent) -> None:
-        if event.parent_id == int(self._channel_id):
-            await self._gone(event.thread_id, None)
-
-    async def _gone(self, thread: int, messages: set[int] | None) -> None:
-        if not self._may_be_ours(thread):
-            return
-        self._removed.update(dict.fromkeys(messages or ()))
-        await self._learn()
-        standing = [
-            subject
-            for message, (where, subject) in self._standing.items()
-            if where == thread and (messages is None or message in messages)
-        ]
-        waiting = {request.id for request in await self._desk.pending()} if standing else set[str]()
-        for subject in dict.fromkeys(standing):
-            if subject not in waiting and not subject.startswith(together("")):
-                continue
-            shown = read_place(await self._desk.where(subject) or await self._written(subject))
-            if shown[0] == thread and (messages is None or shown[1] in messages):
-                await self._show_anew(subject)
-
-    def _may_be_ours(self, place_id: int) -> bool:
-        """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
-        where = self._client.get_channel(place_id)
-        if where is None:  # a thread that is archived or gone
-            return True
-        parent = where.parent_id if isinstance(where, discord.Thread) else 0
-        return parent == int(self._channel_id) or any(place_id == thread for thread, _ in self._standing.values())
-
-    async def _learn(self) -> None:
-        """Find out where everything stands that another process showed. Once: from then on we know it ourselves."""
-        async with self._learning:
-            if self._has_learned:
-                return
-            for request in await self._desk.pending():
-                for subject in (request.id, together(request.id)):
-                    thread, message = read_place(await self._desk.where(subject))
-                    if message:
-                        self._standing.setdefault(message, (thread, subject))
-            self._has_learned = True
-
-    async def _written(self, subject: str) -> str:
-        """Where something stands that was written a moment ago, once the desk knows."""
-        if subject not in self._places:
-            return ""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LATE):
-                while not (at := await self._desk.where(subject)):
-                    await asyncio.sleep(_LATE / 50)
-                return at
-        return ""
-
-    async def _show_anew(self, subject: str) -> None:
-        times = self._deletions[subject] = self._deletions.get(subject, 0) + 1
-        if times <= _MOST_DELETED:
-            await self._desk.gone(subject)
-        else:
-            _log.warning("the message about %s was deleted %d times, and is left alone", subject, times)
 
 
 def _waits(notice: Notice) -> bool:

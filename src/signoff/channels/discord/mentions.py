@@ -16,7 +16,7 @@ from signoff.channels.discord.making import SILENT
 from signoff.channels.discord.pressed import shown as said_as
 from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, failed, place_of
 from signoff.channels.discord.sheet import CONTENT, size
-from signoff.channels.discord.threads import place
+from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import first
 from signoff.core.addressing import addressed
@@ -113,7 +113,7 @@ class Mentions:
         if message.channel.id != self._channel.id:
             return message.channel.id
         try:
-            made = await message.create_thread(name=_name(text))
+            made = await message.create_thread(name=_name(text), auto_archive_duration=OPEN_FOR)
         except discord.HTTPException as error:
             if code_of(error) != THREAD_EXISTS:
                 raise

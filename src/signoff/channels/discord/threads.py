@@ -32,6 +32,8 @@ _THREADS = 500
 _MESSAGES = 100
 _NAME = 100
 """Characters that Discord lets the name of a thread have."""
+OPEN_FOR = 10080
+"""Minutes in which nothing is said in a thread until Discord archives it: the longest it has."""
 _NONCE = 25
 _MOST_DELETED = 10
 """Messages about one thing that were sent and deleted within the minutes in which Discord knows their nonces."""
@@ -86,7 +88,9 @@ class Threads:
             if ours and thread.name == name and thread.id != but and not thread.locked:
                 if not await self._began_with_words(thread.id):
                     return thread.id
-        made = await self._channel.create_thread(name=name, type=discord.ChannelType.public_thread)
+        made = await self._channel.create_thread(
+            name=name, type=discord.ChannelType.public_thread, auto_archive_duration=OPEN_FOR
+        )
         self._remember(made.id, {})
         return made.id
 
@@ -142,7 +146,7 @@ class Threads:
             except discord.HTTPException as error:
                 if code_of(error) != THREAD_ARCHIVED:
                     raise
-                await self._open_again(thread)
+                await self.open_again(thread)
                 edited = await partial.edit(**to_edit(sheet))
             if edited.flags.suppress_embeds and is_framed(sheet):  # a moderator hid what this is about
                 edited = await edited.edit(suppress=False, **to_edit(sheet))
@@ -174,6 +178,11 @@ class Threads:
         found = self._client.get_channel(thread)
         return isinstance(found, discord.Thread) and found.locked
 
+    async def shut(self, thread: int) -> tuple[bool, bool]:
+        """Whether a thread is archived, and whether it is locked."""
+        found = self._client.get_channel(thread) or await self._client.fetch_channel(thread)
+        return (found.archived, found.locked) if isinstance(found, discord.Thread) else (False, False)
+
     async def leave(self, thread: int, message: int, *, to: str) -> None:
         """Say in the place of a message that what it was about is asked elsewhere, if that can be said there."""
         moved = Sheet(content=f"This thread is locked, so it is asked elsewhere now: {self.link(to)}")
@@ -190,7 +199,8 @@ class Threads:
         """Nothing more will be said about it."""
         self._deleted.pop(subject, None)
 
-    async def _open_again(self, thread: int) -> None:
+    async def open_again(self, thread: int) -> None:
+        """Take an archived thread out of the archive."""
         found = await self._client.fetch_channel(thread)
         if isinstance(found, discord.Thread):
             await found.edit(archived=False)

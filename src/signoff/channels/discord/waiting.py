@@ -1,0 +1,215 @@
+"""The messages about what waits: whether they are still there, and whether people can press anything on them.
+
+What is deleted is shown anew, a thread that was archived is opened again, and what waits in a locked one moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+import discord
+
+from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread
+from signoff.channels.discord.threads import Threads, read_place, together
+from signoff.ports import Desk
+
+_log = logging.getLogger("signoff.discord")
+
+_MESSAGES = 2000
+"""How many messages are remembered."""
+_MOST_DELETED = 5
+"""How often a message that is deleted is written again: whoever deletes it that often means it."""
+_MOST_OPENED = 5
+"""How often within `_OPENED_WITHIN` a thread is opened again: somebody else may archive it as often."""
+_OPENED_WITHIN = 3600.0
+_PAUSES = (10.0, 60.0, 600.0)
+"""Seconds before each further try to look at what waits, where Discord did not let us."""
+_LATE = 5.0
+"""Seconds in which the desk surely knows of a message that was written."""
+
+
+class Waiting:
+    """Knows where everything stands that waits in one channel, and has it shown anew where nobody could answer it."""
+
+    def __init__(
+        self, client: discord.Client, desk: Desk, threads: Threads, channel: int, places: Mapping[str, str]
+    ) -> None:
+        self._client = client
+        self._desk = desk
+        self._threads = threads
+        self._channel = channel
+        self._places = places
+        """Where requests stand that were shown a moment ago, which the desk may not know yet."""
+        self._standing: OrderedDict[int, tuple[int, str]] = OrderedDict()
+        """By message: the thread it is in, and its subject."""
+        self._removed: OrderedDict[int, None] = OrderedDict()
+        """Messages that somebody deleted."""
+        self._deletions: OrderedDict[str, int] = OrderedDict()
+        """How often that happened, by subject."""
+        self._opened: OrderedDict[int, tuple[float, ...]] = OrderedDict()
+        """When a thread was opened again."""
+        self._has_learned = False
+        self._learning = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        self._is_over = asyncio.Event()
+
+    def end(self) -> None:
+        """Look at nothing more."""
+        self._is_over.set()
+
+    def note(self, at: str, subject: str, *, waits: bool) -> None:
+        """Remember that something stands there, for as long as it waits."""
+        thread, message = read_place(at)
+        self._standing.pop(message, None)
+        if waits:
+            self._standing[message] = thread, subject
+        for noted in (self._standing, self._removed, self._deletions, self._opened):
+            while len(noted) > _MESSAGES:
+                noted.popitem(last=False)
+
+    def was_removed(self, at: str) -> bool:
+        """Whether somebody deleted the message that stands there."""
+        return read_place(at)[1] in self._removed
+
+    async def look(self) -> None:
+        """Look once at every message on which something waits: we may not have heard what people did to it.
+
+        One thread after the other, with one request for most of them. What cannot be looked at now is tried again.
+        """
+        async with self._looking:
+            await self._learn()
+            left = list(dict.fromkeys(thread for thread, _ in self._standing.values()))
+            for pause in (*_PAUSES, 0.0):
+                left = [one for one in left if not self._is_over.is_set() and not await self._looked_at(one)]
+                if not left:
+                    return
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._is_over.wait(), pause)
+
+    async def _looked_at(self, thread: int) -> bool:
+        """See to what was deleted, archived or locked there. False where Discord does not say."""
+        messages = {message for message, (where, _) in self._standing.items() if where == thread}
+        try:
+            found = await self._threads.look(thread, messages)
+            is_archived, is_locked = await self._threads.shut(thread)
+        except OUTSIDE as error:
+            if not is_closed_thread(error):
+                _log.warning("nobody knows whether what waits is still shown: %s", failed(error, "look at it"))
+                return False
+            await self._gone(thread, None)
+            return True
+        if missing := messages - set(found):
+            await self._gone(thread, missing)
+        if is_archived or is_locked:
+            await self._make_usable(thread, is_locked=is_locked)
+        return True
+
+    # --- what people do to messages and threads ---
+
+    async def deleted(self, event: discord.RawMessageDeleteEvent) -> None:
+        await self._gone(event.channel_id, {event.message_id})
+
+    async def deleted_many(self, event: discord.RawBulkMessageDeleteEvent) -> None:
+        await self._gone(event.channel_id, event.message_ids)
+
+    async def thread_deleted(self, event: discord.RawThreadDeleteEvent) -> None:
+        if event.parent_id == self._channel:
+            await self._gone(event.thread_id, None)
+
+    async def thread_changed(self, event: discord.RawThreadUpdateEvent) -> None:
+        """Nobody can press anything in a thread that is archived or locked."""
+        state = event.data["thread_metadata"]
+        if event.parent_id == self._channel and (state["archived"] or state.get("locked")):
+            await self._learn()
+            if any(thread == event.thread_id for thread, _ in self._standing.values()):
+                await self._make_usable(event.thread_id, is_locked=bool(state.get("locked")))
+
+    async def _make_usable(self, thread: int, *, is_locked: bool) -> None:
+        """Open an archived thread again, if something waits in it; if that cannot be, have it asked elsewhere."""
+        if not await self._subjects(thread, None):
+            return
+        if not is_locked:
+            if self._is_opened_too_often(thread):
+                _log.warning("the thread %s is archived again and again, and is left so", thread)
+                return
+            try:
+                await self._threads.open_again(thread)
+                return
+            except OUTSIDE as error:
+                if not is_closed_thread(error):
+                    _log.warning("an archived thread stays so: %s", failed(error, "open it again"))
+                    return
+        await self._gone(thread, None)
+
+    def _is_opened_too_often(self, thread: int) -> bool:
+        now = asyncio.get_running_loop().time()
+        recent = tuple(at for at in self._opened.get(thread, ()) if now - at < _OPENED_WITHIN)
+        self._opened[thread] = (*recent, now)[-_MOST_OPENED:]
+        return len(recent) >= _MOST_OPENED
+
+    # --- what is there no longer is shown anew ---
+
+    async def _gone(self, thread: int, messages: Collection[int] | None) -> None:
+        """These messages of a thread, or all, are there no longer, or of no use."""
+        if not self._may_be_ours(thread):
+            return
+        self._removed.update(dict.fromkeys(messages or ()))
+        for subject in await self._subjects(thread, messages):
+            shown = read_place(await self._desk.where(subject) or await self._written(subject))
+            if shown[0] == thread and (messages is None or shown[1] in messages):
+                await self._show_anew(subject)
+
+    async def _subjects(self, thread: int, messages: Collection[int] | None) -> list[str]:
+        """What waits, of that which stands in these messages of a thread, or in any."""
+        await self._learn()
+        standing = [
+            subject
+            for message, (where, subject) in self._standing.items()
+            if where == thread and (messages is None or message in messages)
+        ]
+        if not standing:
+            return []
+        waiting = {request.id for request in await self._desk.pending()}
+        return [one for one in dict.fromkeys(standing) if one in waiting or one.startswith(together(""))]
+
+    def _may_be_ours(self, place_id: int) -> bool:
+        """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
+        where = self._client.get_channel(place_id)
+        if where is None:  # a thread that is archived or gone
+            return True
+        parent = where.parent_id if isinstance(where, discord.Thread) else 0
+        return parent == self._channel or any(place_id == thread for thread, _ in self._standing.values())
+
+    async def _learn(self) -> None:
+        """Find out where everything stands that another process showed. Once: from then on we know it ourselves."""
+        async with self._learning:
+            if self._has_learned:
+                return
+            for request in await self._desk.pending():
+                for subject in (request.id, together(request.id)):
+                    thread, message = read_place(await self._desk.where(subject))
+                    if message:
+                        self._standing.setdefault(message, (thread, subject))
+            self._has_learned = True
+
+    async def _written(self, subject: str) -> str:
+        """Where something stands that was written a moment ago, once the desk knows."""
+        if subject not in self._places:
+            return ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LATE):
+                while not (at := await self._desk.where(subject)):
+                    await asyncio.sleep(_LATE / 50)
+                return at
+        return ""
+
+    async def _show_anew(self, subject: str) -> None:
+        times = self._deletions[subject] = self._deletions.get(subject, 0) + 1
+        if times <= _MOST_DELETED:
+            await self._desk.gone(subject)
+        else:
+            _log.warning("the message about %s was deleted %d times, and is left alone", subject, times)
