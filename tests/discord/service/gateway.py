@@ -105,6 +105,8 @@ class Gateway:
         self.twice: list[str] = []
         self.shuffle: list[tuple[str, Json, Place | None]] | None = None
         self._shuffled_of = 0
+        self.after_ready: tuple[str, Json] | None = None
+        """An event that follows whenever a session begins, be it one that nobody can read."""
         self.identified = 0
         self.resumed = 0
         state.dispatch = self.dispatch
@@ -238,9 +240,14 @@ class Gateway:
         self.sessions[session.id] = session
         line.session, session.line = session, line
         self.identified += 1
+        self._state.sessions += 1
+        if self._state.sessions > self._state.session_limit:
+            self._complain("gateway: more sessions than Discord takes in a day")
         session.send("READY", self._ready(session))
         if intents & GUILDS:
             session.send("GUILD_CREATE", self.guild_json())
+        if self.after_ready is not None:
+            session.send(*self.after_ready)
         self._state.touch()
         return None
 

@@ -30,7 +30,8 @@ def gateway(call: Call) -> Json:
 
 @routes.add("GET", "/gateway/bot")
 def gateway_bot(call: Call) -> Json:
-    start = {"total": 1000, "remaining": 1000, "reset_after": 86400000, "max_concurrency": 1}
+    left = max(0, call.state.session_limit - call.state.sessions)
+    start = {"total": 1000, "remaining": left, "reset_after": 14400000, "max_concurrency": 1}
     return gateway(call) | {"shards": 1, "session_start_limit": start}
 
 

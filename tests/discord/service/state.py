@@ -74,6 +74,9 @@ class State:
         self.private: dict[int, Message] = {}
         self.commands: dict[int | None, list[Json]] = {}
         self.base = ""
+        self.session_limit = 1000
+        """Sessions that may be begun in a day."""
+        self.sessions = 0
         self.dispatch: Callable[[str, Json, Place | None], None] = lambda *_: None
         self._waiters: list[asyncio.Future[None]] = []
         self._nonces: dict[str, tuple[datetime, Message]] = {}

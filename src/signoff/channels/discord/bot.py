@@ -12,6 +12,7 @@ import discord
 from signoff.channels.discord.channel import DiscordChannel
 from signoff.channels.discord.commands import FOREIGN, NAME, add_command
 from signoff.channels.discord.making import SILENT
+from signoff.channels.discord.pacing import Pacing, Timing
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
 from signoff.core.notice import Notice, Reminder
@@ -23,8 +24,8 @@ _log = logging.getLogger("signoff.discord")
 
 _WITHIN = 25.0
 """Seconds to log in, and seconds to connect, until we give up for this time."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds between tries to connect anew."""
+_RESERVE = 20
+"""Sessions of Discord's daily limit that are left to whoever starts the bot by hand."""
 _SLOWEST = 30.0
 """Seconds that discord.py waits by itself where Discord wants us to slow down."""
 COMMANDS = f"commands: /{NAME} is there"
@@ -32,17 +33,31 @@ _BAD_TOKEN = 4004
 """The gateway's own number for it."""
 
 
-def new_client() -> discord.Client:
-    """A client that hears of servers and their messages, without any privileged intent, and keeps next to nothing."""
-    # It would warn that it cannot speak: nobody here wants it to.
-    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
-    return discord.Client(
-        intents=discord.Intents(guilds=True, guild_messages=True),
-        allowed_mentions=SILENT,
-        max_messages=None,
-        member_cache_flags=discord.MemberCacheFlags.none(),
-        max_ratelimit_timeout=_SLOWEST,
-    )
+class Client(discord.Client):
+    """Hears of servers and their messages, without any privileged intent, and keeps next to nothing."""
+
+    def __init__(self) -> None:
+        # It would warn that it cannot speak: nobody here wants it to.
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        super().__init__(
+            intents=discord.Intents(guilds=True, guild_messages=True),
+            allowed_mentions=SILENT,
+            max_messages=None,
+            member_cache_flags=discord.MemberCacheFlags.none(),
+            max_ratelimit_timeout=_SLOWEST,
+        )
+        self.has_identified = False
+        """Whether Discord counts it as a session that was begun."""
+        self.session_over = asyncio.Event()
+        """Set when Discord ended the session. discord.py would begin the next one by itself, every five seconds."""
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        self.has_identified = True
+        await super().before_identify_hook(shard_id, initial=initial)
+
+    async def on_disconnect(self) -> None:
+        if getattr(self.ws, "session_id", "") is None:
+            self.session_over.set()
 
 
 def discord_channel(
@@ -56,20 +71,22 @@ def discord_channel(
     secret: str = "",
     listens: bool = True,
     notifies: bool = True,
+    timing: Timing | None = None,
 ) -> Channel:
     """A channel with a bot of its own. `secret` is the name of the variable that the token comes from.
 
     `listens=False`: it only shows, beside another program with the same token that sees to what people press.
-    `notifies=False`: nobody is mentioned.
+    `notifies=False`: nobody is mentioned. `timing`: what pauses between connections go by.
     """
-    return _OwnBot(token, secret, channel, people, name, begin, workers, listens, notifies)
+    pacing = Pacing(timing or Timing())
+    return _OwnBot(token, secret, channel, people, name, begin, workers, listens, notifies, pacing)
 
 
 class _OwnBot:
     """Connects, and shows what there is to show through a `DiscordChannel`.
 
-    discord.py resumes a broken connection by itself. Where it gives up, everything is begun anew, with longer and
-    longer pauses: nobody may have anything to show, and there are people who press.
+    discord.py resumes a broken connection by itself. Where that cannot be, everything is begun anew, with longer and
+    longer pauses until a connection lasts: nobody may have anything to show, and there are people who press.
     """
 
     def __init__(
@@ -83,9 +100,11 @@ class _OwnBot:
         workers: Sequence[str],
         listens: bool,
         notifies: bool,
+        pacing: Pacing,
     ) -> None:
         self._token = token
         self._notifies = notifies
+        self._pacing = pacing
         self._listens = listens
         self._secret = secret
         self._channel = channel
@@ -97,6 +116,8 @@ class _OwnBot:
         self._inside: DiscordChannel | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._wrong: WrongUse | None = None
+        self._had_session = False
+        """Whether the last try got as far as a session."""
 
     @property
     def name(self) -> str:
@@ -114,7 +135,11 @@ class _OwnBot:
     async def start(self, desk: Desk) -> None:
         """Log in, connect, and listen; returns once notices can be shown."""
         await self.stop()
-        connection = await self._open(desk)
+        try:
+            connection = await self._open(desk)
+        except ChannelFailed as problem:
+            problem.after = self._pause(problem)
+            raise
         self._keeping = asyncio.create_task(self._keep(desk, connection), name="signoff: Discord")
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
@@ -162,10 +187,12 @@ class _OwnBot:
                 starting.cancel()
                 await asyncio.wait((starting,))
         except BaseException:
+            self._had_session = connection.client.has_identified
             await inside.stop()
             await connection.close()
             raise
         self._connection, self._inside = connection, inside
+        self._pacing.ready()
         return connection
 
     async def _close(self) -> None:
@@ -178,21 +205,28 @@ class _OwnBot:
 
     async def _keep(self, desk: Desk, connection: Connection | None) -> None:
         """Begin anew whenever the connection is over, for as long as it takes: whoever looks after it may repair it."""
-        pause = _FIRST_PAUSE
         while True:
             if connection is not None:
                 await connection.over()
-                _log.warning("the connection to Discord is over; it is begun anew")
+                self._had_session = True
+                problem: Exception = connection.why()
                 await self._close()
-            try:
-                connection, pause, self._wrong = await self._open(desk), _FIRST_PAUSE, None
-            except Exception as problem:
                 connection = None
-                self._wrong = problem if isinstance(problem, WrongUse) else None
-                said = problem if isinstance(problem, SignoffError) else place_of(problem)
-                _log.warning("%s; tried again in %.0f seconds", said, pause)
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 2)
+            else:
+                try:
+                    connection, self._wrong = await self._open(desk), None
+                    continue
+                except Exception as error:
+                    problem = error
+                    self._wrong = error if isinstance(error, WrongUse) else None
+            said = problem if isinstance(problem, SignoffError) else place_of(problem)
+            pause = self._pause(problem)
+            _log.warning("Discord connection lost: %s; reconnecting in %.0f seconds", said, pause)
+            await self._pacing.timing.sleep(pause)
+
+    def _pause(self, problem: Exception) -> float:
+        asked = problem.after if isinstance(problem, ChannelFailed) else None
+        return self._pacing.pause(was_session=self._had_session, asked=asked or 0.0)
 
 
 class Connection:
@@ -201,7 +235,7 @@ class Connection:
     def __init__(self, token: str, secret: str = "") -> None:
         self._token = token
         self._secret = secret
-        self.client = new_client()
+        self.client = Client()
         self._task: asyncio.Task[None] | None = None
 
     async def log_in(self) -> None:
@@ -215,17 +249,49 @@ class Connection:
             raise failed(error, "log in") from error
 
     async def connect(self) -> None:
-        """Return once the client is ready."""
-        self._task = asyncio.create_task(self.client.connect(), name="signoff: Discord")
+        """Return once the client is ready. Raises `ChannelFailed` where Discord would take no more sessions today."""
+        await self._check_limit()
+        self._task = asyncio.create_task(self._one_session(), name="signoff: Discord")
         ready = asyncio.create_task(self.client.wait_until_ready())
         try:
             done, _ = await asyncio.wait((self._task, ready), timeout=_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ready.cancel()
         if self._task in done:
-            raise self._why(self._task)
+            raise self.why()
         if not done:
             raise ChannelFailed("Discord does not let us connect in time", whole=True)
+
+    async def _check_limit(self) -> None:
+        try:
+            async with asyncio.timeout(_WITHIN):
+                _, _, limit = await self.client.http.get_bot_gateway()
+        except OUTSIDE as error:
+            raise failed(error, "connect") from error
+        if limit["remaining"] <= _RESERVE:
+            after = limit["reset_after"] / 1000
+            raise ChannelFailed(
+                f"the bot connected so often that Discord takes {limit['remaining']} of {limit['total']} more today; "
+                f"this begins anew in {after / 60:.0f} minutes",
+                whole=True,
+                after=after,
+            )
+
+    async def _one_session(self) -> None:
+        """Stay connected, resuming as often as need be, until the session is over."""
+        connected = asyncio.create_task(self.client.connect())
+        over = asyncio.create_task(self.client.session_over.wait())
+        try:
+            await asyncio.wait((connected, over), return_when=asyncio.FIRST_COMPLETED)
+            if not connected.done():
+                await self.client.close()  # to cancel it is not enough in every Python: it may be about to connect
+        finally:
+            for task in (connected, over):
+                task.cancel()
+            await asyncio.wait((connected, over))
+        if not connected.cancelled():
+            connected.result()
+        raise ChannelFailed("Discord ended the session", whole=True)
 
     @property
     def is_over(self) -> bool:
@@ -236,13 +302,17 @@ class Connection:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
-    def _why(self, task: asyncio.Task[None]) -> SignoffError:
-        error = None if task.cancelled() else task.exception()
+    def why(self) -> SignoffError:
+        """Why the connection is over."""
+        task = self._task
+        error = None if task is None or task.cancelled() else task.exception()
         if isinstance(error, discord.ConnectionClosed) and error.code == _BAD_TOKEN:
             return refused_token(self._secret)
-        if isinstance(error, OUTSIDE):
+        if isinstance(error, (ChannelFailed, *OUTSIDE)):
             return failed(error, "stay connected")
-        # Among them what discord.py stumbles over when the very first attempt to connect fails.
+        if error is not None and self.client.has_identified:
+            return ChannelFailed(f"discord.py could not go on: {place_of(error)}", whole=True)
+        # Or what discord.py stumbles over when the very first attempt to connect fails.
         return ChannelFailed("Discord cannot be reached", whole=True)
 
     async def close(self) -> None:

@@ -87,6 +87,8 @@ def _wait(error: discord.HTTPException) -> float:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, discord.ConnectionClosed):
+        return f" (closed with code {error.code})"
     said = error.strerror if isinstance(error, OSError) else None
     return f" ({_short(said)})" if said else ""
 
