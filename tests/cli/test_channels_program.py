@@ -345,6 +345,23 @@ async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None
     assert json.loads(program.lines[1])["waiting"] == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(403, "Discord does not let the bot show it"), (200, "the channel is broken: KeyError")],
+    ids=["refused", "broken"],
+)
+async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, status: int, said: str) -> None:
+    service = project.service
+    service.fail("POST /channels/*/threads", status, times=1000, code=50013)  # 200: nothing that a thread could be
+    async with project.signoff("run", "discord", "--no-resume") as program:
+        [first] = await project.opened(asks())
+        line = await program.line(f"discord: {first}  {said}")
+        assert line.endswith("; somebody has to do something first")
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert "Traceback" not in program.text
+
+
 async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
     service = project.service
     async with project.signoff("run", "discord", "--no-resume") as program:

@@ -10,12 +10,13 @@ from typing import Any
 import aiohttp
 import discord
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.discord.house import House, told
 from tests.discord.service import Service
 
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
+from signoff.channels.discord.sheet import size
 from signoff.channels.discord.threads import place, read_place, thread_name
 from signoff.errors import ChannelFailed, StoreError
 
@@ -69,13 +70,14 @@ def test_a_log_line_about_an_exception_leaves_out_what_it_says() -> None:
     assert said.startswith("ValueError at test_channel_problems.py:") and SECRET not in said
 
 
+@example(worker="🐙" * 150, trails=["a", "🐙" * 26])
 @given(
     worker=st.text(max_size=150),
     trails=st.lists(st.text(min_size=1, max_size=150), min_size=2, max_size=4, unique=True),
 )
 def test_every_trail_has_a_thread_name_of_its_own(worker: str, trails: list[str]) -> None:
     names = [thread_name(worker, trail) for trail in trails]
-    assert all(1 <= len(name) <= 100 and name == name.strip() and name.isprintable() for name in names)
+    assert all(1 <= size(name) <= 100 and name == name.strip() and name.isprintable() for name in names)
     assert len(set(names)) == len(names)
 
 

@@ -45,6 +45,19 @@ async def test_h6_a_late_press_brings_the_message_up_to_date(house: House) -> No
         await house.service.until(lambda: not message.buttons)
 
 
+async def test_a_late_press_leaves_a_message_alone_that_is_right(house: House, service: Service) -> None:
+    async with house.running():
+        request, message = await house.shown()
+        await house.broker.answer(request.id, ApprovalDecision(approved=False), by=BEN)
+        await house.message(request, lambda one: not one.buttons)
+        edits = message.edits
+        for carrier in (message, message, None):  # the last one as from a private message
+            answered = await house.ana.forge(thread_of(message), press_id(Verb.APPROVE, request), carrier)
+            assert "Too late" in await told(answered)
+        await house.shown()  # whatever was to be done before was done
+    assert message.edits == edits
+
+
 async def test_of_two_people_in_the_same_instant_one_wins_and_the_other_is_told(house: House) -> None:
     async with house.running():
         request, message = await house.shown()

@@ -70,7 +70,8 @@ async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Se
         for words, options in (("pending", {}), ("show", {"id": request.id}), ("history", {})):
             answered = await service.person("eve").command(f"signoff {words}", service.channel, **options)
             text = await told(answered)
-            assert "not on file" in text and request.id not in text and len(answered.replies) == 1
+            assert "not on file here, so you cannot see what is asked" in text
+            assert request.id not in text and len(answered.replies) == 1
 
 
 async def test_the_command_is_added_once_beside_those_that_are_there(house: House, service: Service) -> None:

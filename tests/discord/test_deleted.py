@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.discord.house import House
 from tests.discord.service import Message, Service
 
 from signoff.channels.discord.waiting import _MOST_DELETED
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Answerer
 from signoff.core.request import State
+from signoff.core.verdict import Requirement
+
+BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 async def anew(service: Service, request_id: str, *old: Message) -> Message:
@@ -25,6 +31,20 @@ async def test_one_that_is_deleted_before_anybody_noted_it_comes_back(house: Hou
         await house.until(lambda: _stands(house, request.id, last))
         await house.ana.press(last, "Approve")
         await house.becomes(request, State.APPROVED)
+
+
+@pytest.mark.parametrize("what", ["message", "thread"])
+async def test_one_of_which_discord_says_no_more_than_404_comes_back(house: House, service: Service, what: str) -> None:
+    """The documented numbers, 10008 and 10003, are not all there is."""
+    async with house.running():
+        request, message = await house.shown(need=Requirement(quorum=2))
+        place = f"/channels/{message.place.id}"
+        service.fail(f"PATCH {place}/messages/{message.id}", 404, times=50, message="404: Not Found")
+        if what == "thread":
+            service.fail(f"POST {place}/messages", 404, times=50, message="404: Not Found")
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=BEN)
+        again = await anew(service, request.id, message)
+        assert (again.place is message.place) == (what == "message")
 
 
 async def test_one_that_is_deleted_again_and_again_is_left_alone_at_last(house: House, service: Service) -> None:

@@ -98,3 +98,35 @@ async def test_a_bot_that_can_begin_nothing_says_nothing_about_mentions(house: H
             await one.say(service.channel, f"{service.bot.mention} do it")
         await house.shown()  # whatever was to be said before was said
     assert [one.author.name for one in service.messages(service.channel) if one.kind != 18] == ["ana", "eve"]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+async def test_a_mention_of_the_role_of_the_bot_is_taken_for_one_of_the_bot(
+    house: House, service: Service, monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    """It has the bot's name, and whoever types that is offered it."""
+    beginner = Beginner()
+    if reads:  # Discord does not say whether it keeps these words to itself
+        monkeypatch.setattr(service.gateway, "_readable", lambda _session, _event, data: data)
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
+        said = await house.ana.say(service.channel, f"<@&{service.state.role_id}> do it")
+        if reads:
+            assert (await beginner.heard.get()).text == "do it"
+            return
+        answer = await service.message(lambda one: one.author is service.bot)
+    assert answer.content == "Discord does not show me what is said to my role: mention me, the bot itself."
+    assert answer.reference is not None and int(answer.reference["message_id"]) == said.id
+    assert not service.threads() and beginner.heard.empty()
+
+
+async def test_whoever_cannot_be_given_a_thread_is_told_why(house: House, service: Service) -> None:
+    beginner = Beginner()
+    async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
+        await house.shown()  # it has started
+        await service.deny(service.channel, "create_public_threads")
+        said = await house.ana.say(service.channel, f"{service.bot.mention} do it")
+        answer = await service.message(lambda one: one.author is service.bot and one.id > said.id)
+    assert answer.content == (
+        "Nothing was begun: I may not make a thread here. That needs the permission Create Public Threads."
+    )
+    assert beginner.heard.empty()

@@ -50,6 +50,18 @@ async def test_a_program_that_did_not_ask_says_nothing_about_what_another_does(h
     assert len(said(nobodys)) == 1
 
 
+async def test_what_is_nobodys_is_answered_in_time_by_when_it_was_pressed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be heard late, and the answer takes its way back: Discord counts from the press."""
+    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 1000.0)
+    monkeypatch.setattr(clicks, "_MOST_LATE", 1000.0, raising=False)
+    async with house.running():
+        _, message = await house.shown()
+        gone = f"signoff:1:approve:nosuchone:{'0' * 12}"
+        assert "knows of no request" in await told(await house.ana.forge(message.place, gone, message, late=1000.0))
+
+
 async def test_a_backup_in_the_same_channel_leaves_the_answer_to_whoever_asked(house: House, service: Service) -> None:
     night = discord_channel(service.token, channel=str(service.channel.id), people=house.accounts, name="night")
     post = Post(house.broker, [Route(house.channel()), Route(night, backup_for="discord")], desk=house.desk)

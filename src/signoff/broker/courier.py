@@ -44,7 +44,7 @@ class Courier:
             failure = ChannelFailed(str(error), again=False, whole=True)
             await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
         except Exception as error:
-            failure = ChannelFailed(_broke(error), again=False, whole=True)
+            failure = ChannelFailed(broke(error), again=False, whole=True)
             await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
         else:
             line.is_open, line.down = True, None
@@ -99,7 +99,7 @@ class Courier:
         except ChannelFailed as error:
             failure, known = error, not isinstance(error, _NoAnswer)
         except Exception as error:
-            failure, known = ChannelFailed(_broke(error), again=False), False
+            failure, known = ChannelFailed(broke(error), again=False), False
         else:
             await self._shown(line, showing, at, seen)
             return True
@@ -181,5 +181,6 @@ async def _stopped(line: Line) -> None:
     await line.route.channel.stop()
 
 
-def _broke(error: Exception) -> str:
+def broke(error: Exception) -> str:
+    """What is said of a channel that raises what no channel should."""
     return f"the channel is broken: {type(error).__name__}: {error}"

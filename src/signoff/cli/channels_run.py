@@ -21,7 +21,7 @@ from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import ChannelFailed
+from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
 
 LEAVING = 0.05
@@ -213,7 +213,8 @@ class Report:
             again = (
                 "tried again until it can be" if failed.again else "tried again, but somebody has to put it right first"
             )
-            self._say(channel, "problem", f"{text}; {again}", request=key[1] or None, problem=text)
+            line = f"{safe(key[1])}  {text}; {again}" if key[1] else f"{text}; {again}"
+            self._say(channel, "problem", line, request=key[1] or None, problem=text)
         self._failing[key] = text
 
     def fine(self, channel: str, subject: str = "") -> None:
@@ -295,8 +296,8 @@ class Told:
     async def start(self, desk: Desk) -> None:
         try:
             await self._channel.start(desk)
-        except ChannelFailed as failed:
-            self._report.problem(self.name, "", failed)
+        except Exception as error:
+            self._problem("", error)
             raise
         self._report.fine(self.name)
         self._report.connected(self._channel, len(await desk.pending()))
@@ -309,11 +310,19 @@ class Told:
     async def _telling(self, subject: str, work: Coroutine[Any, Any, str]) -> str:
         try:
             place = await work
-        except ChannelFailed as failed:
-            self._report.problem(self.name, subject, failed)
+        except Exception as error:
+            self._problem(subject, error)
             raise
         self._report.fine(self.name, subject)
         return place
+
+    def _problem(self, subject: str, error: Exception) -> None:
+        """Say what went wrong, be it with the channel itself. What cannot be used at all is said by whoever runs it."""
+        from signoff.broker.courier import broke
+
+        if not isinstance(error, WrongUse):
+            failed = error if isinstance(error, ChannelFailed) else ChannelFailed(broke(error), again=False)
+            self._report.problem(self.name, subject, failed)
 
     async def stop(self) -> None:
         await self._channel.stop()

@@ -34,13 +34,13 @@ def callback(call: Call) -> Json | None:
     if call.query.get("with_response") not in ("1", "true"):
         return None
     told: Json = {"id": str(interaction.id), "type": interaction.kind}
-    resource: Json = {"type": body["type"]}
     if reply.message is not None and reply.kind != "deferred update":
-        resource["message"] = reply.message.json(call.state.bot)
         told["response_message_id"] = str(reply.message.id)
         told["response_message_loading"] = reply.kind == "deferred"
         told["response_message_ephemeral"] = reply.is_private
-    return {"interaction": told, "resource": resource}
+    if body["type"] not in (4, 7) or reply.message is None:  # there is nothing yet that could be told
+        return {"interaction": told}
+    return {"interaction": told, "resource": {"type": body["type"], "message": reply.message.json(call.state.bot)}}
 
 
 def _answer(call: Call, interaction: Interaction, kind: object, data: Json) -> Reply:

@@ -70,10 +70,13 @@ class Interactions:
         self.by_id: dict[int, Interaction] = {}
         self.by_token: dict[str, Interaction] = {}
 
-    def begin(self, kind: int, user: User, place: Place, data: Json, message: Message | None = None) -> Interaction:
-        """Keep it and tell the bot."""
+    def begin(
+        self, kind: int, user: User, place: Place, data: Json, message: Message | None = None, *, late: float = 0.0
+    ) -> Interaction:
+        """Keep it and tell the bot; `late`: so many seconds after it was done."""
         state = self._state
-        made = Interaction(state.ids.take(), kind, user, place, state.clock.now(), data, message)
+        number = state.ids.take() - (int(late * 1000) << 22)
+        made = Interaction(number, kind, user, place, state.clock.now(), data, message)
         self.by_id[made.id] = made
         self.by_token[made.token] = made
         state.dispatch("INTERACTION_CREATE", self._json(made), place)

@@ -197,9 +197,18 @@ class Person:
         return Answered(self._home, await self._home.do(work))
 
     async def forge(
-        self, place: Place, custom_id: str, message: Message | None = None, values: Sequence[str] | None = None
+        self,
+        place: Place,
+        custom_id: str,
+        message: Message | None = None,
+        values: Sequence[str] | None = None,
+        *,
+        late: float = 0.0,
     ) -> Answered:
-        """Send a press that no button stands for (or none any more). `values`: as if it came from a menu."""
+        """Send a press that no button stands for (or none any more). `values`: as if it came from a menu.
+
+        `late`: the bot hears of it so many seconds later.
+        """
         data: Json = {"custom_id": custom_id, "component_type": 2, "id": 1}
         if values is not None:
             data |= {"component_type": 3, "values": list(values)}
@@ -208,7 +217,7 @@ class Person:
             carrier = message or self._home.state.post(
                 place, self._home.state.bot, {"content": "forged"}, seen_by=self.id
             )
-            return self._home.interactions.begin(COMPONENT, self.user, place, data, carrier)
+            return self._home.interactions.begin(COMPONENT, self.user, place, data, carrier, late=late)
 
         return Answered(self._home, await self._home.do(work))
 

@@ -114,14 +114,14 @@ def archived(call: Call) -> Json:
     call.asks("limit", "before")
     parent = call.state.place(call.ids[0], "read_message_history")
     found = [one for one in call.state.places.values() if one.parent is parent and one.archived]
-    return _listed(call, found) | {"has_more": False}
+    return _listed(call, found)
 
 
 def _listed(call: Call, threads: list[Place]) -> Json:
     state = call.state
     seen = [one for one in threads if state.may(one, "view_channel")]
     members = [one.member_json(state.bot.id) for one in seen if state.bot.id in one.members]
-    return {"threads": [one.json(state.bot) for one in seen], "members": members}
+    return {"threads": [one.json(state.bot) for one in seen], "members": members, "has_more": False}
 
 
 # Channels and threads
@@ -160,7 +160,7 @@ def remove(call: Call) -> Json:
     return place.json(state.bot)
 
 
-@routes.add("POST", "/channels/{}/threads")
+@routes.add("POST", "/channels/{}/threads", status=201)
 def start_thread(call: Call) -> Json:
     state = call.state
     parent = state.place(call.ids[0])
@@ -178,7 +178,7 @@ def start_thread(call: Call) -> Json:
     return thread.json(state.bot)
 
 
-@routes.add("POST", "/channels/{}/messages/{}/threads")
+@routes.add("POST", "/channels/{}/messages/{}/threads", status=201)
 def start_thread_on(call: Call) -> Json:
     state = call.state
     parent = state.place(call.ids[0])

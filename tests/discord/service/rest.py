@@ -77,6 +77,7 @@ class Route:
     path: str
     handler: Handler
     open: bool
+    status: int
     pattern: re.Pattern[str]
 
 
@@ -86,12 +87,12 @@ class Routes:
     def __init__(self) -> None:
         self.table: list[Route] = []
 
-    def add(self, method: str, path: str, *, open: bool = False) -> Callable[[Handler], Handler]:
-        """`open`: needs no bot token (the path itself holds a token)."""
+    def add(self, method: str, path: str, *, open: bool = False, status: int = 200) -> Callable[[Handler], Handler]:
+        """`open`: needs no bot token (the path itself holds a token). `status`: of an answer that is no error."""
         pattern = re.compile(re.escape(path).replace(r"\{\}", r"(\d+)").replace(r"\{token\}", r"([^/]+)") + r"\Z")
 
         def keep(handler: Handler) -> Handler:
-            self.table.append(Route(method, path, handler, open, pattern))
+            self.table.append(Route(method, path, handler, open, status, pattern))
             return handler
 
         return keep
@@ -168,7 +169,7 @@ class Rest:
             return _json({"message": "the stand-in failed, see service.errors", "code": 0}, 400, {})
         if answer is None:
             return web.Response(status=204, headers=headers)
-        return _json(answer, 200, headers)
+        return _json(answer, route.status, headers)
 
     def _check_token(self, http: web.Request, route: Route) -> None:
         if route.open:

@@ -49,12 +49,18 @@ class StillClock:
 
     def __init__(self) -> None:
         self._now = datetime.now(UTC)
+        self._ahead = timedelta()
 
     def now(self) -> datetime:
         return self._now
 
+    def wall(self) -> datetime:
+        """The moment that ids tell, as clients compare it with a clock of their own."""
+        return datetime.now(UTC) + self._ahead
+
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
+        self._ahead += timedelta(seconds=seconds)
 
 
 class State:
@@ -62,7 +68,7 @@ class State:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.ids = Snowflakes(lambda: self.clock.now())
+        self.ids = Snowflakes(lambda: getattr(self.clock, "wall", self.clock.now)())
         self.token = "bot-token-of-the-stand-in"
         self.guild_id = self.ids.take()
         self.role_id = self.ids.take()
@@ -281,6 +287,8 @@ class State:
             for user in dict.fromkeys(named)
             if user in self.users and ("users" in parse or user in explicit)
         ]
+        roles = {int(found) for found in re.findall(r"<@&(\d+)>", message.content)}
+        message.roles = [role for role in roles if role == self.role_id and "roles" in parse]
         says = re.search(r"@(everyone|here)\b", message.content) is not None
         may = not message.author.bot or self.may(message.place, "mention_everyone")
         message.everyone = says and "everyone" in parse and may

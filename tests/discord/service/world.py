@@ -214,6 +214,8 @@ class Message:
     mentions: list[User] = field(default_factory=list[User])
     notified: list[User] = field(default_factory=list[User])
     """Who was notified by name when it was sent. An edit notifies nobody, whatever it says."""
+    roles: list[int] = field(default_factory=list[int])
+    """Those that are mentioned."""
     everyone: bool = False
 
     @property
@@ -257,7 +259,7 @@ class Message:
             "tts": False,
             "mention_everyone": self.everyone,
             "mentions": [user.json() for user in self.mentions],
-            "mention_roles": [],
+            "mention_roles": [str(role) for role in self.roles],
             "attachments": [attachment.json() for attachment in self.attachments],
             "embeds": [] if self.flags & 4 else self.embeds,
             "components": self.components,

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
+import discord
+
 from signoff.channels.discord.cards import Cards
 from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
@@ -39,13 +41,17 @@ class Answers:
     """Carries out what people press, at a desk. Every press has been looked into before."""
 
     def __init__(
-        self, desk: Desk, cards: Cards, drawing: Drawing, refresh: Callable[[ApprovalRequest], Awaitable[None]]
+        self,
+        desk: Desk,
+        cards: Cards,
+        drawing: Drawing,
+        refresh: Callable[[ApprovalRequest, discord.Message | None], Awaitable[None]],
     ) -> None:
         self._desk = desk
         self._cards = cards
         self._drawing = drawing
         self.refresh = refresh
-        """Draws the message about a request anew."""
+        """Draws the message about a request anew, unless it is right already. Takes a message that was just seen."""
         self._drafts: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._hands: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 

@@ -16,6 +16,7 @@ from signoff.channels.discord.clicks import Clicks
 from signoff.channels.discord.commands import Commands
 from signoff.channels.discord.drawing import Drawing
 from signoff.channels.discord.listening import Listening
+from signoff.channels.discord.making import holds
 from signoff.channels.discord.mentions import Mentions
 from signoff.channels.discord.notifying import Notifying
 from signoff.channels.discord.permissions import check_permissions, text_channel
@@ -266,8 +267,8 @@ class DiscordChannel:
             while len(noted) > _PLACES:
                 noted.popitem(last=False)
 
-    async def _refresh(self, request: ApprovalRequest) -> None:
-        """Draw the message about a request anew, if it is still there."""
+    async def _refresh(self, request: ApprovalRequest, seen: discord.Message | None) -> None:
+        """Draw the message about a request anew, if it is still there and says something else."""
         thread, message = read_place(await self._desk.where(request.id))
         threads = self._threads
         if threads is None or not message:
@@ -275,7 +276,10 @@ class DiscordChannel:
         number, of = self._numbers.get(request.id, (1, 1))
         sheet = await self._drawing.sheet(Asked(request=request, number=number, of=of))
         try:
-            await threads.edit(thread, message, request.id, sheet)
+            if seen is None or seen.id != message:
+                seen = (await threads.look(thread, {message})).get(message)
+            if seen is not None and not holds(seen, sheet):
+                await threads.edit(thread, message, request.id, sheet)
         except (ChannelFailed, *OUTSIDE) as error:
             _log.warning("a message could not be brought up to date: %s", failed(error, "edit it"))
 

@@ -44,6 +44,8 @@ _FORM_WITHIN = 2.0
 _SOMEBODY_ELSE = 2.6
 """Seconds in which another program or channel that shares our bot has surely seen to what it asked itself, be it with a
 form; and in which Discord still hears us if nobody has."""
+_MOST_LATE = 1.0
+"""Seconds after a press that we hear of it, at most: where it seems to be more, a clock is wrong."""
 _COMPONENT = discord.InteractionType.component
 _NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 
@@ -87,7 +89,7 @@ class Clicks:
         except _Told as told:
             await reply.tell(str(told))
             if told.stale is not None:
-                await self._answers.refresh(told.stale)
+                await self._answers.refresh(told.stale, interaction.message)
         except SignoffError as error:
             await reply.tell(in_words(error))
         except Exception as error:
@@ -107,7 +109,7 @@ class Clicks:
 
     async def _see_to(self, reply: Reply, press: Press | None) -> None:
         interaction = reply.interaction
-        since = asyncio.get_running_loop().time()
+        since = asyncio.get_running_loop().time() - _late(interaction)
         opens_form = press is not None and press.verb in FORMS and interaction.type is _COMPONENT
         looking = asyncio.create_task(self._asked_here(interaction, press))
         try:
@@ -126,7 +128,7 @@ class Clicks:
         assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
-            raise _Told(self._users.stranger(interaction.user))
+            raise _Told(self._users.stranger(interaction.user, "you cannot answer this"))
         if opens_form:
             await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
@@ -218,6 +220,12 @@ class Clicks:
         if not waiting:
             raise _Told("Too late: all of them have been answered already.")
         return tuple(waiting)
+
+
+def _late(interaction: discord.Interaction) -> float:
+    """Seconds that have passed since somebody pressed."""
+    passed = (discord.utils.utcnow() - interaction.created_at).total_seconds()
+    return min(max(passed, 0.0), _MOST_LATE)
 
 
 def _subject(press: Press) -> str:

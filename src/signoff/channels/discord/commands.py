@@ -172,7 +172,7 @@ class Commands:
     async def _see_to(self, interaction: discord.Interaction, called: str, given: Mapping[str, Any]) -> None:
         reply = Reply(interaction)
         if self._users.known(interaction.user) is None:
-            await reply.tell(self._users.stranger(interaction.user))
+            await reply.tell(self._users.stranger(interaction.user, "you cannot see what is asked and decided"))
             return
         reply.hold()
         await reply.done()

@@ -80,6 +80,25 @@ def presses_in(message: discord.Message) -> Iterator[Press]:
                 yield found
 
 
+def holds(message: discord.Message, sheet: Sheet) -> bool:
+    """Whether a message says what a sheet says, with the same buttons. Discord trims texts."""
+    embed = message.embeds[0] if message.embeds else discord.Embed()
+    there = (message.content, embed.title, embed.description, embed.footer.text)
+    wanted = (sheet.content, sheet.title, sheet.text, sheet.footer)
+    view = _view(sheet)
+    parts = [one for row in message.components for one in getattr(row, "children", ())]
+    return (
+        [(text or "").strip() for text in there] == [text.strip() for text in wanted]
+        and [_part(one) for one in parts] == [_part(one) for one in (view.children if view is not None else ())]
+        and bool(message.attachments) == (sheet.paper is not None)
+        and not (message.flags.suppress_embeds and is_framed(sheet))
+    )
+
+
+def _part(part: Any) -> tuple[Any, ...]:
+    return tuple(getattr(part, name, None) for name in ("custom_id", "url", "label", "disabled"))
+
+
 def is_framed(sheet: Sheet) -> bool:
     """Whether a sheet has an embed."""
     return bool(sheet.title or sheet.text or sheet.footer)

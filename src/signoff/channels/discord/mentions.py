@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import discord
 
 from signoff.channels.discord.making import SILENT
+from signoff.channels.discord.permissions import CREATE_THREADS, NEEDED
 from signoff.channels.discord.pressed import shown as said_as
 from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, failed, place_of
 from signoff.channels.discord.sheet import CONTENT, size
@@ -29,6 +30,9 @@ from signoff.ports import Begin, Heard
 _log = logging.getLogger("signoff.discord")
 
 _SAID = (discord.MessageType.default, discord.MessageType.reply)
+_UNREADABLE = "\0"
+"""In the place of words that mention our role and not ourselves: it has the bot's name, and Discord offers it."""
+_NO_THREAD = f"Nothing was begun: I may not make a thread here. That needs the permission {NEEDED[CREATE_THREADS][0]}."
 _NAME = 60
 """Characters of what was said that name a new thread."""
 
@@ -70,8 +74,12 @@ class Mentions:
             return None
         if message.guild is None or message.guild.id != self._channel.guild.id:
             return None
-        said = re.sub(rf"<@!?{mine.id}>", "", message.content)
-        return said.strip() if said != message.content else None
+        role = message.guild.self_role
+        us = rf"<@!?{mine.id}>" if role is None else rf"<@!?{mine.id}>|<@&{role.id}>"
+        said = re.sub(us, "", message.content)
+        if said != message.content:
+            return said.strip()
+        return _UNREADABLE if role is not None and role in message.role_mentions else None
 
     async def _is_here(self, message: discord.Message) -> bool:
         """Whether it was said in our channel or in a thread of it."""
@@ -83,14 +91,20 @@ class Mentions:
     async def _see_to(self, message: discord.Message, text: str) -> None:
         by = self._users.known(message.author)
         if by is None:
-            await self._reply(message, _stranger(message.author))
+            await self._reply(message, self._users.stranger(message.author, "nothing is begun"))
+        elif text == _UNREADABLE:
+            await self._reply(message, "Discord does not show me what is said to my role: mention me, the bot itself.")
         elif not text:
             say = "what to do" if len(self._workers) == 1 else f"{self._workers[0]}: what to do"
             await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
         elif message.channel.id == self._channel.id and isinstance(whom := addressed(text, self._workers), str):
             await self._reply(message, whom)  # no thread for what begins nothing
         else:
-            thread = await self._thread_of(message, text)
+            try:
+                thread = await self._thread_of(message, text)
+            except discord.Forbidden:
+                await self._reply(message, _NO_THREAD)
+                return
             heard = Heard(channel=self._name, at=place(thread, message.id), id=str(message.id), by=by, text=text)
             if said := await self._begun(heard):
                 # Never longer than a message, and whatever hides in it seen.
@@ -130,10 +144,3 @@ def _name(text: str) -> str:
     shown = redactor.text(text).splitlines()[0]  # masked before it is cut: half a secret would not be recognised
     line = " ".join(visible_around([one.placeholder for one in redactor.masked], shown).split())
     return line if size(line) <= _NAME else f"{first(line, _NAME - 1).rstrip()}…"
-
-
-def _stranger(user: discord.abc.User) -> str:
-    return (
-        "You are not on file here, so nothing is begun. Whoever looks after signoff.yaml can add you under `people`, "
-        f'with your Discord id: `discord: "{user.id}"`'
-    )

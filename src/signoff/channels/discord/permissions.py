@@ -8,10 +8,11 @@ import discord
 
 from signoff.errors import WrongUse
 
+CREATE_THREADS = "create_public_threads"
 NEEDED: Mapping[str, tuple[str, str]] = {
     "view_channel": ("View Channels", "to see the channel and its threads"),
     "send_messages": ("Send Messages", "to reply to people who start something in the channel"),
-    "create_public_threads": ("Create Public Threads", "to give every run a thread"),
+    CREATE_THREADS: ("Create Public Threads", "to give every run a thread"),
     "send_messages_in_threads": ("Send Messages in Threads", "to ask there"),
     "embed_links": ("Embed Links", "to show what a call would do: Discord drops the frame without it"),
     "attach_files": ("Attach Files", "to hand out what is too long for a message"),

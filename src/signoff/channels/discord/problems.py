@@ -13,7 +13,6 @@ import discord
 
 from signoff.errors import ChannelFailed, WrongUse
 
-UNKNOWN_CHANNEL = 10003
 UNKNOWN_MESSAGE = 10008
 UNKNOWN_INTERACTION = 10062
 """It was acknowledged too late, or twice."""
@@ -42,7 +41,8 @@ def code_of(error: BaseException) -> int:
 
 def is_closed_thread(error: BaseException) -> bool:
     """Whether a thread takes nothing from us any longer: it was deleted or locked, or we were shut out."""
-    return code_of(error) in (UNKNOWN_CHANNEL, MISSING_ACCESS, MISSING_PERMISSIONS, THREAD_ARCHIVED, THREAD_LOCKED)
+    shut = (MISSING_ACCESS, MISSING_PERMISSIONS, THREAD_ARCHIVED, THREAD_LOCKED)
+    return isinstance(error, discord.NotFound) or code_of(error) in shut
 
 
 def failed(error: BaseException, doing: str, *, at: str = "") -> ChannelFailed:

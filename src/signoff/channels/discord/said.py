@@ -35,6 +35,8 @@ _PAIRED = re.compile(r"[*_~|]")
 _ACTS = re.compile(r"[<\[]|@everyone|@here|\|\|")
 _INTO = re.compile(r"((?:://|discord\.gg/)[^\s<]*)(?=<|\Z)")
 """An address up to where something else begins: it would swallow the backslash before that, or a backtick."""
+_PATH = re.compile(r"""(?<![\w:/.\\-])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\:'"`<>|]+)*[/\\](?P<name>[^\s/\\:'"`<>|]+)""")
+"""A whole path. What is only part of one, or of an address, stays."""
 _LANGUAGES = frozenset(
     "bash c cpp cs css diff go html ini java javascript js json kotlin lua markdown md php powershell py python rb "
     "ruby rust sh shell sql swift toml ts typescript xml yaml yml".split()
@@ -46,10 +48,12 @@ def said_sheet(said: Said) -> Sheet:
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
     with_text, without = _HEADS[said.state]
     text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself: it covers nothing
+    if said.state is not RunState.DONE:  # a program's words, not an agent's
+        text = without_folders(text)
     if not text:
         return Sheet(content=f"{name} {without}")
     head = f"{name} {with_text}\n"
-    if said.state is RunState.FAILED:  # a program's words, not an agent's
+    if said.state is RunState.FAILED:
         whole = f"{head}{block(text)}"
         short = f"{head}{cut_block(text, '', CONTENT - size(head) - size(_REST) - 1)[0]}\n{_REST}"
     else:
@@ -61,6 +65,11 @@ def said_sheet(said: Said) -> Sheet:
     if size(whole) <= CONTENT:
         return Sheet(content=whole)
     return Sheet(content=short, paper=Paper(name=FILE, text=f"{text}\n"))
+
+
+def without_folders(text: str) -> str:
+    """A text in which files of this machine have their names only: where they are is for those who look after it."""
+    return _PATH.sub(lambda found: found["name"], text)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

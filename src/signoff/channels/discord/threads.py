@@ -16,12 +16,12 @@ from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
     OUTSIDE,
     THREAD_ARCHIVED,
-    UNKNOWN_CHANNEL,
     UNKNOWN_MESSAGE,
     code_of,
     failed,
 )
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import Sheet, size
+from signoff.channels.discord.words import first
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed
 
@@ -61,9 +61,9 @@ def link_to(guild: int, at: str) -> str:
 def thread_name(worker: str, trail: str) -> str:
     """The name of the thread for a trail: always the same, and not that of another one."""
     shown = visible(trail)
-    if len(shown) > _NAME // 2:
-        shown = f"{shown[: _NAME // 4]}…{hashlib.sha256(trail.encode()).hexdigest()[:12]}"
-    return f"{visible(worker)[: _NAME - len(shown) - 3]} · {shown}".strip()
+    if size(shown) > _NAME // 2:
+        shown = f"{first(shown, _NAME // 4)}…{hashlib.sha256(trail.encode()).hexdigest()[:12]}"
+    return f"{first(visible(worker), _NAME - size(shown) - 3)} · {shown}".strip()
 
 
 class Threads:
@@ -150,9 +150,7 @@ class Threads:
                 edited = await partial.edit(**to_edit(sheet))
             if edited.flags.suppress_embeds and is_framed(sheet):  # a moderator hid what this is about
                 edited = await edited.edit(suppress=False, **to_edit(sheet))
-        except discord.HTTPException as error:
-            if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
-                raise
+        except discord.NotFound:  # the message, or the whole thread
             self._known.get(thread, {}).pop(subject, None)
             self._deleted[subject] = str(message)
             return False

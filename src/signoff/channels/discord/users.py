@@ -27,9 +27,9 @@ class Users:
         found = self._people.get(str(user.id))
         return None if found is None or user.bot else replace(found, via=found.via or VIA)
 
-    def stranger(self, user: discord.abc.User) -> str:
-        """What somebody is told who is not on file."""
+    def stranger(self, user: discord.abc.User, so: str) -> str:
+        """What somebody is told who is not on file. `so`: what comes of it."""
         return (
-            "You are not on file here, so you cannot answer this. Whoever looks after signoff.yaml can add you under "
-            f'`people`, with your Discord id: `discord: "{user.id}"`'
+            f"You are not on file here, so {so}. Whoever looks after signoff.yaml can add you under `people`, "
+            f'with your Discord id: `discord: "{user.id}"`'
         )
