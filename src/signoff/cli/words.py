@@ -65,7 +65,7 @@ def as_json(value: object) -> str:
 
 
 def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
-    """A moment to come: a span from now, a day by its name or its date (where it begins, here), or a date and a time."""
+    """A moment to come: a span from now, a day by its name or date (when it begins, here), or a date and a time."""
     said = text.strip().lower()
     if span_said := _DURATION.fullmatch(said):
         length = timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
