@@ -169,6 +169,55 @@ class TestThreads:
         fetched = await client.fetch_channel(thread.id)
         assert isinstance(fetched, discord.Thread) and fetched.parent_id == channel.id
 
+    async def test_replies_are_as_documented(self, service: Service, client: Listener) -> None:
+        channel, message = room(client, service), await asked(client, service)
+        await channel.create_thread(name="one", type=discord.ChannelType.public_thread)
+        sent = await channel.send("reply", reference=await channel.fetch_message(message.id))
+        await (await channel.fetch_message(sent.id)).create_thread(name="two")
+        made = [one for one in service.requests if one.route.endswith("/threads")]
+        assert [one.status for one in made] == [201, 201]
+        listed = await client.http.request(Route("GET", "/guilds/{guild_id}/threads/active", guild_id=service.guild_id))
+        assert listed["has_more"] is False and len(listed["threads"]) == 2
+        raw = await client.http.get_message(service.channel.id, sent.id)
+        assert raw["message_reference"]["type"] == 0 and raw["message_reference"]["message_id"] == str(message.id)
+        raw = await client.http.get_message(service.channel.id, message.id)
+        assert [raw["components"][0]["id"], raw["components"][0]["components"][0]["id"]] == [1, 2]
+        assert raw["author"]["primary_guild"] is None
+
+    @pytest.mark.parametrize("first", ["defer", "send_message"])
+    async def test_only_what_made_a_message_tells_of_it(self, service: Service, client: Listener, first: str) -> None:
+        told: list[Any] = []
+
+        async def answer(interaction: discord.Interaction) -> None:
+            arguments = ("yes",) if first == "send_message" else ()
+            told.append(await getattr(interaction.response, first)(*arguments))
+
+        client.answer = answer
+        await (await service.person("ana").press(await asked(client, service), "Approve")).acknowledged()
+        await service.until(lambda: told)
+        assert (told[0].resource is not None) == (first == "send_message")
+
+    async def test_one_in_which_nothing_happens_is_archived(self, service: Service, client: Listener) -> None:
+        await room(client, service).create_thread(name="one", type=discord.ChannelType.public_thread)
+        [thread] = service.threads()
+        await service.pass_time(23 * 3600)
+        await service.person("ana").say(thread, "still here")
+        await service.pass_time(23 * 3600)
+        assert not thread.archived
+        await service.pass_time(3600)
+        assert thread.archived
+
+    async def test_a_nonce_holds_for_all_threads_and_for_deleted_messages(
+        self, service: Service, client: Listener
+    ) -> None:
+        thread = await room(client, service).create_thread(name="one", type=discord.ChannelType.public_thread)
+        sent = await room(client, service).send("hello", nonce="n")
+        assert (await thread.send("hello", nonce="n")).id == sent.id
+        await sent.delete()
+        await refused(thread.send("hello", nonce="n"), 10008)
+        service.clock.advance(300)
+        assert (await thread.send("hello", nonce="n")).id != sent.id
+
     async def test_a_thread_on_a_message_has_its_id_and_there_is_one(self, service: Service, client: Listener) -> None:
         message = await room(client, service).send("start")
         thread = await message.create_thread(name="run")

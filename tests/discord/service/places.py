@@ -55,6 +55,12 @@ def application(call: Call) -> Json:
         "role_connections_verification_url": None,
         "owner": state.owner.json(),
         "team": None,
+        "type": None,
+        "flags_new": "0",
+        "explicit_content_filter": 0,
+        "approximate_guild_count": 1,
+        "approximate_user_install_count": 0,
+        "approximate_user_authorization_count": 0,
         "bot": state.bot.json(),
     }
 
@@ -254,7 +260,8 @@ def _keep(call: Call, guild_id: int | None, body: Json) -> Json:
     kept = call.state.commands.setdefault(guild_id, [])
     known = next((one for one in kept if (one["name"], one["type"]) == (body["name"], body.get("type", 1))), None)
     state = call.state
-    made: Json = {"type": 1, "options": [], "nsfw": False, "default_member_permissions": None} | body
+    given = {key: value for key, value in body.items() if value is not None}
+    made: Json = {"type": 1, "options": [], "nsfw": False, "default_member_permissions": None} | given
     made |= {"application_id": str(state.bot.id), "version": str(state.ids.take())}
     made["id"] = known["id"] if known else str(state.ids.take())
     if guild_id is not None:

@@ -84,6 +84,7 @@ class User:
             "banner": None,
             "accent_color": None,
             "avatar_decoration_data": None,
+            "primary_guild": None,
         }
 
 
@@ -188,6 +189,21 @@ class Place:
         return {"id": str(self.id), "user_id": str(user_id), "join_timestamp": self.members[user_id], "flags": 1}
 
 
+def numbered(components: list[Json]) -> list[Json]:
+    """Components with the ids that Discord gives to those that have none: 1 and on, in the order they are read."""
+    count = 0
+
+    def one(component: Json) -> Json:
+        nonlocal count
+        count += 1
+        made = {"id": count, **component}
+        if "components" in component:
+            made["components"] = [one(child) for child in component["components"]]
+        return made
+
+    return [one(component) for component in components]
+
+
 @dataclass
 class Message:
     """A message as it stands now: the service changes it in place."""
@@ -262,7 +278,7 @@ class Message:
             "mention_roles": [str(role) for role in self.roles],
             "attachments": [attachment.json() for attachment in self.attachments],
             "embeds": [] if self.flags & 4 else self.embeds,
-            "components": self.components,
+            "components": numbered(self.components),
             "pinned": False,
             "type": self.kind,
             "flags": self.flags,
@@ -270,7 +286,8 @@ class Message:
         if self.nonce is not None:
             made["nonce"] = self.nonce
         if self.reference is not None:
-            made["message_reference"] = self.reference
+            ids = {key: str(value) for key, value in self.reference.items() if key.endswith("_id")}
+            made["message_reference"] = {"type": 0, **ids}
         if self.thread is not None:
             made["thread"] = self.thread.json(bot)
         if self.interaction is not None:
