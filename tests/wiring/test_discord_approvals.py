@@ -139,6 +139,25 @@ async def test_what_is_said_to_a_bot_is_its_owners_business(service: Service) ->
     store.close()
 
 
+@pytest.mark.usefixtures("folder")
+async def test_what_was_deleted_between_two_sessions_is_shown_again(service: Service) -> None:
+    store = open_store("sqlite:s.db")
+    broker = Broker(store)
+    async with bot_of(service, Talkative):
+        [first] = await broker.open([asks()])
+        message = await service.message(about("`pay`"))
+        while not await broker.deliveries.where("discord", first.id):
+            await asyncio.sleep(0)
+        await service.do(service.gateway.sessions.clear)  # nobody is told of anything
+        await service.person("ana").delete(message)
+        await service.invalidate()
+        again = await service.message(lambda one: "`pay`" in one.text and one.id != message.id)
+        await service.person("ana").press(again, "Approve")
+        assert (await broker.wait(first.id)).state is State.APPROVED
+    broker.watch.close()
+    store.close()
+
+
 def replies(service: Service) -> list[Message]:
     return [one for one in service.messages(service.channel) if one.reference and one.kind != 18]
 
