@@ -25,7 +25,9 @@ from signoff.core.people import Answerer
 from signoff.core.terms import Scope, Terms
 
 ROOT = Path(__file__).parents[2]
-PEOPLE = "people: {ana: {roles: [ops], email: a@example.com}, ben: {roles: [ops], slack: U1}}\n"
+PEOPLE = """\
+people: {ana: {roles: [ops], discord: "102938475610293847"}, ben: {roles: [ops], discord: "112233445566778899"}}
+"""
 
 
 @pytest.fixture
@@ -346,7 +348,9 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
 
 
 def test_people_who_cannot_be_reached(shop: Desk, wording: Wording) -> None:
-    (shop.folder / "signoff.yaml").write_text("people: {ana: {}, ben: {discord: '102938475610293847'}}\npolicy: []\n")
+    (shop.folder / "signoff.yaml").write_text(
+        "people: {ana: {}, ben: {discord: '102938475610293847'}, cleo: {email: c@example.com, slack: U1}}\npolicy: []\n"
+    )
     found = finding(shop, "no-channel")
     assert (found["severity"], found["place"]) == ("note", "signoff.yaml:1:1: people")
     assert found["what"] == wording()

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def requirements(lock: Path) -> list[str]:
 
 def test_the_locks_are_there() -> None:
     assert [lock.stem for lock in LOCKS] == ["bench", "dev", "run", "uv"]
+
+
+def test_every_extra_has_code_that_needs_it() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    needed = re.compile(r'MissingExtra\("[^"]+", "(\w+)"\)')
+    named = {name for file in (ROOT / "src").rglob("*.py") for name in needed.findall(file.read_text("utf-8"))}
+    assert set(extras) == named
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)

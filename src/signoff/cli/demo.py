@@ -32,7 +32,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
     """Watch an agent being allowed, asked about and refused.
 
     A scripted model works on real files in a scratch folder, so nothing is needed: no key, no network. You are asked
-    four times. Say what you like; the summary at the end shows what ran, what did not, and why.
+    five times. Say what you like; the summary at the end shows what ran, what did not, and why.
 
     \b
     Examples:

@@ -161,11 +161,15 @@ def people_findings(files: Files) -> Iterator[Finding]:
     """Who cannot be reached, roles nobody holds, and rules that nobody can satisfy."""
     settings = files.settings
     held = {role for person in settings.people.values() for role in person.roles}
-    alone = [person.name for person in settings.people.values() if not (person.discord or person.slack or person.email)]
+    alone = [person.name for person in settings.people.values() if not person.discord]
     if alone:
-        what = f"{listed(alone)} can only be asked at a terminal: no discord, slack or email is known"
+        what = f"{listed(alone)} can only be asked at a terminal: no Discord account is known"
         yield Finding(
-            severity=NOTE, check="no-channel", what=what, place=_spot(settings, "people"), fix="add one under `people`"
+            severity=NOTE,
+            check="no-channel",
+            what=what,
+            place=_spot(settings, "people"),
+            fix="add `discord: ID` under `people`",
         )
     for rule in files.rules:
         if rule.effect is Effect.ASK:

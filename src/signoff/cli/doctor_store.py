@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.cli.doctor_findings import ERROR, NOTE, WARNING, Finding, Severity
 from signoff.policy.wording import listed
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from signoff.config import Settings
     from signoff.core.grant import Grant

@@ -16,7 +16,7 @@ class Names(Protocol):
 
 
 Delegate = Callable[..., Awaitable[Any]]
-"""Calls another worker: `await delegation("analyzer", "Look at this")`."""
+"""Calls another worker, with the `RunContext` of the tool that does: `await delegation(ctx, "clerk", "Note this")`."""
 Message = Callable[[str], None]
 """Tells the person who watches the run one line."""
 
@@ -36,7 +36,7 @@ class ToolsetContext(Protocol):
 
     @property
     def approvals(self) -> Any:
-        """What asks people: the worker's `Signoff`."""
+        """What asks people, if whoever builds the toolset hands it in; for a worker's toolsets it is None."""
         ...
 
     @property
@@ -45,7 +45,9 @@ class ToolsetContext(Protocol):
         ...
 
     @property
-    def delegation(self) -> Delegate | None: ...
+    def delegation(self) -> Delegate | None:
+        """Calls the workers that this one may call; there where it has `delegates` or `creates`."""
+        ...
 
     @property
     def model(self) -> Any:
