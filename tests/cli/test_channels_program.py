@@ -356,7 +356,7 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
     async with project.signoff("run", "discord", "--no-resume") as program:
         [first] = await project.opened(asks())
         line = await program.line(f"discord: {first}  {said}")
-        assert line.endswith("; somebody has to do something first")
+        assert line.endswith("; tried again, but somebody has to put it right first")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
     assert "Traceback" not in program.text

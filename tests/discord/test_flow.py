@@ -21,7 +21,7 @@ async def test_h1_h2_h3_a_mention_a_question_a_press_and_the_answer_is_posted(fl
     assert "**Approved** by `ana` via `discord`" in settled
     assert flow.by_bot(thread) == [question, answer], "each was said once"
     log = (await flow.signoff("audit", "log")).out
-    story = [line.split()[3] for line in log.splitlines() if id_of(question) in line]
+    story = [line.split()[4] for line in log.splitlines() if id_of(question) in line]
     assert story == ["asked", "dated", "voted", "settled", "claimed", "ran"]
     assert "ana" in next(line for line in log.splitlines() if "settled" in line and id_of(question) in line)
 

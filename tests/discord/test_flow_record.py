@@ -123,7 +123,7 @@ async def test_h9_what_waits_and_what_was_decided_is_listed_and_on_the_record(fl
     line = next(line for line in history.splitlines() if asked in line)
     assert "approved by `ben`, ran" in line
     log = (await flow.signoff("audit", "log")).out
-    assert [one.split()[3] for one in log.splitlines() if asked in one] == [
+    assert [one.split()[4] for one in log.splitlines() if asked in one] == [
         *("asked", "dated", "voted", "settled", "claimed", "ran"),
     ]
     verified = await flow.signoff("audit", "verify")

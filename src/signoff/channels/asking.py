@@ -87,7 +87,7 @@ async def until_taken(
             return decision
         try:
             taken = await answer(request.id, decision)
-            if decision.approved and taken.state is State.PENDING:
+            if decision.approved and taken.state is State.PENDING and taken.requirement.quorum > 1:
                 tell(_more_needed(taken))
         except AlreadySettled as late:
             tell(error_text(late, datetime.astimezone))

@@ -84,7 +84,8 @@ def holds(message: discord.Message, sheet: Sheet) -> bool:
     """Whether a message says what a sheet says, with the same buttons. Discord trims texts."""
     embed = message.embeds[0] if message.embeds else discord.Embed()
     there = (message.content, embed.title, embed.description, embed.footer.text)
-    wanted = (sheet.content, sheet.title, sheet.text, sheet.footer)
+    content = message.content if sheet.keeps_content else sheet.content
+    wanted = (content, sheet.title, sheet.text, sheet.footer)
     view = _view(sheet)
     parts = [one for row in message.components for one in getattr(row, "children", ())]
     return (
