@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli.listing import OUTCOMES
-from signoff.cli.words import ago, ahead, iso, local, now, safe
+from signoff.cli.words import ago, ahead, iso, local, now, safe, short_local
 from signoff.core.inbox import agreed
 from signoff.core.lifecycle import OPEN, settled_text
 from signoff.core.offer import offers
@@ -143,7 +143,7 @@ def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
     for entry in history:
         told = ", ".join(_told(json.loads(entry.body)))
-        yield local(datetime.fromisoformat(entry.at)), f"{safe(entry.kind)}{f': {told}' if told else ''}"
+        yield short_local(datetime.fromisoformat(entry.at)), f"{safe(entry.kind)}{f': {told}' if told else ''}"
 
 
 def _told(body: dict[str, Any]) -> Iterator[str]:

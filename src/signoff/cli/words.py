@@ -53,6 +53,11 @@ def local(moment: datetime | None) -> str:
     return moment_text(moment, datetime.astimezone) if moment is not None else ""
 
 
+def short_local(moment: datetime) -> str:
+    """The same without the year, for lists of what happened one after the other."""
+    return f"{moment.astimezone():%m-%d %H:%M:%S %Z}"
+
+
 def iso(moment: datetime | None) -> str | None:
     """A moment for programs: UTC."""
     return f"{moment.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z" if moment is not None else None
