@@ -7,7 +7,7 @@ import re
 from tests.cli.desk import Desk, Said, asks
 from tests.cli.wording import Wording
 
-LINES = 20_000
+LINES = 2_000
 LONG = "".join(f"line {number:06d}\n" for number in range(LINES)) + "the end"
 SECRET = "s3cr3t-value-17"
 
@@ -22,7 +22,7 @@ def test_of_a_long_argument_the_ends_are_shown_and_how_much_is_between(desk: Des
     said = desk.run("show", one)
     rows = said.out.splitlines()
     assert len(rows) < 600
-    shown = {line for line in LONG.split("\n") if re.search(rf"\b{line}\b", said.out)}
+    shown = re.findall(r"line \d{6}|the end", said.out)
     [left] = [row for row in rows if "more lines" in row]
     assert f"… {LINES + 1 - len(shown):,} more lines (" in left
     assert "kB)" in left
