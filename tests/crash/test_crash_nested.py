@@ -41,7 +41,7 @@ def test_crash_inside_a_call_at_really_every_point(trip: str, database: str, pla
     assert shown == written_of(trip, database), OUT_OF_DATE
 
 
-@on_both("trip", TWICE, postgres=(), at_night=False)
+@on_both("trip", TWICE[1:], postgres=(), at_night=False)
 def test_crash_inside_a_call_and_of_the_restart_as_well(trip: str, place: Place) -> None:
     first = {"trip": trip, "act": "resume 2", "point": "claim (2): committed"}
     place.crash_again(first, r"^(claim|enter|outcome|take).*: committed$")

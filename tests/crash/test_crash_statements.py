@@ -15,9 +15,10 @@ from tests.crash.trips import TRIPS
 
 ON_BOTH = "suspended"
 """The trip of which more statements are played every day, and on PostgreSQL as well."""
+EVERY_DAY = (ON_BOTH, "in place", "batch")
 
 
-@on_both("trip", TRIPS, postgres=[ON_BOTH], at_night=False)
+@on_both("trip", EVERY_DAY, postgres=[ON_BOTH], at_night=False)
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
     _play(place, trip, database, stride=3 if (trip, database) == (ON_BOTH, "sqlite") else 10)
 

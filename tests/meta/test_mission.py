@@ -23,24 +23,31 @@ def rows() -> dict[str, re.Match[str]]:
     return {row["id"]: row for row in ROW.finditer((ROOT / "docs" / "mission.md").read_text("utf-8"))}
 
 
+FUNCTION = re.compile(r"^ *(?:async )?def (\w+)\(", re.MULTILINE)
+MARK = "pytest.mark.mission"
+
+
 @cache
-def all_tests() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function of a test module, by `path::name`."""
-    return {
-        f"{file.relative_to(ROOT)}::{node.name}": node
-        for file in (ROOT / "tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+def modules() -> dict[str, str]:
+    """The text of every test module, by its path."""
+    return {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py")}
+
+
+@cache
+def all_tests() -> set[str]:
+    """Every function of a test module, as `path::name`."""
+    return {f"{file}::{name}" for file, text in modules().items() for name in FUNCTION.findall(text)}
 
 
 def marked_tests() -> dict[str, set[str]]:
     """Mission id -> the tests that carry it, as `path::name`."""
     found: dict[str, set[str]] = defaultdict(set)
-    for name, node in all_tests().items():
-        for mark in node.decorator_list:
-            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.mission":
-                found[ast.literal_eval(mark.args[0])].add(name)
+    for file, text in modules().items():
+        for node in ast.walk(ast.parse(text)) if MARK in text else ():  # to read them all takes seconds
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for mark in node.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == MARK:
+                        found[ast.literal_eval(mark.args[0])].add(f"{file}::{node.name}")
     return found
 
 
