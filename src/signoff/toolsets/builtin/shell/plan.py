@@ -10,7 +10,7 @@ from typing import NamedTuple
 from signoff.policy.finding import in_one_line
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
-from signoff.policy.shell.programs import Reading, Where, judge_words
+from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
 from signoff.toolsets.builtin.shell.below import leads_to, secret_below
 from signoff.toolsets.builtin.shell.builtins import Folders, run_builtin
@@ -49,39 +49,57 @@ def plan(command: str, root: str) -> Plan:
         return Plan(None, why=f"the command could not be judged: {in_one_line(error)}")
 
 
-def world_doubt(line: Line, readings: Sequence[Reading], root: str) -> str:
-    """What in the world around it makes a line that only reads do more than that; empty where nothing does."""
+def reading_doubt(command: str, root: str) -> str:
+    """Why a line that does more than read is asked about whatever rules allow: what it reads. Never raises: doubt asks.
+
+    A command that would be asked about alone is asked about beside others, too.
+    """
+    try:
+        facts = read_shell(command)
+        if facts.line is None or facts.read_only:
+            return ""
+        return world_doubt(facts.line, facts.judged, root)
+    except Exception as error:  # a mistake of ours asks
+        return f"the command could not be judged: {in_one_line(error)}"
+
+
+def world_doubt(line: Line, judged: Sequence[Reading | Concern], root: str) -> str:
+    """What in the world around it makes the reading of a line do more than that; empty where nothing does.
+
+    Commands that are known to do more are left to rules.
+    """
     folders: list[str] = [root]
+    known = iter(judged)
     try:
         for pipeline in line.pipelines:
             for stage in pipeline.stages:
-                for folder in folders:
+                for folder in folders if isinstance(next(known), Reading) else ():
                     if why := _stage_doubt(stage, folder, root):
                         return why
             folders.extend(one for one in _after(pipeline, folders, root) if one not in folders)
             if len(folders) > _MOST_FOLDERS:
                 return "too many `cd` make it unclear where the line runs"
-        deep = _settled(line, readings, root)
+        deep = (one for one in _settled(line, judged, root) if isinstance(one, Reading))
         return next((why for reading in deep if (why := secret_below(reading, root))), "")
     except Unclear as unclear:
         return str(unclear)
 
 
-def _settled(line: Line, readings: Sequence[Reading], root: str) -> Sequence[Reading]:
-    """The readings of a line that starts with `cd`, from where that leads: what lies elsewhere is not read."""
+def _settled(line: Line, wide: Sequence[Reading | Concern], root: str) -> Sequence[Reading | Concern]:
+    """What is known about the commands of a line that starts with `cd`, from where that leads: only that is read."""
     at, folder = 0, root
     for pipeline in line.pipelines:
         if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [folder], root))):
             break
         if reached[0] == folder:
-            return readings  # it failed, and what follows it may not run
+            return wide  # it failed, and what follows it may not run
         at, folder = at + 1, reached[0]
     rest = line.commands[at:]
     if not at or any(command.words[0].text == "cd" for command in rest):
-        return readings
+        return wide
     where = Where((os.path.relpath(folder, root) if folder.startswith(f"{root}/") else folder,))
     judged = [judge_words(command.words, where) for command in rest]
-    return [one if isinstance(one, Reading) else wide for one, wide in zip(judged, readings[at:], strict=True)]
+    return [one if isinstance(one, Reading) else before for one, before in zip(judged, wide[at:], strict=True)]
 
 
 def _stage_doubt(stage: Simple, folder: str, root: str) -> str:

@@ -18,7 +18,7 @@ from signoff.toolsets.builtin.programs import program_folders
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
 from signoff.toolsets.builtin.shell.guarded import changes_programs
-from signoff.toolsets.builtin.shell.plan import Plan, plan
+from signoff.toolsets.builtin.shell.plan import Plan, plan, reading_doubt
 from signoff.toolsets.builtin.shell.processes import Limits, Outcome
 from signoff.toolsets.builtin.shell.sandbox import Mode, open_sandbox
 
@@ -65,11 +65,16 @@ class ShellToolset(AttachedToolset):
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
         verdict = super().needs_approval(name, args, ctx)
-        if verdict.effect is Effect.ALLOW and (why := self.plan(str(args["command"])).why):
+        command = str(args["command"])
+        if verdict.effect is Effect.ALLOW and (why := self.plan(command).why):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why, errors=(why,))
-        if verdict.yields and (why := changes_programs(str(args["command"]), self.guarded, self.root)):
+        if verdict.yields and (why := self._insists(command)):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why)
         return verdict
+
+    def _insists(self, command: str) -> str:
+        """Why a command is asked about whatever rules allow; empty where they decide."""
+        return changes_programs(command, self.guarded, self.root) or reading_doubt(command, self.root)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
         command = str(args["command"])
@@ -94,8 +99,9 @@ class ShellToolset(AttachedToolset):
         found = self.plan(command)
         if found.line is not None:
             return await self._words(command, found)
-        if passing is None or read_shell(command).read_only:  # the world changed since it was judged
-            raise ApprovalRequired(metadata=self._described(command, found.why))
+        doubt = reading_doubt(command, self.root)
+        if passing is None or read_shell(command).read_only or doubt:  # the world changed since it was judged
+            raise ApprovalRequired(metadata=self._described(command, doubt or found.why))
         trusted = self._trusted(command)  # a rule of the user's allows it
         return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
 
