@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,51 @@ def test_a_store_of_an_older_version_is_found_by_its_path_and_labelled(shop: Sho
     shutil.rmtree(project / ".signoff")
     assert shop.waiting(project) == [request]
     assert shop.waiting(project.rename(shop.above / "moved")) == [request]
+
+
+ODD_IDS: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "a link to what cannot be read": lambda file: file.symlink_to("/proc/self/mem"),
+    "a link in a circle": lambda file: file.symlink_to(file.name),
+    "a pipe": os.mkfifo,
+    "no text": lambda file: file.write_bytes(b"\xff\x00" * 40_000),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+def test_a_project_with_something_else_in_place_of_its_id_goes_by_its_path(shop: Shop, odd: str) -> None:
+    """A repository may carry anything: people can look and halt all the same."""
+    project = shop.make("app")
+    (project / ".signoff").mkdir()
+    ODD_IDS[odd](project / ".signoff" / "project")
+    shop.type(project, "halt")
+    assert [one["halted"] for one in shop.stores(project)["stores"]] == [True]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["folder", "file"])
+def test_a_link_to_the_id_of_another_project_takes_nothing_from_it(shop: Shop, whole: bool) -> None:
+    first = shop.make("first")
+    request = shop.ask(first)
+    moved = first.rename(shop.above / "moved")
+    other = shop.make("other")
+    if whole:
+        (other / ".signoff").symlink_to(moved / ".signoff")
+    else:
+        (other / ".signoff").mkdir()
+        (other / ".signoff" / "project").symlink_to(moved / ".signoff" / "project")
+    assert shop.waiting(other) == []
+    shop.type(other, "halt")
+    assert shop.waiting(moved) == [request]
+    assert shop.stores(moved)["here"]["store"] != shop.stores(other)["here"]["store"]
+
+
+def test_a_project_with_another_id_than_before_says_that_its_record_is_another_one(shop: Shop) -> None:
+    """The id may come with a pull: a halt must not be gone without a word."""
+    project = shop.make("app")
+    shop.type(project, "halt")
+    (project / ".signoff" / "project").write_text(f"{'0' * 32}\n")
+    _, err = shop.type(project, "run", "clerk", "go", "--model", "script:script.yaml", "--suspend", code=3)
+    [first, *_] = [one["store"] for one in shop.stores(project)["stores"] if one["halted"]]
+    assert "carries another id than the project that was here before" in err
+    assert os.path.dirname(first.removeprefix("sqlite:")) in err
+    assert "another id" not in shop.type(project, "inbox")[1], "said until it has a store"

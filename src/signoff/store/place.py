@@ -89,7 +89,7 @@ class Label:
 def give_id(project: str, earlier: str = "") -> str:
     """The id of a project, which gets one if it has none: that of `earlier`, or a new one. Empty: it takes none."""
     file = Path(project) / ID_FILE
-    if own := id_of(project):
+    if (own := id_of(project)) or file.parent.is_symlink():
         return own
     with suppress(OSError):  # whoever may only read here goes by the path
         if not file.parent.exists():
@@ -177,17 +177,20 @@ def _label(folder: Path) -> Label | None:
 
 
 def id_of(project: str) -> str:
-    """The id that a project carries; empty where it carries none."""
-    text = _text(Path(project) / ID_FILE).strip()
+    """The id that a project carries; empty where it carries none. A link is none: it leads to the id of another."""
+    file = Path(project) / ID_FILE
+    text = "" if file.parent.is_symlink() else _text(file).strip()
     return text if _ID.fullmatch(text) else ""
 
 
 def _text(file: Path) -> str:
-    """What a small file says; nothing where it is none."""
+    """What a small file says; nothing where it is none, or a link."""
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name is not waited for
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of that name is not waited for
+        try:
+            is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+            return os.read(handle, _LONGEST).decode("utf-8", "replace") if is_file else ""
+        finally:
+            os.close(handle)
     except OSError:
         return ""
-    with os.fdopen(handle, "rb") as opened:
-        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-        return opened.read(_LONGEST).decode("utf-8", "replace") if is_file else ""

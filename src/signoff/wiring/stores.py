@@ -25,7 +25,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
     """Which store is meant: the option, the environment, the file, the default.
 
     The default is outside of the project, where its agents have no business: an agent that may write files here must
-    not be able to write approvals. Warns where the project has moved since it was last used.
+    not be able to write approvals. Warns where the project has moved since it was last used, or has become another.
     """
     folder = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
     project = str(folder) if settings.file else ""
@@ -38,6 +38,10 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
         raise WrongUse("there is no home folder to keep approvals in: name a store with --store sqlite:FILE")
     if home.moved_from and project:
         _heal(home)
+    if home.former is not None and project:
+        told = f"{home.project} carries another id than the project that was here before"
+        told += f": the runs, grants and halt of that, in {home.former}, do not count"
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
     return ChosenStore(f"sqlite:{home.store}", folder, "", project, home)
 
 
