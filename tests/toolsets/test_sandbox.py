@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
 
+from signoff import Signoff
 from signoff.errors import WrongUse
 from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.testing import ScriptedModel
+from signoff.toolsets import shell_file_ops
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.environment import find_program
@@ -90,3 +94,32 @@ async def test_a_real_sandbox_holds(sandbox: Sandbox, tmp_path: Path) -> None:
     )
     assert (tmp_path / "b.txt").read_text() == "y\n"
     assert "/etc/z" in outcome.err and "z" not in os.listdir("/etc")
+
+
+def test_a_sealed_folder_is_read_only_and_no_folder_above_it_can_be_moved_away() -> None:
+    """A folder that something is mounted on cannot be renamed, but the one above it could."""
+    sealed = ("/r/project/a/b/bin", "/r/project/a/bin", "/r/project/tools", "/elsewhere/bin")
+    words = Sandbox("/usr/bin/bwrap", "/r/project").words("/r/project", writable=True, sealed=sealed)
+    mounted = binds(words)[binds(words).index(("--bind", "/r/project")) + 1 :]
+    assert mounted == [
+        *(("--bind", "/r/project/a"), ("--bind", "/r/project/a/b")),
+        *(("--ro-bind", one) for one in sealed),
+    ]
+    reading = Sandbox("/usr/bin/bwrap", "/r/project").words("/r/project", writable=False, sealed=sealed)
+    assert "--bind" not in reading
+
+
+async def test_a_shell_seals_the_folders_of_other_shells_too(tmp_path: Path) -> None:
+    root, told = tmp_path / "project", tmp_path / "told"
+    for folder in ("own/bin", "other/bin"):
+        (root / folder).mkdir(parents=True)
+    (tmp_path / "bwrap").write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    (tmp_path / "bwrap").chmod(0o755)
+    tools = shell_file_ops(root, sandbox="off", programs=[root / "own" / "bin"])
+    tools.sandbox = Sandbox(str(tmp_path / "bwrap"), str(root))
+    tools.guarded = (*tools.programs, str(root / "other" / "bin"))
+    rules = [{"allow": {"tool": "shell", "command": "touch *"}}]
+    turns = [{"calls": [{"tool": "shell", "args": {"command": "touch x"}}]}, {"say": "done"}]
+    await Agent(ScriptedModel(turns), toolsets=[tools], capabilities=[Signoff(policy=rules)]).run("go")
+    for folder in ("own/bin", "other/bin"):
+        assert f"--ro-bind {root / folder} {root / folder}" in told.read_text()

@@ -56,17 +56,19 @@ async def run_line(
     steps: Sequence[Step] = (),
     sandbox: Sandbox | None = None,
     programs: tuple[str, ...] = (),
+    sealed: Sequence[str] = (),
 ) -> Outcome:
     """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
 
-    `programs` are folders that trusted commands are looked for in before the user's own PATH.
+    `programs` are folders that trusted commands are looked for in before the user's own PATH; `sealed` are those that
+    nothing in a sandbox can write.
     """
     plan = tuple(steps) or (Step(),) * len(line.commands)
     if len(plan) != len(line.commands):
         raise ValueError(f"{len(line.commands)} commands, but {len(plan)} steps")
 
     def work(call: Call) -> tuple[int, str]:
-        return _Runner(call, cwd or root, sandbox, programs).run(line, plan)
+        return _Runner(call, cwd or root, sandbox, programs, sealed).run(line, plan)
 
     def finish(call: Call, made: tuple[int, str]) -> Outcome:
         return call.outcome(*made)
@@ -158,11 +160,14 @@ class _Trouble(Exception):
 class _Runner:
     """One line on its way."""
 
-    def __init__(self, call: Call, folder: str, sandbox: Sandbox | None, programs: tuple[str, ...]) -> None:
+    def __init__(
+        self, call: Call, folder: str, sandbox: Sandbox | None, programs: tuple[str, ...], sealed: Sequence[str]
+    ) -> None:
         self._call = call
         self._start_folder = folder
         self._folders = Folders(folder, programs=programs)
         self._sandbox = sandbox
+        self._sealed = sealed
 
     def run(self, line: Line, steps: Sequence[Step]) -> tuple[int, str]:
         """Exit status, and why the rest was not run."""
@@ -244,7 +249,7 @@ class _Runner:
         words = (
             argv
             if sandbox is None
-            else [*sandbox.words(folder, writable=step.trusted, sealed=programs), found.name, *argv[1:]]
+            else [*sandbox.words(folder, writable=step.trusted, sealed=self._sealed), found.name, *argv[1:]]
         )
         try:
             return self._call.spawn(

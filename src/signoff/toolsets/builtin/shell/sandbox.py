@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Literal
 
 from signoff.errors import WrongUse
@@ -31,7 +32,11 @@ class Sandbox:
     network: bool = False
 
     def words(self, folder: str, *, writable: bool, sealed: Sequence[str] = ()) -> list[str]:
-        """The words in front of a command that runs in `folder`; nothing in a `sealed` folder can be written."""
+        """The words in front of a command that runs in `folder`; nothing in a `sealed` folder can be written.
+
+        Nor can it be moved away: no folder can that something is mounted on, so those above it are mounted as well.
+        """
+        open_or_not = "--bind" if writable else "--ro-bind"
         return [
             self.program,
             *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -39,10 +44,16 @@ class Sandbox:
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # sockets of other programs are reached through files
-            *("--bind" if writable else "--ro-bind", self.root, self.root),  # last, as the root may be below /tmp
+            *(open_or_not, self.root, self.root),  # last, as the root may be below /tmp
+            *(word for one in self._above(sealed) for word in (open_or_not, one, one)),
             *(word for one in sealed for word in ("--ro-bind", one, one)),
             *("--chdir", folder, "--"),
         ]
+
+    def _above(self, sealed: Sequence[str]) -> list[str]:
+        """The folders between the root and those folders, from above: what is mounted later covers what is below."""
+        within = (PurePosixPath(one).parents for one in sealed if one.startswith(f"{self.root}/"))
+        return sorted({str(one) for parents in within for one in parents if PurePosixPath(self.root) in one.parents})
 
     @property
     def text(self) -> str:

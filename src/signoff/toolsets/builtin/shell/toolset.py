@@ -124,6 +124,7 @@ class ShellToolset(AttachedToolset):
             steps=found.steps,
             sandbox=self.sandbox,
             programs=self.programs,
+            sealed=self.guarded,
         )
         if outcome.doubt:  # something changed since it was judged
             raise ApprovalRequired(metadata=self._described(command, outcome.doubt))
