@@ -153,3 +153,30 @@ def test_rules_of_the_toolsets_own_entry_go_by_its_folder(project: Path) -> None
     events = [json.loads(line) for line in done.stdout.splitlines()]
     allowed = [one["args"]["command"] for one in events if one.get("event") == "allowed"]
     assert allowed == commands[2:]
+
+
+def test_a_link_that_the_line_itself_makes_leads_no_command_elsewhere(project: Path) -> None:
+    """Rules judge where `cd` leads before the line runs; what leads elsewhere by then is asked about."""
+    rules = [{"allow": {"tool": "shell", "command": ["pytest *", "ln *", "mkdir *", "rmdir *"]}}]
+    entry = {"use": "shell_file_ops", "config": {"root": ".", "sandbox": "off"}}
+    (project / "signoff.yaml").write_text(yaml.safe_dump({"toolsets": {"sh": entry}, "policy": rules}))
+    commands = {
+        "ln -s ../out made && cd made && pytest 1": "",
+        "ln -s ../.git sub/made; cd sub/made; pytest 2": "",
+        "rmdir sub/build && ln -s ../../out sub/build && cd sub/build && pytest 3": "",
+        "mkdir fresh && cd fresh && pytest 4": "fresh",
+        "cd inner && pytest 5": "sub",
+    }
+    ran = project.parent / "ran"
+    for command, folder in commands.items():
+        turns = [{"calls": [{"tool": "shell", "args": {"command": command}}]}, {"say": "done"}]
+        (project / "script.yaml").write_text(yaml.safe_dump(turns))
+        ran.write_text("")
+        done = signoff(
+            *("run", "coder", "go", "--model", "script:script.yaml", "--json", "--suspend"),
+            cwd=project,
+            PATH=f"{project.parent / 'bin'}:{os.environ['PATH']}",
+            RAN=str(ran),
+        )
+        assert done.returncode == (0 if folder else 3), (command, done.stdout, done.stderr)
+        assert ran.read_text() == (f"{project / folder}\n" if folder else ""), command

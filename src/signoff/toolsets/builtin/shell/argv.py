@@ -45,6 +45,8 @@ class Step(NamedTuple):
     """How many words stand before them."""
     trusted: bool = False
     """Whether a rule of the user's names it, so that it is looked for and run as the user would."""
+    folders: frozenset[str] = frozenset()
+    """The folders that it was judged in, with no links on the way; empty: any."""
 
 
 async def run_line(
@@ -241,6 +243,8 @@ class _Runner:
             self._print(said, streams)
             return said.code
         folder, programs = self._folders.now, self._folders.programs
+        if step.folders and (real := os.path.realpath(folder)) not in step.folders:
+            raise Unclear(f"`{argv[0]}`: {folder} leads to {real} by now")
         found = find_trusted(argv[0], self._start_folder, folder, programs) if step.trusted else find_program(argv[0])
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)

@@ -12,11 +12,13 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.folders import Folders
 from signoff.policy.shell.programs import Reading
 from signoff.toolsets.attached import AttachedToolset, is_answered, let_through
 from signoff.toolsets.builtin.programs import program_folders
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
+from signoff.toolsets.builtin.shell.environment import home_folder
 from signoff.toolsets.builtin.shell.guarded import changes_programs
 from signoff.toolsets.builtin.shell.plan import Plan, plan, reading_doubt
 from signoff.toolsets.builtin.shell.processes import Limits, Outcome
@@ -136,10 +138,18 @@ class ShellToolset(AttachedToolset):
         if facts.line is None:
             return None
         steps = [
-            Step(one.program.environment, one.program.adds, one.at) if isinstance(one, Reading) else Step(trusted=True)
-            for one in facts.judged
+            Step(one.program.environment, one.program.adds, one.at)
+            if isinstance(one, Reading)
+            else Step(trusted=True, folders=self._real(folders))
+            for one, folders in zip(facts.judged, facts.folders, strict=True)
         ]
         return Plan(facts.line, tuple(steps), labels=facts.labels)
+
+    def _real(self, folders: Folders) -> frozenset[str]:
+        """Where folders lead before the line runs; nowhere in particular where nobody can tell."""
+        told = [home_folder() + one[1:] if one.startswith("~") else one for one in folders if one is not None]
+        found = frozenset(os.path.realpath(os.path.join(self.root, one)) for one in told)
+        return found if len(told) == len(folders) else frozenset()
 
     def _described(self, command: str, why: str) -> dict[str, Any]:
         around = self.sandbox.text if self.sandbox is not None else "runs without a sandbox"
