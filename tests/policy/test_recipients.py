@@ -209,7 +209,7 @@ def test_who_writes_and_what_is_written_are_no_recipients(args: dict[str, Any]) 
         "mailto:ana@acme.com?bcc=x%40other.example", "=?utf-8?q?x=40other.example=2C?= <ana@acme.com>",
         '"=?utf-8?q?x=40other.example=2C?=" <ana@acme.com>', "-X@acme.com",
         {"email": "ana@acme.com", "bcc": "x@other.example"}, {"email": "ana@acme.com", "name": "x@other.example"},
-        [{"address": "ana@acme.com", "also": ["x@other.example"]}],
+        [{"address": "ana@acme.com", "also": ["x@other.example"]}], {"email": "ana@acme.com", "x@other.example": "Bob"},
     ],
 )  # fmt: skip
 def test_what_some_readers_read_otherwise_is_not_allowed(to: Any) -> None:

@@ -96,6 +96,7 @@ def _texts(value: object, doubts: list[str]) -> Iterator[str]:
         if entries.keys().isdisjoint(_KEYS):
             doubts.append("is a mapping without an address that is named as one")
         for key, entry in entries.items():
+            yield from filter(_names_somebody, (str(key),))  # some services take `{address: name}`
             if key in _KEYS:
                 yield from _texts(entry, doubts)
             else:  # a name, or what else the service may send to
