@@ -14,6 +14,10 @@ _ALL = frozenset({"*"})
 _ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
 """An address, or a path on another machine: `https://…`, `host:path`."""
 
+_ADDRESS = re.compile(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
+_NOT = frozenset({"false", "0", "no", "off", "null"})
+"""What may stand behind an option and take it back: `--offline false`."""
+
 
 class Contact(Enum):
     """How a command stands to the network."""
@@ -61,7 +65,7 @@ def contact(argv: Sequence[str | None]) -> Contact:
     options = {(word or "").partition("=")[0] for word in told}
     if options & client.options or (client.addresses and any(_ELSEWHERE.match(word or "") for word in argv[1:])):
         return Contact.SENDS
-    if options & client.offline:
+    if _is_offline(client.offline, told):
         return Contact.NONE
     commands = _commands(argv[1:])
     if not commands:
@@ -71,6 +75,17 @@ def contact(argv: Sequence[str | None]) -> Contact:
     if client.may == _ALL or not client.may.isdisjoint(commands) or None in commands:
         return Contact.MAY
     return Contact.NONE
+
+
+def _is_offline(names: frozenset[str], words: Sequence[str | None]) -> bool:
+    """Whether an option keeps it from sending: told for sure, not taken back, and with no address beside it."""
+    known = [word for word in words if word is not None]
+    said = {word.removesuffix("=true") for word in known}
+    if len(known) < len(words) or names.isdisjoint(said):
+        return False
+    back = {f"--no-{name.removeprefix('--')}" for name in names}
+    unsaid = any(word.partition("=")[0] in names for word in said - names) or not _NOT.isdisjoint(said)
+    return not unsaid and back.isdisjoint(said) and not any(map(_ADDRESS.search, known))
 
 
 def _commands(words: Sequence[str | None]) -> set[str | None]:
