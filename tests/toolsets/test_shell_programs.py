@@ -12,7 +12,12 @@ import yaml
 from tests.start import signoff
 
 BROAD = [{"id": "broad", "allow": {"tool": ["shell", "write_file", "edit_file", "move_file", "delete_file"]}}]
-NARROW = [{"id": "tests", "allow": {"tool": "shell", "command": ["mytest *", "cp *", "mv *", "rm *", "tee *"]}}]
+NARROW = [
+    {
+        "id": "tests",
+        "allow": {"tool": "shell", "command": ["mytest *", "cp *", "mv *", "rm *", "tee *", "dd *", "ln *"]},
+    }
+]
 
 
 @pytest.fixture
@@ -99,6 +104,15 @@ CHANGES = [
     shell("cd tools && cp ../new/mytest bin/"),
     shell("cp new/mytest link/mytest"),
     shell("cp new/mytest tools/b*"),
+    shell("dd if=new/mytest of=tools/bin/mytest"),
+    shell("dd if=new/mytest of=./tools/../tools/BIN/mytest"),
+    shell("ln -s . here && cp new/mytest here/tools/bin/mytest"),
+    shell("cd new && cd ../tools && cp ../new/mytest bin/"),
+    shell("cd tools; cd bin; cp ../../new/mytest mytest"),
+    shell("mv t* old"),
+    shell("cp new/mytest */bin"),
+    shell("cp new/mytest tool?/b[i]n/"),
+    shell("rm -r *"),
     shell("mv new tools"),
     shell("rm -r tools"),
     {"tool": "write_file", "args": {"path": "tools/bin/mytest", "content": "x"}},
@@ -107,7 +121,12 @@ CHANGES = [
     {"tool": "move_file", "args": {"source": "tools", "target": "old"}},
     {"tool": "delete_file", "args": {"path": "tools/bin/mytest"}},
 ]
-BROAD_ONLY = [shell("echo x > tools/bin/mytest"), shell("bash -c 'cp new/mytest tools/bin'")]
+BROAD_ONLY = [
+    shell("sed -n 'w tools/bin/mytest' new/mytest"),
+    shell('python3 -c \'open("tools/bin/mytest", "w")\''),
+    shell("echo x > tools/bin/mytest"),
+    shell("bash -c 'cp new/mytest tools/bin'"),
+]
 
 
 @pytest.mark.parametrize("policy", [BROAD, NARROW], ids=["broad", "narrow"])
@@ -118,7 +137,13 @@ def test_a_write_into_such_a_folder_asks_whatever_rules_allow(project: Path, pol
     found = [one for one in events(project, calls) if one.get("event") in ("allowed", "denied")]
     assert [one["event"] for one in found] == ["denied"] * len(calls), found
     assert (project / "tools/bin/mytest").read_text() == before
-    plain = [shell("cp new/mytest src/"), shell("cat tools/bin/mytest"), shell("mytest tests")]
+    plain = [
+        shell("cp new/mytest src/"),
+        shell("cd new && cd ../src && ls"),
+        shell("dd if=tools/x of=src/bin"),
+        shell("cat tools/bin/mytest"),
+        shell("mytest tests"),
+    ]
     if policy is BROAD:
         plain.append({"tool": "write_file", "args": {"path": "src/a.txt", "content": "x"}})
     assert {one["event"] for one in events(project, plain) if one.get("event") in ("allowed", "denied")} == {"allowed"}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
+from signoff.policy.places import folded
 from signoff.policy.shell.facts import ShellFacts, read_shell
 from signoff.policy.shell.programs import Reading
 from signoff.policy.wording import shown
 from signoff.toolsets.builtin.programs import changed_by
 from signoff.toolsets.builtin.shell.environment import home_folder
 
-_GLOB = re.compile(r"[^/]*[*?\[].*", re.DOTALL)
+_WILD = re.compile(r"[*?\[]")
+_MOST_FOLDERS = 32
 
 
 def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
@@ -20,21 +23,58 @@ def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
     if not programs:
         return ""
     facts = read_shell(command)
-    folders = [root, *_gone_to(facts, root)]
+    folders = _gone_to(facts, root)
+    if len(folders) > _MOST_FOLDERS:
+        return "too many `cd` make it unclear whether it changes folders that this project runs programs from by name"
     for name, word in _words(facts):
-        for folder in folders:
-            for path in {os.path.normpath(os.path.join(folder, word)), os.path.realpath(os.path.join(folder, word))}:
-                if found := changed_by(path, programs, root):
-                    inside = shown(os.path.relpath(found, root))
-                    return f"{shown(name)} may change {inside}, and this project runs programs from there by name"
+        if found := _spelled_in(word, programs, root) or _led_to(word, folders, programs, root):
+            inside = shown(os.path.relpath(found, root))
+            return f"{shown(name)} may change {inside}, and this project runs programs from there by name"
     return ""
 
 
-def _gone_to(facts: ShellFacts, root: str) -> Iterator[str]:
-    """The folders that a `cd` in it may lead to."""
+def _spelled_in(word: str, programs: Sequence[str], root: str) -> str:
+    """The folder whose path stands in a word, whatever is around it: `of=tools/bin/x`, code of another language."""
+    text = word.casefold()
+    for folder in programs:
+        inside = re.escape(os.path.relpath(folder, root).casefold())
+        if re.search(rf"(?<![\w.-]){inside}(?![\w.-])", text):
+            return folder
+    return ""
+
+
+def _led_to(word: str, folders: Sequence[str], programs: Sequence[str], root: str) -> str:
+    """The folder that a path leads to from one of those that the line may be in."""
+    for folder in folders:
+        for part in map(_expanded, _parts(word)):
+            if _WILD.search(part):
+                found = next((one for one in programs if _may_stand_for(os.path.join(folder, part), one, root)), "")
+            else:
+                path = os.path.join(folder, part)
+                ways = {os.path.normpath(path), os.path.realpath(path)}
+                found = next((one for way in ways if (one := changed_by(way, programs, root))), "")
+            if found:
+                return found
+    return ""
+
+
+def _may_stand_for(pattern: str, folder: str, root: str) -> bool:
+    """Whether a pattern for files may stand for a folder, for one above it and below the root, or for what is in it."""
+    steps, names = ([folded(step) for step in path.split("/")] for path in (os.path.normpath(pattern), folder))
+    is_below = len(steps) > len(root.rstrip("/").split("/"))
+    return is_below and all(name == step or fnmatchcase(name, step) for name, step in zip(names, steps, strict=False))
+
+
+def _gone_to(facts: ShellFacts, root: str) -> list[str]:
+    """The folder that a line starts in, and those that each `cd` in it may lead to from one before."""
+    folders = [root]
     for argv in facts.commands:
-        if argv[0] in ("cd", "pushd"):
-            yield from (os.path.join(root, _expanded(word)) for word in argv[1:] if word)
+        words = [_expanded(word) for word in argv[1:] if word] if argv[0] in ("cd", "pushd") else []
+        led = [os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words]
+        folders = list(dict.fromkeys((*folders, *led)))
+        if len(folders) > _MOST_FOLDERS:
+            break
+    return folders
 
 
 def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
@@ -47,21 +87,19 @@ def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
     for argv in facts.commands:
         if argv in reads:
             continue
-        for word in argv[1:]:
-            for part in _parts(word or ""):
-                yield argv[0] or "…", _expanded(_GLOB.sub("", part) or ".")
+        yield from ((argv[0] or "…", word) for word in argv[1:] if word)
     if facts.line is None:
-        yield from (("a redirect", _expanded(target)) for target in facts.tree.writes)
+        yield from (("a redirect", target) for target in facts.tree.writes)
 
 
 def _parts(word: str) -> Iterator[str]:
-    """A word, and the value that it may hold: `--target-directory=bin`, `-tbin`."""
-    if not word.startswith("-"):
-        yield from [word] if word else []
-        return
+    """A word, and the value that it may hold: `--target-directory=bin`, `-tbin`, `of=bin`."""
     _, equals, value = word.partition("=")
     yield from [value] if equals and value else []
-    yield from [word[2:]] if len(word) > 2 and word[1] != "-" else []
+    if not word.startswith("-"):
+        yield word
+    elif len(word) > 2 and word[1] != "-":
+        yield word[2:]
 
 
 def _expanded(word: str) -> str:
