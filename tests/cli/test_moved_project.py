@@ -240,3 +240,18 @@ def test_a_project_with_another_id_than_before_says_that_its_record_is_another_o
     assert "carries another id than the project that was here before" in err
     assert os.path.dirname(first.removeprefix("sqlite:")) in err
     assert "another id" not in shop.type(project, "inbox")[1], "said until it has a store"
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["with-id", "without-id"])
+def test_a_command_with_another_store_gives_the_project_no_other_id(shop: Shop, labelled: bool) -> None:
+    """After `git clean -fdx` the project carries no id; one of another store must not make its own store unknown."""
+    project = shop.make("app")
+    shop.type(project, "halt")
+    shutil.rmtree(project / ".signoff")
+    if not labelled:  # as where the project could not be written to
+        [label] = (shop.above / "state" / "signoff").glob("*/project.json")
+        label.write_text(json.dumps({"id": "", "project": str(project)}))
+    run = ("run", "clerk", "go", "--model", "script:script.yaml", "--suspend")
+    shop.type(project, *run, "--store", f"sqlite:{shop.above}/other.db", code=3)
+    assert [one["halted"] for one in shop.stores(project)["stores"]] == [True]
+    assert shop.type(project, *run, code=3)[1].startswith("signoff: halted by ana")

@@ -57,9 +57,8 @@ class Home:
 
         Where the project cannot be written to, it is found only as long as it stays where it is.
         """
-        label = _label(self.folder)
-        own = self.id or give_id(self.project, label.id if label is not None else "")
-        if label == (wanted := Label(self.folder, own, self.project)):
+        own = self.id or give_id(self.project)
+        if _label(self.folder) == (wanted := Label(self.folder, own, self.project)):
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self.folder / f"{LABEL}.{secrets.token_hex(8)}"
@@ -76,8 +75,8 @@ class Label:
     project: str
 
     def is_of(self, path: str, own: str) -> bool:
-        """Whether it is the project at a path, with the id it carries. One that carries none goes by its path."""
-        return self.project == path and own in ("", self.id)
+        """Whether it is the project at a path, with the id it carries. Where one of them has none, the path counts."""
+        return self.project == path and (own == self.id or "" in (own, self.id))
 
     @property
     def is_there(self) -> bool:
@@ -86,8 +85,8 @@ class Label:
         return carried == self.id if carried else os.path.isfile(os.path.join(self.project, PROJECT_FILE))
 
 
-def give_id(project: str, earlier: str = "") -> str:
-    """The id of a project, which gets one if it has none: that of `earlier`, or a new one. Empty: it takes none."""
+def give_id(project: str) -> str:
+    """The id of a project, which gets one if it has none: the one it had here, or a new one. Empty: it takes none."""
     file = Path(project) / ID_FILE
     if (own := id_of(project)) or file.parent.is_symlink():
         return own
@@ -96,8 +95,14 @@ def give_id(project: str, earlier: str = "") -> str:
             file.parent.mkdir()
             (file.parent / ".gitignore").write_text("*\n", "utf-8")
         with suppress(FileExistsError), file.open("x", encoding="ascii") as out:
-            out.write(f"{earlier or secrets.token_hex(16)}\n")
+            out.write(f"{_earlier_id(project) or secrets.token_hex(16)}\n")
     return id_of(project)
+
+
+def _earlier_id(project: str) -> str:
+    """The id that the project at this place had when it was last used; empty where nobody knows."""
+    root, path = state_root(), os.path.realpath(project)
+    return next((one.id for one in labels(root) if one.project == path and one.id), "") if root is not None else ""
 
 
 def state_root() -> Path | None:
