@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.config import Settings
-from signoff.errors import SignoffError, WrongUse
+from signoff.errors import Halted, SignoffError, WrongUse
 from signoff.ports import Store
 from signoff.store.chosen import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
@@ -40,7 +40,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
         _heal(home)
     if home.former is not None and project:
         told = f"{home.project} carries another id than the project that was here before"
-        told += f": the runs, grants and halt of that, in {home.former}, do not count"
+        told += f": the runs and grants of that, in {home.former}, do not count"
         warnings.warn(told, RuntimeWarning, stacklevel=2)
     return ChosenStore(f"sqlite:{home.store}", folder, "", project, home)
 
@@ -81,8 +81,45 @@ def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None
 
 
 def store_for(option: str | None, settings: Settings | None = None) -> Store:
-    """The store that a command means, opened."""
-    return chosen_store(option, settings or settings_for(None)).open()
+    """The store that a command means, opened for whoever runs something.
+
+    Raises `Halted` where the project is halted under another id that it had here: to change an id is no way around.
+    """
+    chosen = chosen_store(option, settings or settings_for(None))
+    if chosen.home is not None and chosen.project:
+        _check_not_halted(chosen.home)
+    return chosen.open()
+
+
+def _check_not_halted(home: Home) -> None:
+    root = state_root()
+    for label in labels(root) if root is not None else ():
+        former = Home(label.folder, label.project)
+        if label.project == home.project and label.folder != home.folder and (said := _halted(former)):
+            raise Halted(
+                f"{home.project} was {said}\n  It had another id then: signoff unhalt --store sqlite:{former.store}"
+            )
+
+
+def _halted(home: Home) -> str:
+    """What the kill switch of a store says that may be there; empty where nobody pulled it."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import closing
+
+    from signoff.broker.switch import said_by
+    from signoff.broker.watch import HALTED
+    from signoff.store.open import open_store
+
+    def look() -> str | None:
+        with closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
+            return asyncio.run(store.read(lambda tx: tx.setting(HALTED)))
+
+    if not home.store.exists():
+        return ""
+    with ThreadPoolExecutor(1) as apart:  # an event loop may be running here
+        said = apart.submit(look).result()
+    return said_by(said) if said else ""
 
 
 @dataclass(frozen=True, slots=True)
