@@ -104,16 +104,18 @@ class House:
         tools: Sequence[str] = (),
         requester: str = "",
         metadata: Mapping[str, Any] | None = None,
+        needs: Sequence[Requirement] = (),
     ) -> list[ApprovalRequest]:
-        """Ask about calls at once."""
+        """Ask about calls at once. `needs`: what each of them needs, where that differs."""
         requests: list[ApprovalRequest] = []
-        for name in tools or [tool] * count:
+        needed = needs or [need or Requirement()] * (len(tools) or count)
+        for name, wanted in zip(tools or [tool] * len(needed), needed, strict=True):
             self._asked += 1
             call_id = f"call-{self._asked}-{id(self)}"
             call = Call(
                 tool=name, args=dict(args), call_id=call_id, run_id="run", conversation_id=talk, worker=("triage",)
             )
-            verdict = Verdict(effect=Effect.ASK, rules=("pay:1",), reason="money", requirement=need or Requirement())
+            verdict = Verdict(effect=Effect.ASK, rules=("pay:1",), reason="money", requirement=wanted)
             request = ApprovalRequest(tool_call_id=call_id, tool_name=name, args=dict(args), call=call, verdict=verdict)
             requests.append(replace(request, schema=SCHEMA, requester=requester, metadata=metadata or {}))
         return await self.broker.open(requests)

@@ -50,6 +50,18 @@ async def test_a_call_in_a_locked_thread_is_asked_in_a_new_one(house: House, ser
     assert message.text == f"This thread is locked, so it is asked elsewhere now: {link}"
 
 
+async def test_whoever_was_notified_in_the_old_thread_is_notified_in_the_new_one(house: House) -> None:
+    """Of calls that were asked at once, the first one notifies. It may be answered when the others move."""
+    async with house.running():
+        requests = await house.ask(count=3, need=Requirement(role="ops"))
+        messages = [await house.message(one) for one in requests]
+        await house.ana.press(messages[0], "Deny")
+        await house.becomes(requests[0], State.DENIED)
+        await house.ana.lock(thread_of(messages[1]))
+        anew = [await moved(house, *pair) for pair in list(zip(requests, messages, strict=True))[1:]]
+    assert [[user.name for user in one.notified] for one in anew] == [["ana", "ben"], []]
+
+
 async def test_a_call_in_a_thread_that_the_bot_sees_no_longer_is_asked_in_a_new_one(
     house: House, service: Service
 ) -> None:

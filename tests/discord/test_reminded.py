@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.discord.house import ROLES
 from tests.discord.service import Message, Service
 from tests.discord.timed import Timed
 
@@ -15,6 +16,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import RunState
 from signoff.core.verdict import OnTimeout, Requirement
 
 MINUTES = timedelta(minutes=1)
@@ -96,6 +98,28 @@ async def test_calls_that_were_asked_at_once_notify_each_person_once(house: Time
     assert [notified(one) for one in reminders] == [["ana", "ben"], [], []]
 
 
+@pytest.mark.parametrize(
+    ("needs", "pauses"),
+    [
+        ([replace(REMINDS, remind=one * MINUTES) for one in (5, 2)], (5, 3)),
+        ([replace(ESCALATES, timeout=one * MINUTES) for one in (40, 60)], (40, 20)),
+    ],
+    ids=["reminded", "escalated"],
+)
+async def test_of_calls_that_were_asked_at_once_each_notifies_when_its_own_time_comes(
+    house: Timed, needs: list[Requirement], pauses: tuple[int, ...]
+) -> None:
+    await house.ask(needs=needs)
+    async with house.posting() as post:
+        await post.round()
+        for minutes in pauses:
+            house.clock.advance(minutes * MINUTES)
+            await post.round()
+            await post.round()
+    told = [one for one in house.others() if "The call" in one.text]
+    assert [notified(one) for one in told] == [["ana", "ben"]] * 2
+
+
 async def test_what_was_missed_does_not_pile_up(house: Timed) -> None:
     need = Requirement(
         role="dev", timeout=10 * MINUTES, remind=5 * MINUTES, on_timeout=OnTimeout.ESCALATE, escalate_to="ops"
@@ -171,6 +195,42 @@ async def test_a_reminder_whose_reply_was_lost_comes_once(house: Timed, service:
         house.clock.advance(MINUTES)
         await post.round()
     assert len(house.others()) == 1 and notified(house.others()[0]) == ["ana", "ben"]
+
+
+async def test_a_reminder_whose_reply_was_lost_comes_once_whoever_may_answer_by_now(
+    house: Timed, service: Service
+) -> None:
+    await house.ask(need=REMINDS)
+    async with house.posting() as post:
+        await post.round()
+        service.kill_response("POST /channels/*/messages")
+        house.clock.advance(5 * MINUTES)
+        await post.round()
+    await service.pass_time(3600)  # Discord does not know it by its nonce any longer
+    house.broker.people.follow(lambda: ROLES | {"ben": frozenset({"dev"})})
+    async with house.posting() as post:
+        house.clock.advance(MINUTES)
+        await post.round()
+    [reminder] = house.others()
+    assert notified(reminder) == ["ana", "ben"] and f"<@{house.ben.id}>" in reminder.content
+
+
+async def test_what_a_run_came_to_is_told_where_its_call_moved_after_a_reminder(house: Timed, service: Service) -> None:
+    [request] = await house.ask(need=replace(REMINDS, quorum=2))
+    async with house.posting() as post:
+        await post.round()
+        house.clock.advance(5 * MINUTES)
+        await post.round()
+        old, [_] = house.about(request), house.others()
+        for method in ("PATCH", "POST"):
+            service.fail(f"{method} /channels/{old.place.id}/*", 403, code=50001, times=50)
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ben"))
+        await post.round()
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+        await post.say("talk", "triage", RunState.DONE, "all paid")
+        await post.round()
+    [answer] = [one for one in house.others() if "all paid" in one.text]
+    assert answer.place is not old.place
 
 
 async def test_whoever_may_know_what_became_of_a_call_is_notified(house: Timed) -> None:

@@ -320,14 +320,17 @@ def _fresh(channel: str, notice: Notice | Reminder) -> Delivery:
 
 
 def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
-    """Where the newest notice of the trail stands in this channel, or where its run began; of a reminder, its call."""
+    """Where the newest notice of the trail stands in this channel, or where its run began; of a reminder, its call.
+
+    Reminders do not count: they stay where they are when their call moves.
+    """
     if isinstance(notice, Reminder) and (card := tx.delivery(channel, notice.request.id)) is not None:
         return card.at
     limit, found = LAST, 0
     while True:
         rows = tx.last_deliveries(channel=channel, trail=notice.trail, limit=limit)
         for one in rows[found:]:
-            if one.at and one.subject != notice.subject:
+            if one.at and one.subject != notice.subject and not is_reminder(one.subject):
                 return one.at
         if len(rows) < limit:
             break

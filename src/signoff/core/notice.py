@@ -7,6 +7,7 @@ it showed before, so it need not know what happened in between.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -133,6 +134,15 @@ class Reminder:
     def is_live(self) -> bool:
         """Until it is answered, or something newer is to be told."""
         return True
+
+    @property
+    def since(self) -> datetime | None:
+        """When there was occasion to tell people, by the times of the rule; None where those do not say."""
+        need = self.request.requirement
+        before = need.timeout if self.occasion is Occasion.ESCALATED else need.remind
+        if self.occasion is Occasion.UNKNOWN or self.request.deadline is None or before is None:
+            return None
+        return self.request.deadline - before
 
 
 _REMIND = "remind:"

@@ -191,10 +191,10 @@ class DiscordChannel:
         """Tell those who may answer by now, in a message of its own, of the one at `card`; raises `ChannelFailed`."""
         threads, _ = self._connected()
         thread, message = read_place(card)
-        sheet = await self._notifying.reminder(reminder, threads.link(card))
+        sheet = await self._notifying.reminder(reminder, threads.link(card), thread)
         putting = threads.put(thread, reminder.subject, sheet, after=message)
         written = await self._within(putting, "remind people", at)
-        self._notifying.sent(reminder, sheet)
+        self._notifying.sent(reminder, sheet, thread)
         return place(thread, written)
 
     def _connected(self) -> tuple[Threads, Waiting]:
@@ -251,9 +251,9 @@ class DiscordChannel:
         """Put a message into a thread; a call that waits notifies those who may answer."""
         if not (isinstance(notice, Asked) and _waits(notice)):
             return await threads.put(thread, notice.subject, sheet, after=after)
-        sheet = await self._notifying.addressed(notice, sheet)
+        sheet = await self._notifying.addressed(notice, sheet, thread)
         message = await threads.put(thread, notice.subject, sheet)
-        self._notifying.sent(notice, sheet)
+        self._notifying.sent(notice, sheet, thread)
         return message
 
     def _note(self, notice: Notice, shown: str) -> None:

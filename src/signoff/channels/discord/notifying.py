@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.standing import named, without_answer
@@ -19,6 +22,16 @@ MOST = 50
 """Accounts in one message: it has 2,000 characters, and Discord takes 100 that may be notified."""
 _BATCHES = 500
 _LONGEST_TOOL = 120
+_AT_ONCE = timedelta(minutes=1)
+"""Reminders of calls that were asked at once may be apart by this much to be for people one and the same."""
+_NAMES = re.compile(r"\A<@\d+>(?: <@\d+>)*(?: and [\d,]+ more)?\n")
+
+
+class _Told(NamedTuple):
+    """Who was notified of a call, and since when there was occasion to."""
+
+    since: datetime | None
+    accounts: Sequence[int]
 
 
 class Notifying:
@@ -28,34 +41,37 @@ class Notifying:
         self._desk = desk
         self._users = users
         self._notifies = notifies
-        self._told: OrderedDict[tuple[object, ...], dict[str, Sequence[int]]] = OrderedDict()
-        """Accounts that were notified, by what was asked at once and by the call."""
+        self._told: OrderedDict[tuple[object, ...], dict[str, _Told]] = OrderedDict()
+        """By what was asked at once and where, and by the call."""
 
-    async def addressed(self, asked: Asked, sheet: Sheet) -> Sheet:
-        """The first message about a call, with whom it is for above it."""
-        accounts = await self._accounts(asked)
+    async def addressed(self, asked: Asked, sheet: Sheet, thread: int) -> Sheet:
+        """The first message about a call in a thread, with whom it is for above it."""
+        accounts = await self._accounts(asked, thread)
         return for_these(sheet, accounts, "Asked: ") if accounts else sheet
 
-    async def reminder(self, reminder: Reminder, link: str) -> Sheet:
+    async def reminder(self, reminder: Reminder, link: str, thread: int) -> Sheet:
         """The message that tells people again of a call; `link` leads to it."""
-        accounts = await self._accounts(reminder)
-        sheet = Sheet(content=f"{_words(reminder)} [The call]({link})")
+        accounts = await self._accounts(reminder, thread)
+        # One that stands there already names those who were notified, whoever may answer by now.
+        sheet = Sheet(content=f"{_words(reminder)} [The call]({link})", keeps_content=True)
         return for_these(sheet, accounts, "") if accounts else sheet
 
-    def sent(self, notice: Asked | Reminder, sheet: Sheet) -> None:
+    def sent(self, notice: Asked | Reminder, sheet: Sheet, thread: int) -> None:
         """The message stands there."""
-        self._batch(notice)[notice.subject] = sheet.mentions
+        self._batch(notice, thread)[notice.subject] = _Told(_since(notice), sheet.mentions)
         while len(self._told) > _BATCHES:
             self._told.popitem(last=False)
 
-    def _batch(self, notice: Asked | Reminder) -> dict[str, Sequence[int]]:
-        occasion = notice.occasion if isinstance(notice, Reminder) else None
-        return self._told.setdefault((notice.trail, notice.request.opened_at, occasion), {})
+    def _batch(self, notice: Asked | Reminder, thread: int) -> dict[str, _Told]:
+        """Who was told of the same in the same thread: who was told elsewhere need not look here."""
+        claim = notice.request.claim
+        why = (notice.occasion, claim.holder if claim else "") if isinstance(notice, Reminder) else ()
+        return self._told.setdefault((thread, notice.trail, notice.request.opened_at, *why), {})
 
-    async def _accounts(self, notice: Asked | Reminder) -> list[int]:
+    async def _accounts(self, notice: Asked | Reminder, thread: int) -> list[int]:
         """Of those who may answer now and have not, in the order of the file.
 
-        Without those who were notified of a call that was asked together with this one: one mention is enough.
+        Without those who were just notified of a call that was asked together with this one: one mention is enough.
         """
         if not self._notifies:
             return []
@@ -63,9 +79,22 @@ class Notifying:
         entitled = {one.key for one in await self._desk.entitled(request.id, list(people.values()))}
         if request.state is State.PENDING:
             entitled -= {vote.by.key for vote in request.votes}
-        others = {one for call, told in self._batch(notice).items() if call != notice.subject for one in told}
+        others = {
+            account
+            for subject, told in self._batch(notice, thread).items()
+            if subject != notice.subject and _is_at_once(told.since, _since(notice))
+            for account in told.accounts
+        }
         accounts = [int(account) for account, person in people.items() if person.key in entitled]
         return [one for one in accounts if one not in others]
+
+
+def _since(notice: Asked | Reminder) -> datetime | None:
+    return notice.since if isinstance(notice, Reminder) else None
+
+
+def _is_at_once(one: datetime | None, other: datetime | None) -> bool:
+    return one == other if one is None or other is None else abs(one - other) <= _AT_ONCE
 
 
 def _words(reminder: Reminder) -> str:
@@ -87,3 +116,8 @@ def for_these(sheet: Sheet, accounts: Sequence[int], words: str) -> Sheet:
     named, more = accounts[:MOST], len(accounts) - MOST
     text = words + " ".join(f"<@{account}>" for account in named) + (f" and {more:,} more" if more > 0 else "")
     return replace(sheet, content=f"{text}\n{sheet.content}".strip(), mentions=tuple(named))
+
+
+def without_names(content: str) -> str:
+    """What a message says, whomever it names above that."""
+    return _NAMES.sub("", content)

@@ -12,6 +12,7 @@ from contextlib import suppress
 import discord
 
 from signoff.channels.discord.making import is_framed, presses_in, to_edit, to_send
+from signoff.channels.discord.notifying import without_names
 from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
     OUTSIDE,
@@ -267,4 +268,4 @@ def subjects_in(message: discord.Message) -> set[str]:
 
 
 def _words(content: str) -> str:
-    return f"words:{hashlib.sha256(content.strip().encode()).hexdigest()}"
+    return f"words:{hashlib.sha256(without_names(content).strip().encode()).hexdigest()}"
