@@ -11,6 +11,7 @@ from tests.broker.conftest import Opens
 from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row
 
 from signoff.broker import Broker
+from signoff.broker.post import Route
 from signoff.core.delivery import DeliveryState
 from signoff.core.request import State
 from signoff.errors import ChannelFailed, StoreError, WrongUse
@@ -134,6 +135,18 @@ async def test_a_channel_that_breaks_says_so_and_the_rest_goes_on(broker: Broker
     await post_for(broker, board, other).round()
     assert set(board.places) == {two} and set(other.places) == {one, two}
     assert (await row(broker, "board", one)).problem == "the channel is broken: KeyError: 'oh'"
+
+
+async def test_a_store_that_fails_at_the_desk_is_no_fault_of_the_channel(broker: Broker, clock: FakeClock) -> None:
+    main, night = Board("main"), Board("night")
+    [one] = await ask_all(broker, "a")
+    main.fails = lambda notice: StoreError("it is locked") if len(main.tries) == 1 else None
+    post = post_for(broker, Route(main), Route(night, backup_for="main"))
+    await post.round()
+    assert (await row(broker, "main", one)).problem == "the store does not work: it is locked"
+    clock.advance(SECOND)
+    await post.round()
+    assert one in main.places and not night.tries
 
 
 async def test_secrets_do_not_reach_what_is_kept_of_a_failure(another: Opens) -> None:

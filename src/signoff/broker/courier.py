@@ -98,6 +98,8 @@ class Courier:
                 raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
         except ChannelFailed as error:
             failure, known = error, not isinstance(error, _NoAnswer)
+        except StoreError as error:  # at the desk: it is no fault of the channel's
+            failure, known = ChannelFailed(f"the store does not work: {error}"), False
         except Exception as error:
             failure, known = ChannelFailed(broke(error), again=False), False
         else:
