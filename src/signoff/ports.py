@@ -287,6 +287,10 @@ class Desk(Protocol):
         """What waits for an answer, oldest first."""
         ...
 
+    async def unknown(self) -> Sequence[ApprovalRequest]:
+        """Calls of which nobody knows whether they ran, oldest first: they wait for somebody to `tell`."""
+        ...
+
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         """What no longer waits, newest first."""
         ...

@@ -20,14 +20,13 @@ from signoff.broker.showing import (
     wanted_of_reminder,
     wanted_of_request,
 )
+from signoff.broker.unknown import unknown_requests
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
-from signoff.core.inbox import Item
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import is_reminder, reminder_of, request_in, trail_of
 from signoff.core.request import ApprovalRequest, State
 from signoff.ports import Transaction
 
-PAGE = 1_000
 AT_ONCE = 5
 """How much of a trail is done before the next look: what has changed meanwhile comes first then."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -132,10 +131,8 @@ class Agenda:
             for one in tx.deliveries(channel=name, live=True):
                 rows = self._rows.setdefault(one.trail, {}).setdefault(name, {})
                 rows[one.subject] = one
-        unknown = [tx.request(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN]
-        for request in (*tx.open_requests(), *unknown):
-            if request is not None:
-                self._requests.setdefault(trail_of(request), {})[request.id] = request
+        for request in (*tx.open_requests(), *unknown_requests(tx)):
+            self._requests.setdefault(trail_of(request), {})[request.id] = request
         return {*self._rows, *self._requests}
 
     def _read_changed(self, tx: Transaction, trails: set[str], ids: Iterable[str]) -> None:
@@ -273,10 +270,3 @@ def _rested(plan: Plan, jobs: Sequence[Job], now: datetime, *, in_order: bool) -
 def _stands(there: Rows, request_id: str) -> bool:
     row = there.get(request_id)
     return row is not None and row.shown != NEVER
-
-
-def _inbox(tx: Transaction) -> Iterator[Item]:
-    page = tx.inbox(limit=PAGE)
-    while page:
-        yield from page
-        page = tx.inbox(limit=PAGE, after=page[-1]) if len(page) == PAGE else ()

@@ -69,6 +69,9 @@ class WatchedDesk:
     async def pending(self) -> Sequence[ApprovalRequest]:
         return await self.desk.pending()
 
+    async def unknown(self) -> Sequence[ApprovalRequest]:
+        return await self.desk.unknown()
+
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return await self.desk.recent(limit=limit)
 

@@ -55,6 +55,11 @@ class ProjectDesk:
         await self.broker.sweep()
         return await self.broker.pending()
 
+    async def unknown(self) -> Sequence[ApprovalRequest]:
+        from signoff.broker.unknown import unknown_requests
+
+        return await self.broker.store.read(unknown_requests)
+
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return await self.broker.store.read(lambda tx: tx.recent(limit=limit))
 

@@ -15,6 +15,7 @@ import discord
 
 from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread
 from signoff.channels.discord.threads import Threads, read_place, together
+from signoff.core.request import ApprovalRequest
 from signoff.ports import Desk
 
 _log = logging.getLogger("signoff.discord")
@@ -173,8 +174,12 @@ class Waiting:
         ]
         if not standing:
             return []
-        waiting = {request.id for request in await self._desk.pending()}
+        waiting = {request.id for request in await self._open()}
         return [one for one in dict.fromkeys(standing) if one in waiting or one.startswith(together(""))]
+
+    async def _open(self) -> list[ApprovalRequest]:
+        """All that somebody has to say something about: whether it may run, or whether it did."""
+        return [*await self._desk.pending(), *await self._desk.unknown()]
 
     def _may_be_ours(self, place_id: int) -> bool:
         """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
@@ -189,7 +194,7 @@ class Waiting:
         async with self._learning:
             if self._has_learned:
                 return
-            for request in await self._desk.pending():
+            for request in await self._open():
                 for subject in (request.id, together(request.id)):
                     thread, message = read_place(await self._desk.where(subject))
                     if message:

@@ -1,0 +1,24 @@
+"""Calls of which nobody knows whether they ran: somebody has to look, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from signoff.core.inbox import Item
+from signoff.core.request import ApprovalRequest, State
+from signoff.ports import Transaction
+
+PAGE = 1_000
+
+
+def unknown_requests(tx: Transaction) -> list[ApprovalRequest]:
+    """All of them, oldest first."""
+    found = (tx.request(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
+    return [request for request in found if request is not None]
+
+
+def _inbox(tx: Transaction) -> Iterator[Item]:
+    page = tx.inbox(limit=PAGE)
+    while page:
+        yield from page
+        page = tx.inbox(limit=PAGE, after=page[-1]) if len(page) == PAGE else ()
