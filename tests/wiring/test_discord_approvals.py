@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from signoff.broker import Broker
 from signoff.config import load_settings
 from signoff.core.request import State
 from signoff.errors import MissingExtra, WrongUse
+from signoff.ports import Transaction
+from signoff.store.memory import MemoryStore
 from signoff.wiring.channels import channel_for
 
 
@@ -234,8 +236,25 @@ async def test_it_can_be_stopped_and_started_and_leaves_nothing_behind(service: 
     store.close()
 
 
+class DamagedRuns(MemoryStore):
+    """Nothing can be read of what looks through the runs."""
+
+    async def read(self, work: Callable[[Transaction], Any], *, own: bool = True) -> Any:
+        if "Looking" in work.__qualname__:
+            raise ValueError("a run cannot be read")
+        return await super().read(work, own=own)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"channel": "112233445566778899"}, "nobody is asked any longer: the bot does not see a Discord channel"),
+        ({"store": DamagedRuns()}, "nobody goes on any longer with what is answered: a run cannot be read"),
+    ],
+    ids=["asking", "going on"],
+)
 @pytest.mark.usefixtures("folder")
-async def test_what_goes_wrong_later_is_reported_at_once(service: Service) -> None:
+async def test_what_goes_wrong_later_is_reported_at_once(service: Service, options: dict[str, Any], said: str) -> None:
     told: list[dict[str, Any]] = []
     heard = asyncio.Event()
 
@@ -244,10 +263,10 @@ async def test_what_goes_wrong_later_is_reported_at_once(service: Service) -> No
         heard.set()
 
     asyncio.get_running_loop().set_exception_handler(handler)
-    async with bot_of(service, channel="112233445566778899"):
-        async with asyncio.timeout(30):
+    async with bot_of(service, **options):
+        async with asyncio.timeout(10):
             await heard.wait()
-    assert "signoff discord: nobody is asked any longer: the bot does not see a Discord channel" in told[0]["message"]
+    assert f"signoff discord: {said}" in told[0]["message"] and len(told) == 1
 
 
 def test_which_channel_is_meant(folder: Path, service: Service) -> None:

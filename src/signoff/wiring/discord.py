@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -131,7 +132,7 @@ class DiscordApprovals:
         post = Post(broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name))
         resumption = Resumption(broker, post, self.name, self._resume)
         self._task = asyncio.create_task(_running(post, resumption), name=f"signoff {self.name}")
-        self._task.add_done_callback(_report)
+        self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
 
     async def stop(self) -> None:
         """End: what stands on Discord stays, and is brought up to date after the next start."""
@@ -188,7 +189,8 @@ class GateDesk(ProjectDesk):
 
 
 async def _running(post: Post, resumption: Resumption) -> None:
-    beside = asyncio.create_task(resumption.run())
+    beside = asyncio.create_task(resumption.run(), name=f"signoff {resumption.channel}")
+    beside.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
     try:
         await post.run()
     finally:
@@ -196,10 +198,10 @@ async def _running(post: Post, resumption: Resumption) -> None:
         await asyncio.wait((beside,))
 
 
-def _report(task: asyncio.Task[None]) -> None:
-    """Say at once that nobody is asked any longer: whoever started the task may not look at it for days."""
+def _report(what: str, task: asyncio.Task[None]) -> None:
+    """Say at once what is not done any longer: whoever started the task may not look at it for days."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        told = {"message": f"{task.get_name()}: nobody is asked any longer: {error}", "exception": error, "task": task}
+        told = {"message": f"{task.get_name()}: {what}: {error}", "exception": error, "task": task}
         task.get_loop().call_exception_handler(told)
 
 

@@ -154,8 +154,13 @@ def cannot(run: KeptRun) -> str:
         gone = ", but the program that asked is gone" if run.holder else ""
         return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume_run(agent, "{run.id}")`'
     if not _is_here(str(began(run.options).get("folder", ""))):
-        return f"Answered. To go on: signoff resume {run.id}"
+        return elsewhere(run)
     return ""
+
+
+def elsewhere(run: KeptRun) -> str:
+    """What people are told of a worker's run of which this process knows nothing."""
+    return f"Answered. To go on: signoff resume {run.id}"
 
 
 def _is_here(folder: str) -> bool:

@@ -12,7 +12,7 @@ from signoff.broker.post import Post
 from signoff.broker.standing import RunStatus
 from signoff.core.run import RunState
 from signoff.errors import RunOver, RunTaken, StoreError
-from signoff.wiring.looking import Looking, cannot
+from signoff.wiring.looking import Looking, cannot, elsewhere
 
 Resume = Callable[[str], Awaitable[object]]
 """Goes on with the run of this id, as `resume_run` does."""
@@ -27,6 +27,7 @@ class Resumption:
     """Looks after the runs that were asked about in one channel."""
 
     def __init__(self, broker: Broker, post: Post, channel: str, resume: Resume | None) -> None:
+        self.channel = channel
         self._broker = broker
         self._post = post
         self._resume = resume
@@ -82,7 +83,7 @@ class Resumption:
             elif now - self._since[run.id] < GRACE:
                 self._looking.at(run.id)
             elif status.answered and not status.waiting:
-                await self._post.say(run.id, _name(status), RunState.GOING, cannot(run) or _elsewhere(run.id))
+                await self._post.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
                 self._looking.takes_up(status)
 
     async def _go_on(self, run_id: str, resume: Resume) -> None:
@@ -107,8 +108,3 @@ def _name(status: RunStatus) -> str:
     """What people call whatever asked."""
     workers = [request.worker[0] for request in status.answered if request.worker]
     return workers[0] if workers else status.run.agent
-
-
-def _elsewhere(run_id: str) -> str:
-    """Of a worker's run, which this program knows nothing of."""
-    return f"Answered. To go on: signoff resume {run_id}"
