@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from tests.discord.service.pointed import ENVIRONMENT
 
 from signoff.broker import Broker
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.verdict import Requirement
 from signoff.store.sqlite import SqliteStore
+from signoff.testing import FakeClock
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -360,6 +363,23 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
     assert "Traceback" not in program.text
+
+
+async def test_a_reminder_that_is_refused_is_told_with_its_request(project: Project) -> None:
+    needs = Requirement(timeout=timedelta(days=1), remind=timedelta(hours=12))
+    async with project.signoff("run", "discord", "--no-resume") as program:
+        [first] = await project.opened(asks(needs=needs))
+        await program.line(f"{first}  asked")
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    store = SqliteStore(project.file)
+    await Broker(store, FakeClock(datetime.now(UTC) + timedelta(hours=13))).sweep()
+    store.close()
+    project.service.fail("POST /channels/*/messages", 403, times=1000, code=50013)
+    async with project.signoff("run", "discord", "--no-resume") as program:
+        await program.line(f"discord: {first}  Discord does not let the bot remind people")
+    async with project.signoff("run", "discord", "--no-resume", "--json") as program:
+        assert json.loads(await program.line('"event": "problem"'))["request"] == first
 
 
 async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:

@@ -44,7 +44,7 @@ class Courier:
             failure = ChannelFailed(str(error), again=False, whole=True)
             await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
         except Exception as error:
-            failure = ChannelFailed(broke(error), again=False, whole=True)
+            failure = failure_of(error, whole=True)
             await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
         else:
             line.is_open, line.down = True, None
@@ -98,10 +98,8 @@ class Courier:
                 raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
         except ChannelFailed as error:
             failure, known = error, not isinstance(error, _NoAnswer)
-        except StoreError as error:  # at the desk: it is no fault of the channel's
-            failure, known = ChannelFailed(f"the store does not work: {error}"), False
         except Exception as error:
-            failure, known = ChannelFailed(broke(error), again=False), False
+            failure, known = failure_of(error), False
         else:
             await self._shown(line, showing, at, seen)
             return True
@@ -183,6 +181,13 @@ async def _stopped(line: Line) -> None:
     await line.route.channel.stop()
 
 
-def broke(error: Exception) -> str:
-    """What is said of a channel that raises what no channel should."""
-    return f"the channel is broken: {type(error).__name__}: {error}"
+def failure_of(error: Exception, *, whole: bool = False) -> ChannelFailed:
+    """What is wrong with a channel, by what it raised. What no channel should raise is a fault of its own.
+
+    A store that fails at the desk is none, and tried again soon. `whole`: nothing can be shown.
+    """
+    if isinstance(error, ChannelFailed):
+        return error
+    if isinstance(error, StoreError):
+        return ChannelFailed(f"the store does not work: {error}", whole=whole)
+    return ChannelFailed(f"the channel is broken: {type(error).__name__}: {error}", again=False, whole=whole)

@@ -19,7 +19,7 @@ import click
 
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
-from signoff.core.notice import Asked, Notice, Reminder
+from signoff.core.notice import Asked, Notice, Reminder, request_in
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
@@ -213,8 +213,9 @@ class Report:
             again = (
                 "tried again until it can be" if failed.again else "tried again, but somebody has to put it right first"
             )
-            line = f"{safe(key[1])}  {text}; {again}" if key[1] else f"{text}; {again}"
-            self._say(channel, "problem", line, request=key[1] or None, problem=text)
+            about = _about(key[1])
+            line = f"{safe(' '.join(about.values()))}  {text}; {again}" if key[1] else f"{text}; {again}"
+            self._say(channel, "problem", line, **{"request": None, **about}, problem=text)
         self._failing[key] = text
 
     def fine(self, channel: str, subject: str = "") -> None:
@@ -222,7 +223,9 @@ class Report:
         if self._failing.pop((channel, ""), None) is not None:
             self._say(channel, "recovered", "works again")
         if subject and self._failing.pop((channel, subject), None) is not None:
-            self._say(channel, "recovered", f"{safe(subject)} could be shown after all", request=subject)
+            about = _about(subject)
+            line = f"{safe(' '.join(about.values()))} could be shown after all"
+            self._say(channel, "recovered", line, **{"request": None, **about})
 
     def shown(self, channel: str, notice: Notice) -> None:
         """A notice stands in a channel as it is now."""
@@ -258,6 +261,13 @@ class Report:
             click.echo(json_line({"at": iso(now()), "event": event, "channel": channel or None, **data}))
         else:
             click.echo(f"{channel}: {line}" if channel else line)
+
+
+def _about(subject: str) -> dict[str, str]:
+    """What a notice is about, as people know it: a request, or a run."""
+    if subject.startswith("said:"):
+        return {"run": subject.removeprefix("said:")}
+    return {"request": request_in(subject)} if subject else {}
 
 
 def _what(request: ApprovalRequest) -> str:
@@ -318,11 +328,10 @@ class Told:
 
     def _problem(self, subject: str, error: Exception) -> None:
         """Say what went wrong, be it with the channel itself. What cannot be used at all is said by whoever runs it."""
-        from signoff.broker.courier import broke
+        from signoff.broker.courier import failure_of
 
         if not isinstance(error, WrongUse):
-            failed = error if isinstance(error, ChannelFailed) else ChannelFailed(broke(error), again=False)
-            self._report.problem(self.name, subject, failed)
+            self._report.problem(self.name, subject, failure_of(error))
 
     async def stop(self) -> None:
         await self._channel.stop()
