@@ -180,6 +180,26 @@ async def test_a_reminder_that_is_refused_comes_when_it_can(house: Timed, servic
         assert len(house.others()) == 1
 
 
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "told"])
+async def test_a_card_that_is_only_brought_up_to_date_takes_no_reminder_away(
+    house: Timed, service: Service, refused: bool
+) -> None:
+    """To edit a message notifies nobody, though it was taken for gone."""
+    [request] = await house.ask(need=REMINDS)
+    async with house.posting() as post:
+        await post.round()
+        card = house.about(request)
+        service.fail("POST /channels/*/messages", 403, code=50013, times=int(refused))
+        house.clock.advance(5 * MINUTES)
+        await post.round()
+        assert len(house.others()) == int(not refused)
+        await house.desk().gone(request.id)
+        await post.round()
+        house.clock.advance(2 * MINUTES)
+        await post.round()
+        assert house.about(request) is card and len(house.others()) == 1
+
+
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
 async def test_a_reminder_whose_reply_was_lost_comes_once(house: Timed, service: Service, restarts: bool) -> None:
     await house.ask(need=REMINDS)

@@ -230,9 +230,11 @@ class Showings:
             done = replace(known, at=at)
         tx.put_delivery(done)
         if isinstance(notice, Asked) and showing.is_first and (told := reminder_of(notice.request)) is not None:
-            # Whoever sees it for the first time need not be reminded of what was before.
-            there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
-            tx.put_delivery(there)
+            if at != showing.at:  # whoever sees it for the first time need not be reminded of what was before
+                there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
+                tx.put_delivery(there)
+            elif (kept := tx.delivery(line.name, told.subject)) is not None:  # left when the call was taken for gone
+                tx.put_delivery(replace(kept, live=True))
 
     def failed(
         self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
