@@ -23,7 +23,7 @@ _log = logging.getLogger("signoff.discord")
 _MESSAGES = 2000
 """How many messages are remembered."""
 _MOST_DELETED = 5
-"""How often a message that is deleted is written again: whoever deletes it that often means it."""
+"""How often a message that is deleted is written again, or moves: whoever does that so often means it."""
 _MOST_OPENED = 5
 """How often within `_OPENED_WITHIN` a thread is opened again: somebody else may archive it as often."""
 _OPENED_WITHIN = 3600.0
@@ -217,4 +217,6 @@ class Waiting:
         if times <= _MOST_DELETED:
             await self._desk.gone(subject)
         else:
-            _log.warning("the message about %s was deleted %d times, and is left alone", subject, times)
+            _log.warning(
+                "the message about %s was deleted, or its thread closed, %d times, and is left alone", subject, times
+            )
