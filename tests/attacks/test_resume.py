@@ -18,6 +18,7 @@ from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
 from tests.gate.agents import Till, agent_with, calls, pays, returns
 
 from signoff import ApprovalDecision, ApprovalMemory, Policy, Signoff, SuspendedRun, resume
+from signoff.core.card import card_for
 from signoff.core.request import State
 from signoff.errors import WrongUse
 from signoff.store.memory import MemoryStore
@@ -149,8 +150,9 @@ async def test_arguments_edited_in_history_after_review_are_asked_about_again() 
     assert isinstance(again.output, DeferredToolRequests)
     [request] = await scene.signoff.pending()
     assert request.args["amount"] == 999_999
-    assert "the arguments changed after" in request.changed[0]
-    assert "approved by ana" in request.changed[0]
+    told = card_for(request).changed
+    assert "was approved by ana at " in told
+    assert told.endswith(" UTC, but the arguments changed since it was asked"), "what the card says is a sentence"
 
 
 async def test_arguments_overridden_in_the_results_are_asked_about_again() -> None:

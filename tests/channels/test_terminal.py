@@ -302,7 +302,7 @@ def test_withdrawing_something_else_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_why_an_answer_was_not_accepted(tmp_path: Path) -> None:
-    asked = request(problem="content: at most 3 characters", changed=("the arguments",))
+    asked = request(problem="content: at most 3 characters", changed=("the arguments changed since it was asked",))
     with sitting_at(tmp_path, [asked]) as ana:
         shown = ana.sees(PROMPT)
         assert "that answer was not accepted" in shown

@@ -44,7 +44,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_screen() -> None:
     metadata = {"summary": "Greet", "before": "hi\n", "after": "hello\n", "path": "notes.txt", "note": "in a sandbox"}
     args = {"path": "notes.txt", "content": "hello\n", "api_key": "k-123"}
-    first = request(args=args, metadata=metadata, deadline=START + timedelta(minutes=4), changed=("the policy",))
+    first = request(
+        args=args,
+        metadata=metadata,
+        deadline=START + timedelta(minutes=4),
+        changed=("the policy changed since it was asked",),
+    )
     second = request("shell", {"command": "ls"}, opened_at=START - timedelta(hours=3, minutes=5))
     async with reading(first, second, size=(100, 26)) as (ana, _):
         ana.clock.move(15)
@@ -54,7 +59,7 @@ async def test_the_screen() -> None:
             "write_file              │ ╭─ may write_file run? " + "─" * 50,
             "triage                  │ │ Greet",
             "15 s old · 3:45 left    │ │ triage > write_file  (from files)",
-            "shell                   │ │ again  it was answered before, but the policy changed since",
+            "shell                   │ │ again  the policy changed since it was asked",
             "triage                  │ │ why    writing needs a yes (rule files:2)",
             "3 h 05 old              │ │ note   in a sandbox",
             "                        │ │ until  it is denied if nobody answers by 2031-05-24 12:04:00 UTC",

@@ -139,7 +139,7 @@ def rich_request(name: str = "rich") -> ApprovalRequest:
         ),
         policy_revision=digest("policy"),
         schema={"type": "object", "properties": {"text": {"type": "string", "maxLength": 10}}},
-        changed=("the arguments", "the policy"),
+        changed=("request q1 was approved by ana, but the policy changed since it was asked",),
         problem="amount: too large",
         opened_at=datetime(2026, 1, 1, 12, 0, 0, 1, tzinfo=UTC),
         deadline=at(900),

@@ -58,7 +58,7 @@ def test_what_is_on_it() -> None:
     asked = request(
         {"path": "notes.txt", "content": "one\ntwo\n", "mode": 420, "tags": ["a"]},
         summary="Write the notes",
-        changed=("the arguments", "the policy"),
+        changed=("request q1 was approved by ana, but the policy changed since it was asked",),
         problem="content: too short",
         requirement=Requirement(message="please look twice"),
     )
@@ -67,7 +67,7 @@ def test_what_is_on_it() -> None:
     assert card.chain == "triage > analyzer > write_file"
     assert (card.tool, card.toolset, card.why, card.rule) == ("write_file", "files", "writing needs a yes", "files:2")
     assert card.message == "please look twice"
-    assert card.changed == "it was answered before, but the arguments and the policy changed since"
+    assert card.changed == "request q1 was approved by ana, but the policy changed since it was asked"
     assert card.problem == "content: too short"
     assert card.needs == card.until == ""
     assert [(arg.name, arg.text) for arg in card.args] == [

@@ -206,12 +206,12 @@ def test_who_must_agree_and_who_has() -> None:
 def test_why_it_is_asked_again_and_what_to_look_at_twice() -> None:
     request = asked(
         args={"to": "AСME"},
-        changed=("the arguments", "the policy"),
+        changed=("request q1 was approved by ana, but the policy changed since it was asked",),
         problem="amount: too much",
         errors=("rule 3 failed",),
     )
     sheet = drawn(request)
-    assert "**Asked again:** `it was answered before, but the arguments and the policy changed since`" in sheet.text
+    assert "**Asked again:** `request q1 was approved by ana, but the policy changed since it was asked`" in sheet.text
     assert "**Not accepted before:** `amount: too much`" in sheet.text
     assert "**Not evaluated:** `rule 3 failed`" in sheet.text
     assert "**Look twice:** `to holds letters of different scripts that look alike: “AСME”`" in sheet.text

@@ -132,7 +132,7 @@ def card_for(
         needs=writer.line(_needs(request)),
         until=writer.line(_until(request, zone)),
         preview=writer.preview(),
-        changed=writer.line(_changed(request)),
+        changed=writer.line("; ".join(request.changed)),
         problem=writer.block(request.problem, "the problem"),
         args=args,
         warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings()),
@@ -285,14 +285,6 @@ def _until(request: ApprovalRequest, zone: Zone) -> str:
         case _:
             outcome = "it is denied"
     return f"{outcome} if nobody answers by {moment_text(request.deadline, zone)}"
-
-
-def _changed(request: ApprovalRequest) -> str:
-    if not request.changed:
-        return ""
-    *others, last = request.changed
-    what = f"{', '.join(others)} and {last}" if others else last
-    return f"it was answered before, but {what} changed since"
 
 
 def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:

@@ -86,7 +86,7 @@ class ApprovalRequest:
     schema: Mapping[str, Any] | None = None
     """The tool's JSON schema, for editors of arguments."""
     changed: tuple[str, ...] = ()
-    """Why this is asked again although it was answered before."""
+    """Why this is asked again although it was answered before, a sentence each."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None

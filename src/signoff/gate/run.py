@@ -241,11 +241,11 @@ class GatedRun:
         )
         changed = now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
         if changed:
-            reason = f"{' and '.join(changed)} changed after {settled_text(request)}"
+            reason = f"{settled_text(request)}, but {' and '.join(changed)} changed since it was asked"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
         if passage.verdict.effect is Effect.ASK and not self._agreed(request, passage.verdict.requirement):
-            reason = f"it needs {who(passage.verdict.requirement)} by now, after {settled_text(request)}"
+            reason = f"{settled_text(request)}, but by now it needs {who(passage.verdict.requirement)}"
             await broker.cancel(request.id, reason)
             return await self._ask(passage, changed=(reason,))
         token, since = new_id(), steady_seconds()
