@@ -28,6 +28,34 @@ def test_whoever_voted_does_not_find_it_among_what_waits_for_them(desk: Desk) ->
     assert "1 of 2" in desk.run("inbox").out
 
 
+def test_who_stands_in_finds_what_is_in_the_hands_of_the_absent(desk: Desk) -> None:
+    [one] = desk.open(asks(needs=Requirement(role="ops")))
+    desk.run("assign", one, "ben", "--as", "ana")
+    assert (mine(desk, "ben"), mine(desk, "cleo")) == ([one], [])
+    desk.run("delegate", "ben", "cleo", "--until", "1h", "--as", "ben")
+    assert mine(desk, "cleo") == [one]
+    assert desk.run("approve", one, "--as", "cleo").code == 0
+
+
+def test_whoever_may_not_answer_does_not_find_it_among_what_waits_for_them(desk: Desk) -> None:
+    needs = Requirement(role="ops", not_by=frozenset({"requester"}))
+    [one] = desk.open(asks(needs=needs, requester="ana"))
+    assert (mine(desk, "ana"), mine(desk, "ben")) == ([], [one])
+    assert desk.run("approve", one, "--as", "ana").code == 1
+
+
+def test_time_that_runs_out_after_one_of_two_agreed_is_not_called_silence(desk: Desk) -> None:
+    desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=20))
+    ends = Requirement(role="ops", quorum=2, timeout=MINUTES)
+    up, down = desk.open(asks(needs=UP), asks(needs=ends))
+    for one in (up, down):
+        desk.do(lambda broker, one=one: broker.answer(one, ApprovalDecision(approved=True), by=Answerer(name="ben")))
+    escalated, expired = desk.run("show", up).out, desk.run("show", down).out
+    assert "escalated, as too few people" in escalated
+    assert "expired: too few people answered in time" in expired
+    assert "nobody answered in time" not in escalated + expired
+
+
 def test_votes_that_no_longer_count_are_not_counted_and_said_to_be_void(desk: Desk) -> None:
     desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=20))
     [one] = desk.open(asks(needs=UP))

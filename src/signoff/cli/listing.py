@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,9 @@ import click
 from signoff.cli.words import ago, ahead, clip, count, fold, iso, pad, safe
 from signoff.core.inbox import agreed
 from signoff.core.moment import Zone, in_utc
-from signoff.core.people import person_key
-from signoff.core.quorum import why_not_entitled
+from signoff.core.people import Answerer, person_key
+from signoff.core.quorum import entitled_as, why_not_entitled
+from signoff.core.request import State
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -40,11 +41,21 @@ class Me:
     name: str
     roles: frozenset[str]
 
-    def may(self, item: Item, roles: Collection[str]) -> bool:
-        """Whether it is for me: nobody else works on it, and I have the role."""
-        if item.assigned:
-            return person_key(item.assigned) == person_key(self.name)
-        return not item.role or item.role in roles
+    def may(self, tx: Transaction, item: Item, absent: Sequence[Answerer]) -> bool:
+        """Whether it is for me, or I stand in for one of the absent whom it is for, and nobody else works on it."""
+        by = Answerer(name=self.name, roles=self.roles)
+        if item.role and not any(item.role in one.roles for one in (by, *absent)):
+            return False
+        if item.state is State.UNKNOWN:
+            return not item.assigned or person_key(item.assigned) == by.key
+        request = tx.request(item.id)
+        if request is None:
+            return False
+        stands_for, refusal = entitled_as(
+            request.requirement, by, absent, requester=request.requester, owner=request.owner
+        )
+        hands = ("", by.key, stands_for.key if stands_for is not None else by.key)
+        return not refusal and (person_key(item.assigned) if item.assigned else "") in hands
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +80,12 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
     if me is None:
         items = [_counted(tx, one) for one in tx.inbox(limit=limit + 1)]
     else:
-        mine = set(me.roles)
-        for one in tx.delegations(at):
-            if person_key(one.deputy) == person_key(me.name):
-                mine |= roles.get(person_key(one.absent), frozenset())
-        items = list(_mine(tx, limit + 1, me, mine))
+        absent = [
+            Answerer(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
+            for one in tx.delegations(at)
+            if person_key(one.deputy) == person_key(me.name)
+        ]
+        items = list(_mine(tx, limit + 1, me, absent))
     return Page(items[:limit], len(items) > limit, halted, due, _deliveries(tx, items, at, limit, all_of_it=me is None))
 
 
@@ -105,12 +117,12 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
     )
 
 
-def _mine(tx: Transaction, limit: int, me: Me, roles: Collection[str]) -> Iterator[Item]:
+def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Answerer]) -> Iterator[Item]:
     after: Item | None = None
     found = 0
     while batch := tx.inbox(limit=200, after=after):
         for item in batch:
-            if me.may(item, roles) and not (item.votes and _has_voted(tx, item, me)):
+            if me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me)):
                 yield _counted(tx, item)
                 found += 1
                 if found == limit:

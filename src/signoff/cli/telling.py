@@ -39,11 +39,16 @@ def by_program(run: KeptRun) -> str:
     return f"the program that began it calls resume_run(agent, {safe(run.id)!r})"
 
 
+def outcome_step(request: ApprovalRequest) -> str:
+    """What to do about a call that began and whose process is silent."""
+    return f"nobody knows whether it happened: signoff outcome {safe(request.id)} happened, did-not or stop-run"
+
+
 _STATES = {
     State.PENDING: "it waits for an answer",
     State.APPROVED: "approved, and not run yet",
     State.DENIED: "denied",
-    State.EXPIRED: "expired: nobody answered in time",
+    State.EXPIRED: "expired",
     State.CANCELLED: "cancelled",
     State.CLAIMED: "approved, and running now",
     State.SUCCEEDED: "it ran",
@@ -54,7 +59,8 @@ _STATES = {
 
 def standing(request: ApprovalRequest) -> str:
     """How a request stands, in a few words."""
-    return _STATES[request.state]
+    word = _STATES[request.state]
+    return f"{word}: {request.silence}" if request.state is State.EXPIRED else word
 
 
 def masked(text: str, secrets: Sequence[str] = ()) -> str:

@@ -265,7 +265,7 @@ def _needs(request: ApprovalRequest) -> str:
     if requirement.not_by:
         text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
     if request.escalated:
-        text += "; escalated, as nobody answered in time"
+        text += f"; escalated, as {request.silence}"
     if agreed := sorted(approvals(requirement, request.votes, request.args_digest)):
         text += f"; {len(agreed)} so far ({', '.join(agreed)})"
     return text

@@ -239,7 +239,7 @@ def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     if requirement.on_timeout is OnTimeout.ALLOW:
         allowed = ApprovalDecision(approved=True, note="the rule allows it when nobody answers", by=SILENCE, at=now)
         return request.changed_to(state=State.APPROVED, decision=allowed)
-    silence = ApprovalDecision(approved=False, note="nobody answered in time", ending=Ending.EXPIRED, at=now)
+    silence = ApprovalDecision(approved=False, note=request.silence, ending=Ending.EXPIRED, at=now)
     return request.changed_to(state=State.EXPIRED, decision=silence)
 
 

@@ -125,6 +125,11 @@ class ApprovalRequest:
         return request
 
     @property
+    def silence(self) -> str:
+        """What is said of it when its time runs out."""
+        return "too few people answered in time" if self.votes else "nobody answered in time"
+
+    @property
     def requirement(self) -> Requirement:
         """Who must agree, after escalation."""
         requirement = self.verdict.requirement if self.verdict else ANYONE

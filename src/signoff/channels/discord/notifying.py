@@ -107,7 +107,7 @@ def _words(reminder: Reminder) -> str:
         until = f" Otherwise {without_answer(request)} {moment(request.deadline, 'R')}."
     if reminder.occasion is Occasion.ESCALATED:
         to = named(request.requirement.role or "")
-        return f"**Escalated to {to}:** nobody answered in time. May {tool} run?{until}"
+        return f"**Escalated to {to}:** {request.silence}. May {tool} run?{until}"
     return f"**Still waiting:** may {tool} run?{until}"
 
 

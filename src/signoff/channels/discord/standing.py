@@ -151,7 +151,7 @@ def _answer(request: ApprovalRequest, decision: ApprovalDecision) -> str:
     at = f" at {moment(decision.at)}" if decision.at is not None else ""
     match request.state:
         case State.EXPIRED:
-            return f"**Timed out**{at}: nobody answered in time."
+            return f"**Timed out**{at}: {request.silence}."
         case State.CANCELLED:
             return f"**Withdrawn**{at}."
         case State.DENIED:
