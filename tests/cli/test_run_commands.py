@@ -52,6 +52,14 @@ def test_runs_and_what_they_wait_for(desk: Desk, wording: Wording) -> None:
     assert limited.out == wording()
 
 
+def test_a_call_whose_outcome_is_unknown_is_not_to_be_approved(desk: Desk) -> None:
+    lost = desk.start_and_die(asks(run=desk.begin("runlost234")))
+    step = f"signoff outcome {lost} happened, did-not or stop-run"
+    for told in (desk.run("runs").out, desk.run("resume", "runlost234").err):
+        assert step in told
+        assert "signoff approve" not in told
+
+
 def test_a_run_that_some_process_has_in_hand(desk: Desk, wording: Wording) -> None:
     async def work(broker: Broker) -> None:
         await broker.runs.begin(KeptRun(id="runabc2345", agent="shop:agent"))

@@ -67,7 +67,7 @@ def test_a_run_that_was_denied_once_waits_for_its_next_question(tmp_path: Path) 
     shop.does(3, "resume", shop.run, "--suspend")
     stands = shop.stands()
     assert (stands["state"], stands["answered"], len(stands["waiting"])) == ("waiting", [], 1)
-    assert "its questions are answered" not in shop.does(0, "runs")
+    assert "questions are settled" not in shop.does(0, "runs")
 
     before = shop.events()
     for _ in range(2):
@@ -84,6 +84,7 @@ def test_of_two_at_once_the_first_answer_is_gone_on_with_once(tmp_path: Path, fi
     shop = Shop(tmp_path, TWO_AT_ONCE)
     one, other = shop.waiting()
     shop.does(0, first, one)
+    assert f"its other questions are settled: signoff resume {shop.run}" in shop.does(0, "runs")
     shop.does(3, "resume", shop.run, "--suspend")
     before = shop.events()
     assert "No run can go on now" in shop.does(0, "resume", "--all")
@@ -122,7 +123,7 @@ def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(
     [request] = json.loads(does("inbox", "--json"))["requests"]
     advice = f"the program that began it calls resume_run(agent, '{request['run']}')"
     assert f"Its run can go on: {advice}" in does("approve", request["id"])
-    assert f"its questions are answered: {advice}" in does("runs")
+    assert f"its questions are settled: {advice}" in does("runs")
     told = does("resume", "--all")
     assert "No run can go on now." in told
     assert "1 run is ready, begun by a program: only that can resume it" in told

@@ -168,19 +168,27 @@ def say_waiting(
     run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
 ) -> None:
     """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
+    from signoff.cli.telling import outcome_step
     from signoff.core.card import safe_summary
+    from signoff.core.quorum import who
+    from signoff.core.request import State
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
     if as_json:
         click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}), file=out)
         return
     click.echo("Waiting for a person:", err=True)
-    for row in rows:
+    for one, row in zip(waiting, rows, strict=True):
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
+        if one.state is State.UNKNOWN:
+            click.echo(f"  {' ' * len(one.id)}  {outcome_step(one)}", err=True)
+        elif one.requirement.is_strict:
+            click.echo(f"  {' ' * len(one.id)}  needs {for_terminal(who(one.requirement))}", err=True)
     if run:
         where = _where(store)
-        few = " ".join(row["request"] for row in rows[:MOST_IDS])
-        more = "`signoff inbox` lists them all" if len(rows) > MOST_IDS else "`signoff show` tells more"
-        deny = "or deny, all or some" if len(rows) > 1 else "or deny"
-        click.echo(f"Answer with: signoff approve {few}{where}   ({deny}; {more})", err=True)
+        if open_ids := [one.id for one in waiting if one.state is State.PENDING]:
+            few = " ".join(open_ids[:MOST_IDS])
+            more = "`signoff inbox` lists them all" if len(open_ids) > MOST_IDS else "`signoff show` tells more"
+            deny = "or deny, all or some" if len(open_ids) > 1 else "or deny"
+            click.echo(f"Answer with: signoff approve {few}{where}   ({deny}; {more})", err=True)
         click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

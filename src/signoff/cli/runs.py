@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from signoff.config import Settings
 
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
-_MEANS = {"ready": "its questions are answered", "died": "its process is gone or silent"}
 _INDENT = " " * 12
 
 
@@ -73,8 +72,9 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 
 
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
-    from signoff.cli.telling import by_program, masked
+    from signoff.cli.telling import by_program, masked, outcome_step
     from signoff.cli.words import agent_name, ago, clip, now, pad, safe
+    from signoff.core.request import State
 
     run, word, at = status.run, status.word, now()
     agent = agent_name(run.agent) if run.agent else "an agent of a program"
@@ -86,11 +86,19 @@ def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
     for request in status.waiting:
         text = f"waits for {safe(request.id)}: {safe(request.title)}"
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
-    if word in _MEANS:
+        if request.state is State.UNKNOWN:
+            yield click.style(f"{_INDENT}{outcome_step(request)}", dim=True)
+    if word in ("ready", "died"):
         step = f"signoff resume {safe(run.id)}" if run.agent else by_program(run)
-        yield click.style(f"{_INDENT}{_MEANS[word]}: {step}", dim=True)
+        yield click.style(f"{_INDENT}{_why_it_can_go_on(status)}: {step}", dim=True)
     if run.detail:
         yield click.style(_INDENT + clip(safe(run.detail), width - len(_INDENT)), dim=True)
+
+
+def _why_it_can_go_on(status: RunStatus) -> str:
+    if status.word == "died":
+        return "its process is gone or silent"
+    return "its other questions are settled" if status.waiting else "its questions are settled"
 
 
 def _data(status: RunStatus) -> dict[str, Any]:
