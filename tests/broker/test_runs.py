@@ -16,7 +16,7 @@ from signoff.core.people import Answerer
 from signoff.core.request import State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
 from signoff.core.verdict import Requirement
-from signoff.errors import AlreadySettled, Halted, RunOver, RunTaken, Stale, StoreError, UnknownRun
+from signoff.errors import AlreadySettled, Halted, RunError, RunOver, RunTaken, Stale, StoreError, UnknownRun
 from signoff.testing import FakeClock
 
 ANA, YES = Answerer(name="ana"), ApprovalDecision(approved=True)
@@ -138,7 +138,7 @@ async def test_a_run_saved_in_a_format_from_the_future_is_refused(broker: Broker
 async def test_a_run_that_does_not_exist(broker: Broker) -> None:
     await begun(broker, "run1")
     await begun(broker, "run2")
-    with pytest.raises(UnknownRun, match="more than one run begins with 'run': run1, run2"):
+    with pytest.raises(RunError, match="more than one run begins with 'run': run1, run2"):
         await broker.runs.get("run")
     for attempt in (broker.runs.get("x"), broker.runs.get(""), broker.runs.take("x"), broker.runs.status("x")):
         with pytest.raises(UnknownRun):

@@ -106,6 +106,23 @@ def test_two_copies_that_both_moved_are_not_guessed(shop: Shop) -> None:
     assert str(first) in err and str(copy) in err
 
 
+def test_stores_lists_what_is_there_where_nobody_can_tell_which_is_meant(shop: Shop) -> None:
+    first = shop.make("first")
+    shop.ask(first)
+    second = Path(shutil.copytree(first, shop.above / "second"))
+    shop.ask(second)
+    first.rename(shop.above / "first moved")
+    moved = second.rename(shop.above / "second moved")
+    told, _ = shop.type(moved, "stores")
+    assert "which of their stores is meant?" in told
+    assert told.count("1 request waits, 1 run") == 2
+    listed = shop.stores(moved)
+    assert listed["here"]["store"] is None
+    assert {one["project"] for one in listed["stores"]} == {str(first), str(second)}
+    named = listed["stores"][0]["store"]
+    assert "1 request waits" in shop.type(moved, "inbox", "--store", named)[0]
+
+
 def test_a_new_project_in_the_old_place_starts_with_nothing(shop: Shop) -> None:
     old = shop.make("app")
     request = shop.ask(old)

@@ -48,3 +48,40 @@ def test_the_switch_is_not_pulled_where_nothing_runs(folders: tuple[Path, Path, 
     done = signoff("halt", "--note", "stop", cwd=project, SIGNOFF_AS="root", **environment)
     assert (done.returncode, done.stderr) == (0, ""), "whoever is there may stop it"
     assert "Nothing new runs: halted by root" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["approve", "abc"], ["deny", "abc"], ["show", "abc"], ["outcome", "abc", "happened"], ["take", "abc"],
+        ["release", "abc"], ["assign", "abc", "ana"], ["cancel", "abc"], ["resume", "abc"],
+        ["grants", "explain", "abc"], ["grants", "revoke", "abc"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_id_that_is_not_found_says_where_it_was_looked_for(
+    folders: tuple[Path, Path, dict[str, str]], command: list[str]
+) -> None:
+    above, _, environment = folders
+    done = signoff(*command, cwd=above, SIGNOFF_AS="ana", **environment)
+    assert done.returncode in (1, 2), (done.stdout, done.stderr)
+    assert f"no project (there is no signoff.yaml here or above), the store of {above}" in done.stderr
+    assert "signoff stores" in done.stderr
+
+
+def test_a_worker_outside_of_a_project_is_looked_for_in_none(folders: tuple[Path, Path, dict[str, str]]) -> None:
+    above, _, environment = folders
+    done = signoff("run", "clerk", "Go", cwd=above, **environment)
+    assert done.returncode == 2
+    assert "there is no signoff.yaml here or above" in done.stderr
+
+
+def test_the_switch_says_that_nothing_has_run_with_a_store_that_it_made(
+    folders: tuple[Path, Path, dict[str, str]],
+) -> None:
+    _, project, environment = folders
+    unused = "Nothing has run with this store yet"
+    for store in ({"SIGNOFF_STORE": "sqlite:typo.db"}, {}):
+        known = {**environment, **store}
+        assert unused in signoff("halt", cwd=project, SIGNOFF_AS="ana", **known).stdout
+        assert unused not in signoff("halt", cwd=project, SIGNOFF_AS="ana", **known).stdout

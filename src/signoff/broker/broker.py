@@ -50,7 +50,7 @@ from signoff.core.lifecycle import (
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
-from signoff.errors import AlreadySettled, RunTaken, UnknownRequest
+from signoff.errors import AlreadySettled, RequestError, RunTaken, UnknownRequest
 from signoff.ports import Clock, Store, Transaction
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Broker:
         return await self.store.read(lambda tx: self.found(tx, request_id))
 
     async def find(self, prefix: str) -> ApprovalRequest:
-        """The request whose id begins so; raises `UnknownRequest` where none does, or more than one."""
+        """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
 
         def work(tx: Transaction) -> ApprovalRequest:
             if (request := tx.request(prefix)) is not None:
@@ -169,7 +169,7 @@ class Broker:
             if len(ids) == 1:
                 return self.found(tx, ids[0])
             if ids:
-                raise UnknownRequest(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
+                raise RequestError(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
             raise UnknownRequest(_is_run(tx, prefix) or f"no request has the id {prefix!r}")
 
         return await self.store.read(work)

@@ -99,9 +99,7 @@ class Grants:
         if len(found) == 1:
             return found[0]
         if found:
-            raise UnknownRequest(
-                f"more than one grant begins with {prefix!r}: {', '.join(one.id for one in found[:5])}"
-            )
+            raise RequestError(f"more than one grant begins with {prefix!r}: {', '.join(one.id for one in found[:5])}")
         raise UnknownRequest(f"no grant has the id {prefix!r}")
 
     async def revoke(self, grant_id: str, *, by: str) -> Grant:

@@ -365,7 +365,7 @@ def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UnknownRun(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
+        raise RunError(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
     raise UnknownRun(f"no run has the id {prefix!r}")
 
 

@@ -180,16 +180,19 @@ class Done:
     decision: ApprovalDecision | None = None
     problems: tuple[str, ...] = ()
     """Why not, where it was not."""
+    is_unknown: bool = False
+    """Whether there is no such request here."""
 
 
 def _give(
     answer: Answer, request_ids: Sequence[str], name: str | None, as_json: bool, store: str | None, policy: str | None
 ) -> None:
     from signoff.cli.main import FAILED
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import looked_in, with_broker
+    from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import whoami
+        from signoff.wiring import chosen_store, whoami
 
         by = whoami(name, settings, via=VIA)
         await broker.sweep()
@@ -203,6 +206,8 @@ def _give(
             _tell(done[-1], answer, as_json)  # at once: if the store fails at the next, this one was answered
         if not as_json:
             await _hint(broker, done)
+            if any(one.is_unknown for one in done):
+                click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
         return not any(one.problems for one in done)
 
     if not with_broker(store, policy, work):
@@ -221,22 +226,19 @@ def _once(ready: Sequence[Done]) -> Iterator[Done]:
 
 async def _prepared(broker: Broker, settings: Settings, answer: Answer, given: str) -> Done:
     """One answer, checked as far as it can be before anything is written."""
-    from signoff.cli.telling import late_text
+    from signoff.cli.telling import late_text, outcome_step
     from signoff.core.request import State
-    from signoff.errors import RequestError
+    from signoff.errors import RequestError, UnknownRequest
 
     try:
         request = await broker.find(given)
         if request.state is State.UNKNOWN:
-            raise RequestError(
-                f"request {request.id} was approved and started, and nobody knows whether it happened: "
-                f"signoff outcome {request.id} happened, did-not or stop-run"
-            )
+            raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request)}")
         if request.state is not State.PENDING:
             return Done(given, problems=(late_text(request),))
         return Done(given, request, await answer.decision(request, broker, settings))
     except RequestError as error:
-        return Done(given, problems=problems_of(error))
+        return Done(given, problems=problems_of(error), is_unknown=isinstance(error, UnknownRequest))
 
 
 def _confirmed(ready: Sequence[Done], yes: bool) -> bool:

@@ -65,13 +65,17 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
       signoff grants revoke h4w8
     """
     from signoff.cli.main import FAILED
-    from signoff.cli.opening import with_broker
+    from signoff.cli.opening import looked_in, with_broker
+    from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import whoami
+        from signoff.wiring import chosen_store, whoami
 
         by = whoami(name, settings, via="command").name
-        return all([await _revoke(broker, one, by) for one in dict.fromkeys(grant_ids)])
+        are_all = all([await _revoke(broker, one, by) for one in dict.fromkeys(grant_ids)])
+        if not are_all:
+            click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
+        return are_all
 
     if not with_broker(store, policy, work):
         sys.exit(FAILED)

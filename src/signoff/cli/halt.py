@@ -12,6 +12,7 @@ from signoff.cli import options
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
+    from signoff.store.chosen import ChosenStore
 
 
 @click.command()
@@ -34,22 +35,27 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
         # In an emergency nobody is asked whether they are on file; the record says who it was.
         return await broker.switch.halt(by=name or requester_of(None, settings), why=note, zone=datetime.astimezone)
 
-    _check_meant("halt", store, policy)
+    meant = _meant("halt", store, policy)
+    is_new = meant.is_missing
     click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
     say_where(store, policy)
+    if is_new:
+        click.echo("Nothing has run with this store yet. Runs of other users, or with another store, are not stopped.")
 
 
-def _check_meant(command: str, store: str | None, policy: str | None) -> None:
-    """Whoever uses the switch must hit what runs, not a store that nobody uses."""
+def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
+    """The store. Whoever uses the switch must hit what runs, not a store that nobody uses."""
     from signoff.errors import WrongUse
     from signoff.store.chosen import named_store
-    from signoff.wiring import settings_for
+    from signoff.wiring import chosen_store, settings_for
 
-    if named_store(store) is None and not settings_for(policy).file:
+    settings = settings_for(policy)
+    if named_store(store) is None and not settings.file:
         raise WrongUse(
             f"there is no signoff.yaml here or above, so there is no project to {command}.\n"
             f"  Go into the project, or name its store: signoff {command} --store …; signoff stores lists them"
         )
+    return chosen_store(store, settings)
 
 
 @click.command()
@@ -70,7 +76,7 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
 
         return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)
 
-    _check_meant("unhalt", store, policy)
+    _meant("unhalt", store, policy)
     was = with_broker(store, policy, work)
     click.echo("Things run again." if was else "Nothing was halted.")
     say_where(store, policy)

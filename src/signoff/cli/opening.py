@@ -22,13 +22,15 @@ T = TypeVar("T")
 def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, Settings]]:
     """The broker and the settings. A store that is not there yet is made with `make`, else it is as good as empty."""
     from signoff.broker import Broker
-    from signoff.wiring import roles_of, settings_for
+    from signoff.wiring import chosen_store, roles_of, settings_for
 
     settings = settings_for(policy)
-    kept = store_meant(store, settings, make=make)
+    chosen = chosen_store(store, settings)
+    kept = store_at(chosen, make=make)
     broker = Broker(kept, people=roles_of(settings))
     try:
-        yield broker, settings
+        with telling_where(chosen):
+            yield broker, settings
     finally:
         broker.watch.close()
         kept.close()
@@ -39,6 +41,22 @@ def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     from signoff.wiring import chosen_store
 
     return store_at(chosen_store(store, settings), make=make)
+
+
+@contextmanager
+def telling_where(chosen: ChosenStore) -> Generator[None]:
+    """Where no request, run or grant has an id, say also where it was looked for."""
+    from signoff.errors import UnknownRequest, UnknownRun
+
+    try:
+        yield
+    except (UnknownRequest, UnknownRun) as error:
+        raise type(error)(f"{error}; {looked_in(chosen)}") from error
+
+
+def looked_in(chosen: ChosenStore) -> str:
+    """Where something was looked for that is not there, and where else it may be."""
+    return f"looked for in {chosen.in_words()}; `signoff stores` lists all stores"
 
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:
@@ -57,9 +75,11 @@ def store_at(chosen: ChosenStore, *, make: bool) -> Store:
 def check_there(chosen: ChosenStore) -> None:
     """Raise `WrongUse` where nobody has made the store yet."""
     from signoff.errors import WrongUse
+    from signoff.store.chosen import OPTION
 
     if chosen.is_missing:
-        raise WrongUse(f"there is no store at {chosen.file}; signoff run makes one when something is asked")
+        told = f"there is no store at {chosen.file}; signoff run makes one when something is asked"
+        raise WrongUse(told if chosen.named_by == OPTION else f"{told}\n  {looked_in(chosen)}")
 
 
 def say_where(store: str | None, policy: str | None, *, always: bool = True) -> None:

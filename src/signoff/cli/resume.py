@@ -60,7 +60,7 @@ def resume(
     """
     from signoff.cli.durations import read_wait
     from signoff.cli.going import Going
-    from signoff.cli.opening import check_there
+    from signoff.cli.opening import check_there, telling_where
     from signoff.cli.words import count, safe
     from signoff.store.chosen import OPTION
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
@@ -85,7 +85,8 @@ def resume(
         caller=Caller.here(ask, deny),
         observe=going.progress.observe,
     )
-    found = [] if chosen.is_missing else _found(run, options)
+    with telling_where(chosen):
+        found = [] if chosen.is_missing else _found(run, options)
     ours = [status for status in found if run is not None or status.run.agent]
     if not ours:
         click.echo("No run can go on now. `signoff runs` lists them.", err=True)

@@ -33,28 +33,29 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
       signoff stores
     """
     from signoff.cli.words import as_json as json_line
+    from signoff.errors import WrongUse
     from signoff.wiring import chosen_store, settings_for
     from signoff.wiring.stores import kept_stores
 
-    chosen = chosen_store(store, settings_for(policy))
+    settings = settings_for(policy)
+    try:
+        chosen, problem = chosen_store(store, settings), ""
+    except WrongUse as error:  # such as several that could be meant: the list is what tells them apart
+        chosen, problem = None, str(error)
     found = [Look.into(one) for one in kept_stores()]
     if as_json:
-        click.echo(
-            json_line(
-                {
-                    "here": {"project": chosen.project or None, "store": chosen.shown, "made": not chosen.is_missing},
-                    "stores": [one.as_json() for one in found],
-                }
-            )
-        )
+        here: dict[str, Any] = {"project": None, "store": None, "made": False, "problem": problem}
+        if chosen is not None:
+            here = {"project": chosen.project or None, "store": chosen.shown, "made": not chosen.is_missing}
+        click.echo(json_line({"here": here, "stores": [one.as_json() for one in found]}))
         return
     from signoff.cli.words import safe
 
-    click.echo(f"Here: {safe(chosen.in_words())}")
-    click.echo(f"  {safe(chosen.shown)}")
+    for line in problem.splitlines() if chosen is None else (chosen.in_words(), f"  {chosen.shown}"):
+        click.echo(f"{safe(line)}" if line.startswith(" ") else f"Here: {safe(line)}")
     for one in found:
         click.echo("")
-        for line in one.lines(is_here=str(one.kept.file) == chosen.file):
+        for line in one.lines(is_here=chosen is not None and str(one.kept.file) == chosen.file):
             click.echo(line)
 
 

@@ -57,6 +57,8 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
         if not name.strip():
             raise WrongUse(f"this names no worker: {shown(name)}\n  `signoff workers` lists those in {where}")
         there = did_you_mean(name, desk.files) or f"write it as {os.path.join(where, 'NAME.yaml')}"
+        if not settings.file:
+            there += "; there is no signoff.yaml here or above: a worker of a project runs inside of the project"
         raise WrongUse(f"there is no worker {shown(name)} in {where}\n  {there}")
     worker = desk.worker(name)
     desk.refuse_circles(name)
