@@ -289,3 +289,12 @@ def test_another_id_is_no_way_around_a_halt(shop: Shop) -> None:
     shop.type(project, "unhalt")
     id_file.write_text(f"{'0' * 32}\n")
     shop.ask(project)
+
+
+def test_a_home_that_takes_no_store_is_not_blamed_on_the_agent(shop: Shop) -> None:
+    project = shop.make("project")
+    (shop.above / "state").write_text("a file, no folder")
+    _, err = shop.type(project, "run", "clerk", "Go", "--model", "script:script.yaml", "--suspend", code=1)
+    assert "cannot be made" in err
+    assert "--store sqlite:FILE" in err
+    assert "the agent failed" not in err

@@ -94,6 +94,13 @@ def test_of_two_at_once_the_first_answer_is_gone_on_with_once(tmp_path: Path, fi
     assert "touched b" in shop.does(0, "resume", "--all")
 
 
+def test_a_run_that_is_halted_before_it_begins_says_so(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ONE_BY_ONE)
+    shop.does(0, "halt")
+    told = shop.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend")
+    assert told.endswith("lets things run again\n  No run was begun.\n")
+
+
 PROGRAM = """
 from pydantic_ai import Agent, DeferredToolRequests
 from signoff import Signoff

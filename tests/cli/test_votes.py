@@ -66,3 +66,12 @@ def test_votes_that_no_longer_count_are_not_counted_and_said_to_be_void(desk: De
     assert "void: ben does not have the role 'dev'" in shown
     assert desk.run("approve", one, "--as", "cleo").code == 0
     assert desk.request(one).state == "approved", "one of those who are asked now is enough"
+
+
+def test_the_history_tells_who_freed_a_request(desk: Desk) -> None:
+    [one] = desk.open(asks())
+    desk.run("take", one, "--as", "ben")
+    desk.run("release", one, "--as", "ana")
+    shown = desk.run("show", one).out
+    assert "assigned: by ben, to ben" in shown
+    assert "released: by ana" in shown

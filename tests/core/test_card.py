@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff.core.call import Call
-from signoff.core.card import Card, CardArg, Choice, card_for, remember_text
+from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer
 from signoff.core.preview import Preview
@@ -212,6 +212,13 @@ def test_no_text_tells_a_secret() -> None:
 def test_a_secret_cut_off_in_the_title_is_masked_first() -> None:
     asked = request({"a": "x" * 95, "b": f"{SECRET}{SECRET}"})
     assert "correct" not in card_for(asked, secrets=[SECRET]).title
+
+
+def test_a_mask_that_is_cut_off_in_the_title_is_left_out() -> None:
+    for length in range(50, 100):
+        title = safe_summary(request({"text": "x" * length, "api_key": "sk-ant-1234567890"}))
+        assert "U+27E6" not in title
+        assert title.endswith(("…", '⟧")'))
 
 
 def test_what_is_masked_is_said() -> None:

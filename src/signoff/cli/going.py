@@ -103,7 +103,7 @@ def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) 
         click.echo(f"\nsignoff: stopped. {_go_on(going.run)}", err=True)
         sys.exit(130)
     except Halted as halted:
-        click.echo(f"signoff: {halted}\n  {_go_on(going.run)}", err=True)
+        click.echo(f"signoff: {halted}\n  {_go_on(going.run) or 'No run was begun.'}", err=True)
         sys.exit(WAITING)
     except SignoffError:
         raise

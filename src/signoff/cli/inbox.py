@@ -135,6 +135,6 @@ def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
     for line in lines(page, now(), width, mine=mine):
         click.echo(line)
     if page.items and sys.stdout.isatty():
-        click.secho("\nsignoff show ID tells all about one; signoff approve ID and signoff deny ID answer.", dim=True)
+        click.secho("\nsignoff show ID tells all about one; signoff approve ID or deny ID answers.", dim=True)
     if not page.items or sys.stdout.isatty():
         click.secho(safe(chosen.in_words()), dim=True)

@@ -56,7 +56,7 @@ def telling_where(chosen: ChosenStore) -> Generator[None]:
 
 def looked_in(chosen: ChosenStore) -> str:
     """Where something was looked for that is not there, and where else it may be."""
-    return f"looked for in {chosen.in_words()}; `signoff stores` lists all stores"
+    return f"looked in: {chosen.in_words()}; `signoff stores` lists all stores"
 
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:

@@ -148,8 +148,10 @@ def _claim_facts(request: ApprovalRequest, at: datetime) -> Iterator[tuple[str, 
 def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
     for entry in history:
-        told = ", ".join(_told(json.loads(entry.body)))
-        yield short_local(datetime.fromisoformat(entry.at)), f"{safe(entry.kind)}{f': {told}' if told else ''}"
+        body = json.loads(entry.body)
+        told = ", ".join(_told(body))
+        kind = "released" if entry.kind == "assigned" and not body.get("to") else entry.kind
+        yield short_local(datetime.fromisoformat(entry.at)), f"{safe(kind)}{f': {told}' if told else ''}"
 
 
 def _told(body: dict[str, Any]) -> Iterator[str]:

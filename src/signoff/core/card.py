@@ -211,7 +211,15 @@ class _Writer:
             name: self.redactor.text(text, "the summary") if isinstance(text, str) else text
             for name, text in said.items()
         }
-        return self.safe(summary_of(tool, self._shown, safe))
+        return self.safe(self._without_half_a_mask(summary_of(tool, self._shown, safe)))
+
+    def _without_half_a_mask(self, line: str) -> str:
+        """A line that was cut, without what is left of a mask at its end: that would be spelled out."""
+        before, bracket, rest = line.removesuffix("…").rpartition(OPEN)
+        is_half = (
+            bracket and line.endswith("…") and f"{self.redactor.stem} ".startswith(rest[: len(self.redactor.stem) + 1])
+        )
+        return f"{before}…" if is_half and CLOSE not in rest else line
 
     def preview(self) -> Preview | None:
         preview = _preview_of(self.request.metadata)

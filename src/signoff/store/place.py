@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from signoff.errors import WrongUse
+from signoff.errors import StoreError, WrongUse
 
 ID_FILE = Path(".signoff") / "project"
 """In a project: its id. Agents do not write there unasked."""
@@ -60,10 +60,16 @@ class Home:
         own = self.id or give_id(self.project)
         if _label(self.folder) == (wanted := Label(self.folder, own, self.project)):
             return
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = self.folder / f"{LABEL}.{secrets.token_hex(8)}"
-        temporary.write_text(json.dumps({"id": wanted.id, "project": wanted.project}) + "\n", "utf-8")
-        temporary.replace(self.folder / LABEL)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary = self.folder / f"{LABEL}.{secrets.token_hex(8)}"
+            temporary.write_text(json.dumps({"id": wanted.id, "project": wanted.project}) + "\n", "utf-8")
+            temporary.replace(self.folder / LABEL)
+        except OSError as error:
+            raise StoreError(
+                f"the store {self.store} cannot be made ({error.strerror}): "
+                "make its folder writable for you, or name another with --store sqlite:FILE"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.config import Settings
-from signoff.errors import Halted, SignoffError, WrongUse
+from signoff.errors import Halted, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
 from signoff.store.chosen import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
@@ -46,7 +46,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
 
 
 def _heal(home: Home) -> None:
-    with suppress(OSError):  # then it is said again next time
+    with suppress(StoreError):  # then it is said again next time
         home.settle()
     told = f"{home.project} was at {home.moved_from} until now; its runs, grants and record were found again"
     warnings.warn(told, RuntimeWarning, stacklevel=3)
