@@ -133,6 +133,7 @@ async def test_what_was_not_accepted_is_mended_from_there() -> None:
     asked = request(problem="content: at most 3 characters", metadata={"draft": {"path": "x", "content": "four"}})
     async with reading(asked) as (ana, [entry]):
         await ana.sees("that answer was not accepted")
+        await ana.sees("Your answer to write_file was not accepted: content: at most 3 characters")
         await ana.presses("e")
         await ana.sees("Not accepted before: content: at most 3 characters")
         write(ana, "four", "abc")

@@ -109,7 +109,7 @@ class Board(Screen[None]):
                 self.say(_withdrawn(entry))
         for entry in self._entries:
             if entry.card.problem and entry not in before:
-                self.say(f"That answer was not accepted: {entry.card.problem}", "red")
+                self.say(f"Your answer to {entry.card.tool} was not accepted: {entry.card.problem}", "red")
         if current is not None and current.gone and current in before:
             self._close(current)
         if self._waiting.is_closed:
