@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.config import Settings
-from signoff.errors import Halted, SignoffError, StoreError, WrongUse
+from signoff.errors import Halted, SchemaError, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
 from signoff.store.chosen import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
@@ -112,8 +112,9 @@ def _halted(home: Home) -> str:
     from signoff.store.open import open_store
 
     def look() -> str | None:
-        with closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
+        with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
             return asyncio.run(store.read(lambda tx: tx.setting(HALTED)))
+        return None  # of another version, which nothing here runs with
 
     if not home.store.exists():
         return ""
