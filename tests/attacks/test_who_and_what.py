@@ -74,7 +74,7 @@ async def test_an_approval_for_one_requirement_is_not_spent_under_a_stricter_one
     again = await resume(agent, paused, deps=Deps("prod"))
     assert till.paid == [] and isinstance(again.output, DeferredToolRequests)
     [asked] = await signoff.pending()
-    assert "it needs somebody with the role 'ops' by now" in asked.changed[0]
+    assert "but by now it needs somebody with the role 'ops'" in asked.changed[0]
 
 
 async def test_an_approval_by_one_is_not_spent_where_two_are_needed_by_now(till: Till) -> None:
@@ -86,7 +86,7 @@ async def test_an_approval_by_one_is_not_spent_where_two_are_needed_by_now(till:
     again = await resume(agent, paused, deps=Deps("prod"))
     assert till.paid == [] and isinstance(again.output, DeferredToolRequests)
     [asked] = await signoff.pending()
-    assert "it needs 2 people by now" in asked.changed[0]
+    assert "but by now it needs 2 people" in asked.changed[0]
 
 
 async def test_a_tool_that_asks_itself_keeps_the_rules_requirement(till: Till) -> None:
