@@ -71,9 +71,19 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
         await broker.sweep()
         before = await broker.find(request_id)
         after = await broker.assign(before.id, person, by=by)
-        return _told(before, after)
+        return _told(before, after) + await _warned(broker, after)
 
     click.echo(with_broker(store, policy, work))
+
+
+async def _warned(broker: Broker, request: ApprovalRequest) -> str:
+    """Where whoever has it now may not answer it: nobody else can, as long as they have it."""
+    from signoff.core.people import Answerer
+    from signoff.core.visible import visible
+
+    if not request.assigned or await broker.people.entitled(request.id, [Answerer(name=request.assigned)]):
+        return ""
+    return f"\n{visible(request.assigned)} may not answer it, and nobody else can now: signoff release {request.id}"
 
 
 def _told(before: ApprovalRequest, after: ApprovalRequest) -> str:

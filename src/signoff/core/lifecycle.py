@@ -207,7 +207,9 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
         raise NotEntitled(refusal)
     mine = (event.by.key, stands_for.key if stands_for else event.by.key)
     if request.assigned and person_key(request.assigned) not in mine:
-        raise NotEntitled(f"{request.assigned} is working on request {request.id}; take it over first to answer it")
+        raise NotEntitled(
+            f"{request.assigned} is working on request {request.id}; take it over first: signoff take {request.id}"
+        )
     approved_args = request.args_digest if decision.edited_args is None else digest(decision.edited_args)
     vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args, stands_for=stands_for)
     # One vote a person: a second thought replaces the first.
