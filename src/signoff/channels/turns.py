@@ -29,8 +29,8 @@ class Turns:
         self._thread: threading.Thread | None = None
 
     def ask(self, request: ApprovalRequest) -> Outcome:
-        """Put a question at the end of the line."""
-        return self._add(request)
+        """Put a question at the end of the line; one whose answer was not accepted comes next."""
+        return self._add(request, is_next=bool(request.problem))
 
     def do(self, work: Callable[[], None]) -> None:
         """Have something done between two questions, such as a line printed."""
@@ -47,11 +47,11 @@ class Turns:
         for outcome in self._out(lambda _: True):
             outcome.set_result(None)
 
-    def _add(self, what: ApprovalRequest | Callable[[], None]) -> Outcome:
+    def _add(self, what: ApprovalRequest | Callable[[], None], *, is_next: bool = False) -> Outcome:
         outcome: Outcome = Future()
         outcome.set_running_or_notify_cancel()  # whoever waits for it cannot cancel it: the question would stay
         with self._lock:
-            self._line.append((what, outcome))
+            self._line.insert(0 if is_next else len(self._line), (what, outcome))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="signoff-turns", daemon=True)
                 self._thread.start()
