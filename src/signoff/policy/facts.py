@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from posixpath import normpath
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from signoff.core.call import Call
 from signoff.policy.glob import is_visible
+from signoff.policy.places import normal
 
 if TYPE_CHECKING:
     from signoff.policy.shell.facts import ShellFacts
@@ -210,12 +210,6 @@ class Facts:
         if "/." in path or "//" in path or path.endswith("/"):
             return normal(path)
         return path
-
-
-def normal(path: str) -> str:
-    """An absolute path without `.`, `..`, doubled or trailing slashes."""
-    plain = normpath(path)
-    return plain[1:] if plain.startswith("//") else plain
 
 
 def _expansion(text: str) -> str:

@@ -19,6 +19,12 @@ _KERNEL = frozenset({"proc", "dev", "sys"})
 KERNEL = "it leads to what the kernel keeps there, not to files"
 
 
+def normal(path: str) -> str:
+    """An absolute path without `.`, `..`, doubled or trailing slashes."""
+    plain = normpath(path)
+    return plain[1:] if plain.startswith("//") else plain
+
+
 def path_trouble(path: str, *, windows: bool = False) -> str:
     """Why a path a model wrote is refused before anything is looked at; empty where nothing speaks against it.
 

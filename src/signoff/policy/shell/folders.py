@@ -6,7 +6,7 @@ from itertools import chain
 from posixpath import normpath
 from typing import TypeAlias
 
-from signoff.policy.facts import normal
+from signoff.policy.places import normal
 from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
 
 Folder: TypeAlias = "str | None"

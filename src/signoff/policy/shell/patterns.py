@@ -16,9 +16,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from signoff.policy.facts import normal
 from signoff.policy.finding import YES, Finding, Truth
 from signoff.policy.glob import Glob
+from signoff.policy.places import normal
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.programs import PATH, Concern, judge_words
 from signoff.policy.shell.table import program

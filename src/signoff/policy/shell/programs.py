@@ -12,7 +12,7 @@ from posixpath import join
 from types import MappingProxyType
 from typing import NamedTuple
 
-from signoff.policy.facts import normal
+from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_ps, check_sed
