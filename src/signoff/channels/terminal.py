@@ -184,18 +184,10 @@ class TerminalApprover:
 
     def _dialog(self, request: ApprovalRequest, screen: Screen, *, in_list: bool) -> Dialog | ApprovalDecision:
         """The conversation about a request; a denial where it cannot be shown, since then it cannot be approved."""
-        try:
-            card = card_for(
-                request,
-                secrets=self._secrets,
-                remember=self._remember,
-                keeps_always=self._keeps_always,
-                zone=datetime.astimezone,
-            )
-        except (SignoffError, ValueError, TypeError, RecursionError) as error:
-            note = f"the call could not be shown: {error}"
-            screen.say(f"denied: {visible(request.tool_name)}: {visible(note)}", "red")
-            return ApprovalDecision(approved=False, note=note)
+        card = card_here(request, self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        if isinstance(card, ApprovalDecision):
+            screen.say(f"denied: {visible(request.tool_name)}: {visible(card.note)}", "red")
+            return card
         return Dialog(
             request,
             card,
@@ -219,6 +211,18 @@ class TerminalApprover:
 def key_of(request: ApprovalRequest) -> str:
     """What a request is withdrawn by."""
     return request.id or request.tool_call_id
+
+
+def card_here(
+    request: ApprovalRequest, secrets: Iterable[str], *, remember: bool, keeps_always: bool
+) -> Card | ApprovalDecision:
+    """The card, by this machine's clock; a denial where it cannot be shown, since then it cannot be approved."""
+    try:
+        return card_for(
+            request, secrets=secrets, remember=remember, keeps_always=keeps_always, zone=datetime.astimezone
+        )
+    except (SignoffError, ValueError, TypeError, RecursionError) as error:
+        return ApprovalDecision(approved=False, note=f"the call could not be shown: {error}")
 
 
 def user_here() -> str:

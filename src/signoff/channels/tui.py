@@ -25,16 +25,15 @@ except ImportError as error:
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.screen import Screen, terminal_console
-from signoff.channels.terminal import user_here
+from signoff.channels.terminal import card_here, user_here
 from signoff.channels.tui_app import TuiApp, now
 from signoff.channels.tui_driver import ThreadDriver
 from signoff.channels.tui_waiting import LEFT, Entry, Waiting
-from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.errors import NobodyHere, SignoffError
+from signoff.errors import NobodyHere
 
 
 class TuiApprover:
@@ -154,16 +153,9 @@ class TuiApprover:
 
     def _entry(self, request: ApprovalRequest) -> Entry | ApprovalDecision:
         """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
-        try:
-            card = card_for(
-                request,
-                secrets=self._secrets,
-                remember=self._remember,
-                keeps_always=self._keeps_always,
-                zone=datetime.astimezone,
-            )
-        except (SignoffError, ValueError, TypeError, RecursionError) as error:
-            return ApprovalDecision(approved=False, note=f"the call could not be shown: {error}")
+        card = card_here(request, self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        if isinstance(card, ApprovalDecision):
+            return card
         return Entry(request, card, request.opened_at or self._clock())
 
 
