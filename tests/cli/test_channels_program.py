@@ -365,7 +365,8 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
     assert "Traceback" not in program.text
 
 
-async def test_a_reminder_that_is_refused_is_told_with_its_request(project: Project) -> None:
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+async def test_a_reminder_that_is_refused_is_told_with_its_request(project: Project, as_json: bool) -> None:
     needs = Requirement(timeout=timedelta(days=1), remind=timedelta(hours=12))
     async with project.signoff("run", "discord", "--no-resume") as program:
         [first] = await project.opened(asks(needs=needs))
@@ -376,10 +377,11 @@ async def test_a_reminder_that_is_refused_is_told_with_its_request(project: Proj
     await Broker(store, FakeClock(datetime.now(UTC) + timedelta(hours=13))).sweep()
     store.close()
     project.service.fail("POST /channels/*/messages", 403, times=1000, code=50013)
-    async with project.signoff("run", "discord", "--no-resume") as program:
-        await program.line(f"discord: {first}  Discord does not let the bot remind people")
-    async with project.signoff("run", "discord", "--no-resume", "--json") as program:
-        assert json.loads(await program.line('"event": "problem"'))["request"] == first
+    async with project.signoff("run", "discord", "--no-resume", *["--json"] * as_json) as program:
+        if as_json:
+            assert json.loads(await program.line('"event": "problem"'))["request"] == first
+        else:
+            await program.line(f"discord: {first}  Discord does not let the bot remind people")
 
 
 async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:

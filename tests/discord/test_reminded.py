@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.discord.house import ROLES
@@ -13,6 +16,7 @@ from tests.discord.service import Message, Service
 from tests.discord.timed import Timed
 
 from signoff.broker import Broker
+from signoff.broker.post import Post
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
@@ -198,6 +202,40 @@ async def test_a_card_that_is_only_brought_up_to_date_takes_no_reminder_away(
         house.clock.advance(2 * MINUTES)
         await post.round()
         assert house.about(request) is card and len(house.others()) == 1
+
+
+@pytest.mark.parametrize("lost", ["the reply", "the process"])
+async def test_a_card_nobody_heard_of_takes_no_reminder_away(house: Timed, service: Service, lost: str) -> None:
+    """People may have seen it: the process that showed it ended before it could write that down, or heard nothing."""
+    [request] = await house.ask(need=REMINDS)
+    async with house.posting() as post:
+        if lost == "the reply":
+            service.kill_response("POST /channels/*/messages")
+            await post.round()
+        else:
+            await _ends_as_soon_as_it_shows(house, post)
+    card = house.about(request)
+    house.clock.advance(5 * MINUTES)
+    await house.broker.sweep()
+    async with house.posting() as post:
+        await post.round()
+        await post.round()
+    assert house.about(request) is card and len(house.others()) == 1
+
+
+async def _ends_as_soon_as_it_shows(house: Timed, post: Post) -> None:
+    """The message stands in the thread, and nothing is written down after that."""
+    write = house.store.write
+
+    async def only_before(name: str, work: Any, **options: Any) -> Any:
+        if name == "shown":
+            raise asyncio.CancelledError
+        return await write(name, work, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(house.store, "write", only_before)
+        with contextlib.suppress(asyncio.CancelledError):
+            await post.round()
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])

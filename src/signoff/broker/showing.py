@@ -132,6 +132,14 @@ class Showing:
         """Whether nothing was heard yet of its standing there."""
         return self.before is None or self.before.shown == NEVER
 
+    @property
+    def may_be_known(self) -> bool:
+        """Whether people may have seen it where an earlier try put it: nobody heard how that try ended."""
+        before = self.before
+        if before is None or not may_stand(before):
+            return False
+        return before.attempts > 0 or not before.at  # else it was taken away, and is shown anew
+
 
 class NotShown(NamedTuple):
     """What comes of a notice that was not shown."""
@@ -230,7 +238,7 @@ class Showings:
             done = replace(known, at=at)
         tx.put_delivery(done)
         if isinstance(notice, Asked) and showing.is_first and (told := reminder_of(notice.request)) is not None:
-            if at != showing.at:  # whoever sees it for the first time need not be reminded of what was before
+            if at != showing.at and not showing.may_be_known:  # whoever sees it only now need not be reminded at once
                 there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
                 tx.put_delivery(there)
             elif (kept := tx.delivery(line.name, told.subject)) is not None:  # left when the call was taken for gone
