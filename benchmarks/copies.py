@@ -14,7 +14,7 @@ from benchmarks.policies import ASK_ALL
 from benchmarks.script import PROMPT, Tally
 from signoff import Signoff
 from signoff.core.grant import Grant
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.ports import Store, Transaction
 from signoff.store.open import open_store
 

@@ -23,7 +23,7 @@ from benchmarks.policies import ASK_ALL
 from benchmarks.script import DONE, PROMPT, Tally
 from benchmarks.trips import Approver
 from signoff import Answerer, ApprovalDecision, Signoff
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.ports import Store
 from signoff.store.open import open_store
 

@@ -35,7 +35,7 @@ from benchmarks.policies import ASK_ALL
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.script import PROMPT, Tally
 from signoff import Signoff
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.store.sqlite import SqliteStore
 
 MOST_TIMES_MEMORY = 1.35

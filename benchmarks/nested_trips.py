@@ -13,7 +13,7 @@ from benchmarks.durable_trips import ANA, YES, Trip, Trips, counting_store, ende
 from benchmarks.policies import ASK_ALL
 from benchmarks.script import PROMPT, Tally
 from signoff import Signoff
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.ports import Store
 from signoff.workers.workshop import Workshop
 

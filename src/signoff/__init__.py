@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from signoff.errors import ApprovalDenied as ApprovalDenied
     from signoff.errors import ApprovalError as ApprovalError
     from signoff.errors import SignoffError as SignoffError
+    from signoff.gate.agents import call_agent as call_agent
+    from signoff.gate.calls import idempotency_key as idempotency_key
     from signoff.gate.capability import Signoff as Signoff
     from signoff.gate.deferred import build_approval_requests as build_approval_requests
     from signoff.gate.deferred import collect_approvals as collect_approvals
     from signoff.gate.deferred import collect_approvals_sync as collect_approvals_sync
     from signoff.gate.deferred import run_with_approval as run_with_approval
     from signoff.gate.deferred import run_with_approval_sync as run_with_approval_sync
-    from signoff.gate.frames import idempotency_key as idempotency_key
-    from signoff.gate.nested import call_agent as call_agent
-    from signoff.gate.suspended import SuspendedRun as SuspendedRun
-    from signoff.gate.suspended import resume as resume
-    from signoff.gate.suspended import resume_run as resume_run
+    from signoff.gate.resume import SuspendedRun as SuspendedRun
+    from signoff.gate.resume import resume as resume
+    from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import ApprovalUI as ApprovalUI
     from signoff.store.grants import ApprovalMemory as ApprovalMemory
@@ -57,17 +57,17 @@ _HOME = {
     "Policy": "policy.engine",
     "Signoff": "gate.capability",
     "SignoffError": "errors",
-    "SuspendedRun": "gate.suspended",
+    "SuspendedRun": "gate.resume",
     "Verdict": "core.verdict",
     "build_approval_requests": "gate.deferred",
-    "call_agent": "gate.nested",
+    "call_agent": "gate.agents",
     "collect_approvals": "gate.deferred",
     "collect_approvals_sync": "gate.deferred",
-    "idempotency_key": "gate.frames",
+    "idempotency_key": "gate.calls",
     "load_policy": "config",
     "open_store": "store.open",
-    "resume": "gate.suspended",
-    "resume_run": "gate.suspended",
+    "resume": "gate.resume",
+    "resume_run": "gate.resume",
     "run_with_approval": "gate.deferred",
     "run_with_approval_sync": "gate.deferred",
 }

@@ -18,7 +18,7 @@ from signoff import Signoff, resume_run
 from signoff.core.request import State
 from signoff.core.run import KeptRun
 from signoff.errors import Halted, RunOver, RunTaken
-from signoff.gate.frames import keeping
+from signoff.gate.saving import executing
 from signoff.testing import FakeClock, ScriptedModel
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,7 @@ async def test_a_cancelled_run_goes_on_and_asks_nowhere_inside(place: Place, ins
 
     outer = gated(signoff, turns(("delegate", {})), delegate, name="outer")
     run = await signoff.broker.runs.begin(KeptRun(id="r1", agent="shop:agent", prompt="go"))
-    with keeping(run), pytest.raises(RunOver, match="ana cancelled the run"):
+    with executing(run), pytest.raises(RunOver, match="ana cancelled the run"):
         await outer.run("go")
     assert steps.made == [1]
     assert await signoff.broker.inbox() == []

@@ -23,8 +23,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import AlreadySettled, RunError, RunOver, UnknownRun, WrongUse
-from signoff.gate.beside import Beside
-from signoff.gate.nest import Pause
+from signoff.gate.nesting import CallPaused, Neighbours
 
 GRANTED = pytest.mark.parametrize("granted", [False, True], ids=["allowed", "granted"])
 
@@ -143,7 +142,7 @@ async def test_a_promise_to_do_nothing_more_cannot_be_taken_back(world: World) -
     async def body(ctx: RunContext[Any], question: str) -> str:
         try:
             return await call_agent(ctx, b, question, ends_call=True)
-        except Pause:
+        except CallPaused:
             return await call_agent(ctx, c, question)
 
     world.build = lambda world: caller(world, body, rules=ASK_ALL)
@@ -196,9 +195,9 @@ async def test_whoever_lost_a_claim_changes_nothing_about_the_next(world: World,
 async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
     world: World, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pauses, real = asyncio.Event(), Beside.quiet
+    pauses, real = asyncio.Event(), Neighbours.quiet
 
-    async def quiet(beside: Beside) -> None:
+    async def quiet(beside: Neighbours) -> None:
         pauses.set()
         await real(beside)
 
@@ -222,15 +221,15 @@ async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
 
     both = asyncio.Barrier(2)
 
-    async def together(beside: Beside) -> None:
+    async def together(beside: Neighbours) -> None:
         await both.wait()  # neither takes the call down before the other has asked
 
     world.build = build
-    monkeypatch.setattr(Beside, "quiet", together)
+    monkeypatch.setattr(Neighbours, "quiet", together)
     await world.begin()
     assert set(await world.pending()) == {"a-1/b-1", "a-1/c-1"}
     approved = await world.answer("a-1/c-1")
-    monkeypatch.setattr(Beside, "quiet", quiet)
+    monkeypatch.setattr(Neighbours, "quiet", quiet)
     assert waits(await world.go_on())
     assert world.did[-2:] == ["pay c begins", "pay c ends"]
     await world.flush()
@@ -391,7 +390,7 @@ async def test_a_question_is_withdrawn_with_the_call_that_gave_up(world: World, 
     if waits(output):
         await world.answer("a-1")
         output = await world.go_on()
-    assert output == ("gave up: Pause" if how == "swallowed" else "gave up: TimeoutError")
+    assert output == ("gave up: CallPaused" if how == "swallowed" else "gave up: TimeoutError")
     assert not await world.pending()
     [question] = [one for one in await world.requests() if one.tool_name == "pay_b"]
     assert question.state is State.CANCELLED

@@ -24,7 +24,7 @@ from signoff.config import Settings, load_settings, load_worker
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.errors import EditRefused, LimitReached, WrongFile, WrongUse
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.policy.engine import Policy
 from signoff.testing import FakeClock
 from signoff.workers import create, delegate

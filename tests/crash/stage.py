@@ -23,9 +23,10 @@ from signoff.core.event import CallEvent
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun
-from signoff.gate.frames import idempotency_key, keeping
-from signoff.gate.nested import call_agent
-from signoff.gate.suspended import resume_run
+from signoff.gate.agents import call_agent
+from signoff.gate.calls import idempotency_key
+from signoff.gate.resume import resume_run
+from signoff.gate.saving import executing
 from signoff.ports import Store
 from signoff.store.open import open_store
 
@@ -177,7 +178,7 @@ async def begin(stage: Stage, *, begun: bool | None = None) -> Any:
     if not (case.does.begun if begun is None else begun):
         return (await stage.agent.run(case.id)).output
     run = await stage.broker.runs.begin(KeptRun(id=new_id(), agent="tests:agent", prompt=case.id))
-    with keeping(run):
+    with executing(run):
         return (await stage.agent.run(case.id)).output
 
 

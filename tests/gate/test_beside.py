@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from signoff.gate.beside import PATIENCE, Beside
+from signoff.gate.nesting import PATIENCE, Neighbours
 from signoff.testing import FakeClock
 
 
@@ -17,7 +17,7 @@ async def turn() -> None:
 
 async def test_whoever_stops_waiting_leaves_nothing_behind_and_wakes_nobody() -> None:
     clock, mine = FakeClock(), asyncio.all_tasks()
-    beside = Beside(clock)
+    beside = Neighbours(clock)
     with beside.running():
         with beside.running():
             stopped, first, second = (asyncio.ensure_future(beside.quiet()) for _ in range(3))

@@ -21,8 +21,8 @@ from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.errors import EditRefused, Halted, RunOver, RunTaken
-from signoff.gate.frames import idempotency_key
-from signoff.gate.suspended import resume_run
+from signoff.gate.calls import idempotency_key
+from signoff.gate.resume import resume_run
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel, ScriptedUI
 

@@ -32,8 +32,8 @@ from signoff.core.event import CallEvent, Happened
 from signoff.core.request import State
 from signoff.core.verdict import Effect
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, PolicyError, ScriptEnded, WrongUse
+from signoff.gate.calls import asking
 from signoff.gate.capability import UnknownToolWarning
-from signoff.gate.frames import asking
 from signoff.testing import FakeClock, ScriptedModel, ScriptedUI
 
 ANA = Answerer(name="ana")

@@ -11,7 +11,6 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests import start
 from tests.records import NOON
 
 from signoff.core.call import Call
@@ -20,7 +19,7 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
-from signoff.gate.traces import Traces
+from signoff.gate.tracing import Traces
 
 SECRET = "hunter2-hunter2"
 CALL = Call(
@@ -88,15 +87,6 @@ def said(span: ReadableSpan) -> dict[str, object]:
 def test_nothing_is_traced_where_nobody_listens() -> None:
     assert Traces.of_run() is None
     assert Traces.of_run(trace.NoOpTracerProvider()) is None
-
-
-def test_nor_where_the_api_is_not_installed() -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "from signoff.gate.traces import Traces\n"
-        "print(Traces.of_run())"
-    )
-    assert start.fresh(code) == "None\n"
 
 
 def test_the_provider_that_was_set_up_is_found(provider: TracerProvider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ COMMANDS = ("demo", "run", "test", "check", "fmt", "docs", "bench", "lock", "hel
 ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|^\s*-[if]\b", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.}/-])/(work|farm|root)/[a-z.]")
 PIN = re.compile(r"^(?P<name>[a-z0-9][a-z0-9.-]*)(\[[a-z0-9,.-]+\])?==(?P<version>[^\s;]+)")
-LONGEST_SOURCE_FILE = 450
 
 
 def project_files() -> list[Path]:
@@ -90,11 +89,6 @@ def test_no_file_names_a_place_on_somebodys_machine() -> None:
         if MACHINE_PATH.search(line)
     ]
     assert found == []
-
-
-def test_source_files_stay_readable() -> None:
-    sizes = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "src").rglob("*.py")}
-    assert {str(path.relative_to(ROOT)): size for path, size in sizes.items() if size > LONGEST_SOURCE_FILE} == {}
 
 
 def sleeps(source: str) -> list[int]:

@@ -350,7 +350,7 @@ async def test_a_tool_that_swallows_the_pause_loses_the_question_not_more(world:
         return world.agent("a", calls(("ask_b", {"question": "?"}, "a-1")), runner(world, "b", body))
 
     world.build = build
-    assert await world.begin() == "swallowed Pause"
+    assert await world.begin() == "swallowed CallPaused"
     assert [one.state for one in await world.requests()] == [State.CANCELLED]
     assert world.did == ["ask_b", "look b"]
 

@@ -16,7 +16,7 @@ from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.workers import create
 from signoff.workers.workshop import Workshop
 

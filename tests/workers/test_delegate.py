@@ -17,7 +17,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent, Happened
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongFile
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.testing import FakeClock, scripted_approver
 from signoff.workers.workshop import Workshop
 

@@ -20,7 +20,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
 from signoff.errors import LimitReached, WrongFile
-from signoff.gate.suspended import resume_run
+from signoff.gate.resume import resume_run
 from signoff.testing import FakeClock
 from signoff.workers.workshop import Workshop
 

@@ -12,13 +12,19 @@ from typing import Any, Literal
 
 from pydantic_ai import RunContext
 from pydantic_ai.agent import UserPromptNode
-from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering, CombinedCapability
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    AgentNode,
+    CapabilityOrdering,
+    CombinedCapability,
+    WrapperCapability,
+)
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
@@ -28,20 +34,16 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
 from signoff.errors import PolicyError, WrongUse
-from signoff.gate.calls import KIND, CallReader
+from signoff.gate.calls import running_call
 from signoff.gate.desk import Desk
+from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
-from signoff.gate.given import Rules, as_wait, open_given, read_rules, rooted, signer
-from signoff.gate.keeper import Histories
-from signoff.gate.kept import gated_run, kept
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
-from signoff.gate.neighbours import hooks_execution, wraps_tools
-from signoff.gate.nested import go_on, pause_of
-from signoff.gate.options import Who, check_options
-from signoff.gate.resolve import resolve
+from signoff.gate.options import Rules, Who, as_wait, check_options, open_given, read_rules, rooted, signer
 from signoff.gate.run import GatedRun
-from signoff.gate.telling import tell_refused
-from signoff.gate.toolset import GatedToolset
+from signoff.gate.saving import Histories
+from signoff.gate.tools import KIND, CallReader
+from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
 from signoff.ports import ApprovalUI, Clock, GrantStore, Store
@@ -168,12 +170,12 @@ class Signoff(AbstractCapability[Any]):
 
     @property
     def histories(self) -> Histories:
-        """Messages of kept runs that this process has read or written."""
+        """Messages of saved runs that this process has read or written."""
         return self._gate.histories
 
-    def tell_refused(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Tell whoever watches of calls that were refused while nobody ran them."""
-        tell_refused(self._gate, requests)
+    def report_refused(self, requests: Iterable[ApprovalRequest]) -> None:
+        """Tell whoever observes of calls that were refused before their run was resumed."""
+        report_refused(self._gate, requests)
 
     # --- answering from elsewhere ---
 
@@ -214,25 +216,25 @@ class Signoff(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
         await self._gate.prepare()
         fresh = _copy(self)
-        fresh._run = await gated_run(self._gate, ctx)
+        fresh._run = await begin(self._gate, ctx)
         return fresh
 
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        return await kept(self._in_run(), ctx, handler)
+        return await execute(self._in_run(), ctx, handler)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
         """A run inside another one that was kept before goes on from there, whatever it is asked now."""
         run = self._in_run()
-        if run.taken is not None and isinstance(node, UserPromptNode):
+        if run.saved is not None and isinstance(node, UserPromptNode):
             return await go_on(run, ctx, node)
         return node
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
         run = self._in_run()
         if run.questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
-            raise pause_of(run) if run.pauses_with_call else WrongUse(_CANNOT_PAUSE) from error
+            raise pause_of(run) if run.level.pauses_with_call else WrongUse(_CANNOT_PAUSE) from error
         raise error
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
@@ -255,16 +257,18 @@ class Signoff(AbstractCapability[Any]):
         """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
         run = self._in_run()
         run.gate.broker.switch.check_now()
-        run.paused.clear()
-        if run.keeper is not None:
-            await run.keeper.stepped(ctx)
-        elif run.outer is not None:
-            await run.outer.still_ours()
+        level = run.level
+        level.paused.clear()
+        if level.saver is not None:
+            await level.saver.stepped(ctx)
+        elif level.root is not None:
+            await level.root.still_ours()
         run.gate.broker.notes.hand_over()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
-            kept = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool)]
-            request_context.model_request_parameters = replace(parameters, native_tools=kept)
+            workers = running_call().workers
+            offered = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool, workers)]
+            request_context.model_request_parameters = replace(parameters, native_tools=offered)
         return request_context
 
     async def after_model_request(
@@ -298,7 +302,7 @@ class Signoff(AbstractCapability[Any]):
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
-        return await resolve(self._in_run(), ctx, requests) if requests.approvals else None
+        return await self._in_run().resolve(ctx, requests) if requests.approvals else None
 
     # --- parts ---
 
@@ -319,13 +323,13 @@ class Signoff(AbstractCapability[Any]):
         if place is None:
             raise WrongUse("Signoff cannot see where it stands among the capabilities: list it itself, not wrapped")
         for other in chain[place + 1 :]:
-            if wraps_tools(other, Signoff):
+            if _wraps_tools(other):
                 raise WrongUse(
                     f"{type(other).__name__} wraps tools below Signoff and could change a call after it was judged.\n"
                     "  List Signoff last: Agent(…, capabilities=[…, Signoff(…)])"
                 )
-        run.hooks_below = any(hooks_execution(other, Signoff) for other in chain[place + 1 :])
-        run.trusts_names = not any(wraps_tools(other, Signoff) for other in chain[:place])
+        run.hooks_below = any(_hooks_execution(other) for other in chain[place + 1 :])
+        run.trusts_names = not any(_wraps_tools(other) for other in chain[:place])
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
         """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
@@ -353,12 +357,6 @@ _CANNOT_PAUSE = (
 )
 
 
-def gate_in(capability: AbstractCapability[Any] | None) -> Signoff | None:
-    """The gate among an agent's or a run's capabilities, if there is one."""
-    chain = capability.capabilities if isinstance(capability, CombinedCapability) else [capability]
-    return next((one for one in chain if isinstance(one, Signoff)), None)
-
-
 def _terminal(gate: Gate) -> ApprovalUI:
     from signoff.channels.terminal import TerminalApprover
 
@@ -368,3 +366,59 @@ def _terminal(gate: Gate) -> ApprovalUI:
 def _copy(capability: Signoff) -> Signoff:
     """A copy that shares the gate; `replace` would build a second one, with a broker that knows nothing."""
     return copy.copy(capability)
+
+
+# --- the last step before a tool runs ---
+
+
+@dataclass
+class GatedToolset(WrapperToolset[Any]):
+    """All of an agent's toolsets, seen through the gate: no other capability comes between this and the tool."""
+
+    run: GatedRun
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = await self.wrapped.get_tools(ctx)
+        self.run.covered = frozenset(tools)
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        async def execute(args: dict[str, Any]) -> Any:
+            return await self.wrapped.call_tool(name, args, ctx, tool)
+
+        return await self.run.run_call(ctx, tool, tool_args, execute)
+
+
+# --- other capabilities of the agent, which could change a call after it was judged ---
+
+_HARMLESS = frozenset({"ToolSearch", "IncludeReturnSchemas", "SetToolMetadata", "DeferredCapabilityLoader"})
+"""PydanticAI's own capabilities whose toolsets only add, hide or describe tools."""
+
+
+def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
+    """Whether it, or what it wraps, puts a toolset of its own around others."""
+    if capability is None or isinstance(capability, Signoff):
+        return False
+    kind = type(capability)
+    if kind.__module__.startswith("pydantic_ai.capabilities.") and kind.__qualname__ in _HARMLESS:
+        return False
+    if isinstance(capability, CombinedCapability):
+        return any(_wraps_tools(one) for one in capability.capabilities)
+    if isinstance(capability, WrapperCapability):
+        own = kind.get_wrapper_toolset is not WrapperCapability.get_wrapper_toolset
+        return own or "get_wrapper_toolset" in vars(capability) or _wraps_tools(capability.wrapped)
+    own = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
+    return own or "get_wrapper_toolset" in vars(capability)
+
+
+def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
+    """Whether it has a say when a tool is executed."""
+    if capability is None or isinstance(capability, Signoff):
+        return False
+    kind = type(capability)
+    return (
+        kind.before_tool_execute is not AbstractCapability.before_tool_execute
+        or kind.wrap_tool_execute is not AbstractCapability.wrap_tool_execute
+    )

@@ -28,11 +28,11 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.errors import WrongUse
-from signoff.gate.calls import schema_hash
+from signoff.gate.agents import signoff_of
+from signoff.gate.calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.desk import called
-from signoff.gate.frames import asking, current_frame, enter, leave
-from signoff.gate.suspended import signoff_of
+from signoff.gate.tools import schema_hash
 from signoff.ports import ApprovalUI, GrantStore
 
 
@@ -238,10 +238,10 @@ async def _until_done(
     external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None,
     options: Mapping[str, Any],
 ) -> AgentRunResult[Any]:
-    frame = current_frame()
+    around = running_call()
 
     async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
-        workers = (*frame.workers, agent.name) if agent.name else frame.workers
+        workers = (*around.workers, agent.name) if agent.name else around.workers
         results = await collect_approvals(
             requests, how.ui, memory=how.memory, mode=how.mode, worker=workers, tools=ctx.tools
         )
@@ -253,8 +253,8 @@ async def _until_done(
     capabilities = [*(options.get("capabilities") or ()), HandleDeferredToolCalls(answer)]
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
-    here = (*frame.workers, agent.name) if agent.name else frame.workers
-    token = enter(frame._replace(workers=here, approver=how.ui, key=None))
+    here = (*around.workers, agent.name) if agent.name else around.workers
+    token = enter(Frame(here, around.path, how.ui, enclosing_call()))
     try:
         result = await agent.run(prompt, **run_options)
     except UserError as error:

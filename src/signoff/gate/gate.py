@@ -19,11 +19,10 @@ from signoff.core.call import Call
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
-from signoff.gate.calls import KIND, CallReader, Owner
 from signoff.gate.desk import Desk
-from signoff.gate.frames import asked_approver, current_frame
-from signoff.gate.keeper import Histories
 from signoff.gate.options import Who, name_of
+from signoff.gate.saving import Histories
+from signoff.gate.tools import KIND, CallReader, Origin
 from signoff.policy.engine import Policy
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers, strictest
@@ -90,7 +89,7 @@ class Gate:
     checked_names: bool = False
     """Whether the rules' tool names were held against an agent's tools."""
     histories: Histories = field(default_factory=Histories)
-    """Messages of kept runs that are in the store already."""
+    """Messages of saved runs that are in the store already."""
     _default: ApprovalUI | None = None
     _prepared: bool = False
 
@@ -139,7 +138,7 @@ class Gate:
             policy=policy if len(policy.policies) > 1 else self.policy,
             desk=outer.desk,
             approver=outer.approver,
-            fallback=outer.who_is_asked,
+            fallback=outer.default_approver,
             _default=None,
             reader=reader,
             mode=min(outer.mode, self.mode, key=_STRICTEST.index),
@@ -161,35 +160,26 @@ class Gate:
             self.reader = replace(self.reader, key=await veil_key(self.broker.store))
             self._prepared = True
 
-    def named_approver(self) -> ApprovalUI | None:
-        """The approver set around this run, else that of the outermost run that names one, else the capability's."""
-        for one in (asked_approver(), current_frame().approver):
-            if one is not None:
-                return one
-        return self.approver
+    def default_approver(self) -> ApprovalUI:
+        """Who is asked where nobody is named."""
+        self._default = self._default or self.fallback()
+        return self._default
 
-    def who_is_asked(self) -> ApprovalUI:
-        """The named approver, else the default."""
-        found = self.named_approver()
-        if found is None:
-            found = self._default = self._default or self.fallback()
-        return found
-
-    def plain_verdict(self, tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict | None:
+    def plain_verdict(self, tool_def: ToolDefinition, call: Call, origin: Origin) -> Verdict | None:
         """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
-        if self.judges or by_kind or (owner is not None and owner.needs_approval):
+        if self.judges or by_kind or origin.needs_approval:
             return None
         return self._asked_of(self._reasoned(self.policy.judge_layer(call), call))
 
-    async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, owner: Owner | None) -> Verdict:
+    async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, origin: Origin) -> Verdict:
         """The strictest of what policy, the tool, its toolset and the caller's own function say."""
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         if tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved":
             layers.append(TOOL_ASKS)
         before = json.dumps(call.args)
         token = judging.set(call)
-        for hook in owner.needs_approval if owner is not None else ():
+        for hook in origin.needs_approval:
             layers.extend(await _said("toolset", hook, json.loads(before), ctx))
         judging.reset(token)
         for judge in self.judges:
@@ -211,10 +201,13 @@ class Gate:
             return verdict
         return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
 
-    async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool) -> bool:
-        """Whether a provider-executed tool may be offered. Nobody sees its arguments, so rules on them are in doubt."""
+    async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool, workers: tuple[str, ...]) -> bool:
+        """Whether a provider-executed tool may be offered, inside calls of these workers.
+
+        Nobody sees its arguments, so rules on them are in doubt.
+        """
         worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
-        chain = (*current_frame().workers, *worker)
+        chain = (*workers, *worker)
         call = Call(tool=tool.kind, toolset="native", worker=chain, deps=ctx.deps, args=Unseen())
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         for judge in self.judges:

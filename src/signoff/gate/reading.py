@@ -1,26 +1,23 @@
-"""How a run reads its calls: with their facts, a verdict, and sealed for keeping."""
+"""Reads and judges the calls of one run."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import SecretBytes, SecretStr
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
-from signoff.core.call import Veiled
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import EditRefused
-from signoff.gate.calls import Owner, Places, Schemas, owner_of
-from signoff.gate.edits import validated
-from signoff.gate.faithful import unfaithful
-from signoff.gate.gate import Gate
-from signoff.gate.passage import Passage
+from signoff.gate.arguments import unfaithful, validated
+from signoff.gate.calls import GatedCall, Seals, running_call
+from signoff.gate.nesting import Level
+from signoff.gate.tools import Origin, origin_of
 
 UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
 """The verdict of a call for which somebody has to be waited for."""
@@ -30,79 +27,60 @@ UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
 class Reading:
     """Reads and judges the calls of one run; remembers what is the same for all calls of a tool."""
 
-    gate: Gate
-    places: Places = field(default_factory=Places)
-    _schemas: Schemas = field(default_factory=Schemas)
-    _owners: dict[str, tuple[ToolsetTool[Any], Owner]] = field(
-        default_factory=dict[str, "tuple[ToolsetTool[Any], Owner]"]
+    level: Level
+    seals: Seals = field(default_factory=Seals)
+    _origins: dict[str, tuple[ToolsetTool[Any], Origin]] = field(
+        default_factory=dict[str, "tuple[ToolsetTool[Any], Origin]"]
     )
 
     async def judged(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
-    ) -> Passage:
+    ) -> GatedCall:
         """The call with everybody's verdict on it."""
-        passage = self.read(ctx, tool, args, execute)
-        if passage.verdict is UNJUDGED:
-            passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
-        return passage
+        gated = self.read(ctx, tool, args, execute)
+        if gated.verdict is UNJUDGED:
+            gated.verdict = await self.level.gate.verdict(ctx, tool.tool_def, gated.call, gated.origin)
+        return gated
 
     def read(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
-    ) -> Passage:
+    ) -> GatedCall:
         """The call, judged where that takes no waiting: for most calls, all of it."""
         tool_def = tool.tool_def
-        owner = self._owner(tool)
-        call = self.gate.reader.read(ctx, tool_def, args, owner)
+        origin, around = self._origin(tool), running_call()
+        call = self.level.gate.reader.read(ctx, tool_def, args, origin, around.workers, around.path)
         if call.args is not args and (lost := unfaithful(ctx, tool, args, call)):
             call = call.changed(unreadable=(*call.unreadable, *lost))
-        verdict = self.gate.plain_verdict(tool_def, call, owner)
-        return Passage(ctx, tool, owner, args, execute, call, verdict or UNJUDGED)
+        verdict = self.level.gate.plain_verdict(tool_def, call, origin)
+        return GatedCall(ctx, tool, origin, args, execute, call, verdict or UNJUDGED, self.seals, self.level)
 
-    def _owner(self, tool: ToolsetTool[Any]) -> Owner:
+    def _origin(self, tool: ToolsetTool[Any]) -> Origin:
         """Where the tool comes from. Of one name there may be another in the next step, from another toolset."""
-        known, owner = self._owners.get(tool.tool_def.name, (None, None))
-        if owner is None or known is not tool:
-            owner = owner_of(tool)
-            self._owners[tool.tool_def.name] = (tool, owner)
-        return owner
+        known, origin = self._origins.get(tool.tool_def.name, (None, None))
+        if origin is None or known is not tool:
+            origin = origin_of(tool)
+            self._origins[tool.tool_def.name] = (tool, origin)
+        return origin
 
-    def sealed(self, passage: Passage) -> Passage:
-        """The call as it is asked about and kept: with its run, the tool's schema, and arguments nobody can change."""
-        call, ctx = passage.call, passage.ctx
-        if call.schema_hash:
-            return passage
-        sealed = call.changed(
-            args=_copied(call.args),
-            run_id=self.places.of(ctx.messages, call.call_id, ctx.run_id or ""),
-            schema_hash=self._schemas.of(passage.tool.tool_def, passage.owner),
-        )
-        return replace(passage, call=sealed)
-
-    async def edited(self, passage: Passage, args: Mapping[str, Any]) -> Passage:
+    async def edited(self, gated: GatedCall, args: Mapping[str, Any]) -> GatedCall:
         """The same call with a person's arguments, read and judged anew."""
-        if veiled := [name for name, value in passage.args.items() if isinstance(value, SecretStr | SecretBytes)]:
+        if secret := [name for name, value in gated.args.items() if isinstance(value, SecretStr | SecretBytes)]:
             raise EditRefused(
-                tuple(f"{name} is a secret; such a call is approved as it is, or denied" for name in veiled)
+                tuple(f"{name} is a secret; such a call is approved as it is, or denied" for name in secret)
             )
-        values = await validated(passage.ctx, passage.tool, args)
-        return self.sealed(await self.judged(passage.ctx, passage.tool, values, passage.execute))
+        values = await validated(gated.ctx, gated.tool, args)
+        return await self.judged(gated.ctx, gated.tool, values, gated.execute)
 
     async def check_edit(
-        self, passage: Passage, request: ApprovalRequest, args: Mapping[str, Any]
+        self, gated: GatedCall, request: ApprovalRequest, args: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them so."""
-        edited = await self.edited(passage, args)
+        edited = await self.edited(gated, args)
         verdict, needed = edited.verdict, edited.verdict.requirement
         if verdict.effect is Effect.DENY:
             raise EditRefused((f"policy denies the edited call: {verdict.reason}",))
-        if edited.call.unreadable:
+        if edited.sealed.unreadable:
             raise EditRefused(tuple(f"{what} cannot be shown" for what in edited.call.unreadable))
         if verdict.effect is Effect.ASK and needed.is_strict and needed != request.requirement:
             raise EditRefused((f"the edited call needs {who(needed)}: {verdict.reason}",))
         return edited.call.args
-
-
-def _copied(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that nobody else can change; a veil stays one."""
-    copies = json.loads(json.dumps(args))
-    return {name: Veiled(copies[name]) if isinstance(value, Veiled) else copies[name] for name, value in args.items()}

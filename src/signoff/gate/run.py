@@ -3,7 +3,7 @@
 First pass: judged; allowed calls run, denied ones are refused, the rest raises `ApprovalRequired`. PydanticAI then
 hands all that was raised to `resolve`, which opens the requests and, unless the run suspends, waits for answers.
 Second pass, in this run or in one that resumes it: the call runs only on an unspent approval on record that still
-fits, which is claimed first. `ctx.tool_call_approved` alone is never believed.
+fits, which is claimed first. Which step comes next is decided by `course`; here steps are carried out.
 """
 
 from __future__ import annotations
@@ -17,60 +17,103 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
 from signoff.broker.holder import steady_seconds
+from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import Happened
+from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN, SILENCE, settled_text
-from signoff.core.mode import ApprovalMode
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State
-from signoff.core.run import KeptRun
 from signoff.core.verdict import Effect, OnTimeout, Requirement
-from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, Halted, RunError
-from signoff.gate.calls import as_json
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
+from signoff.gate.arguments import as_json, validated, with_notice
+from signoff.gate.asking import REQUEST, Question, Questions, question_about
+from signoff.gate.calls import GatedCall, enter, leave, named_approver, never
+from signoff.gate.course import (
+    ENDINGS,
+    Ask,
+    Because,
+    CallFacts,
+    Ended,
+    Ending,
+    Fit,
+    Look,
+    OnRecord,
+    Pause,
+    Recalled,
+    Refusal,
+    Refuse,
+    Replay,
+    Run,
+    SecondFacts,
+    Wait,
+    asked,
+    below,
+    course,
+)
 from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
-from signoff.gate.edits import with_notice
-from signoff.gate.frames import Frame, enter, leave
 from signoff.gate.gate import TOOL_ASKS, Gate
-from signoff.gate.keeper import Keeper
 from signoff.gate.memo import DoesNotFit
-from signoff.gate.nest import Nest, Pause, entry_id, entry_of
-from signoff.gate.outcome import Outcome, is_of, outcome_of, told_again
-from signoff.gate.passage import Passage
-from signoff.gate.question import question
-from signoff.gate.questions import REQUEST, Asked, Questions
+from signoff.gate.nesting import CallPaused, Level, entry_of, lost_question, pause_in
 from signoff.gate.reading import UNJUDGED, Reading
-from signoff.gate.telling import Teller
-from signoff.gate.tickets import Ticket, leads_to
+from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
+from signoff.gate.tracing import Reporter
 from signoff.policy.layers import strictest
 
-NEVER = "a person said never to do this"
+_RAN = (State.SUCCEEDED, State.FAILED)
+_STATES: Mapping[State, OnRecord] = {
+    State.PENDING: OnRecord.OPEN,
+    State.UNKNOWN: OnRecord.OPEN,
+    State.APPROVED: OnRecord.APPROVED,
+    State.DENIED: OnRecord.REFUSED,
+    State.EXPIRED: OnRecord.REFUSED,
+    State.CANCELLED: OnRecord.WITHDRAWN,
+    State.CLAIMED: OnRecord.SPENT,
+    State.SUCCEEDED: OnRecord.SPENT,
+    State.FAILED: OnRecord.SPENT,
+}
+"""What the state of a request means for its call."""
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A call that was let through above another capability's toolset and is running."""
+
+    call: Call
+    request: ApprovalRequest | None
+    """The approval it runs on, where a person gave one for this call."""
+    answered: bool
+    """Whether the question was answered otherwise: remembered, by the mode, or by a reviewer who may."""
+    used: bool = False
+
+    def is_for(self, call: Call) -> bool:
+        """Whether what was approved is exactly this call, or was said to lead to exactly this call."""
+        if self.request is not None and self.request.metadata.get(LEADS_TO) == leads_to(call):
+            return True
+        mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
+        return mine == (call.tool, call.args_digest, call.schema_hash, call.toolset)
+
+
+def leads_to(call: Call) -> str:
+    """What a call that turns into another below is said to lead to."""
+    return f"{call.tool} {call.args_digest}"
 
 
 @dataclass(slots=True)
 class GatedRun:
     """The per-run state of the gate."""
 
-    gate: Gate
-    keeper: Keeper | None = None
-    """Keeps the run in the store, where that outlives the process."""
-    outer: Keeper | None = None
-    """Keeps the outermost run, where this one is part of it."""
-    nest: Nest | None = None
-    """The call of another run that this one is inside of."""
-    pauses_with_call: bool = False
-    """Whether that call pauses where this run waits for people, and is made again to go on."""
-    taken: Conversation | None = None
-    """What to go on with, where the run was kept before it was made again."""
-    inside: list[GatedRun] = field(default_factory=list["GatedRun"])
-    """Runs that began inside its calls."""
-    paused: set[str] = field(default_factory=set[str])
-    """Ids of calls at hand that wait for a run inside them."""
+    level: Level
+    saved: Conversation | None = None
+    """What to go on with, where the run was saved before it was made again."""
     covered: frozenset[str] = frozenset()
     """Names of the tools that reach the gate at their very last step, below every hook."""
     trusts_names: bool = True
@@ -79,34 +122,31 @@ class GatedRun:
     """Whether another capability's hooks stand between the gate and tools that are not covered."""
     checked: bool = False
     """Whether the agent's other capabilities were looked at."""
-    teller: Teller = field(init=False)
+    reporter: Reporter = field(init=False)
     questions: Questions = field(init=False)
     reading: Reading = field(init=False)
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     """By call id."""
 
     def __post_init__(self) -> None:
-        if self.nest is None:
-            self.outer = self.keeper
-        self.reading = Reading(self.gate)
-        self.teller = Teller(self.gate, self.run_id, self.outer.secrets if self.outer is not None else set())
+        gate, level = self.level.gate, self.level
+        self.reading = Reading(level)
+        self.reporter = Reporter(gate, level.run_id, level.root.secrets if level.root is not None else set())
         self.questions = Questions(
-            self.gate,
-            on_open=lambda passage, request: self.teller.tell(Happened.ASKED, passage, request=request),
-            keeper=self.keeper,
-            outer=self.outer,
+            level,
+            on_open=lambda gated, request: self.reporter.report(Happened.ASKED, gated, request=request),
             check_edit=self.reading.check_edit,
         )
+        level.withdraw_questions = self.questions.withdraw
 
     @property
-    def run_id(self) -> str:
-        """Id of the kept run that this one is, or is part of; empty where none is kept."""
-        return self.outer.run.id if self.outer is not None else ""
+    def gate(self) -> Gate:
+        return self.level.gate
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that are masked in what is kept of its calls: of this run's gate, and of runs inside the calls."""
-        return (*self.gate.secrets, *(self.outer.secrets if self.outer is not None else ()))
+        """Values that are masked in what is saved of its calls: of this run's gate, and of runs inside the calls."""
+        return (*self.gate.secrets, *(self.level.root.secrets if self.level.root is not None else ()))
 
     async def run_call(
         self,
@@ -119,117 +159,75 @@ class GatedRun:
     ) -> Any:
         """Let a call pass, refuse it, or ask: the one path of every tool call."""
         self.gate.broker.switch.check_now()
-        passage = self.reading.read(ctx, tool, args, execute)
-        if passage.verdict is UNJUDGED:
-            passage.verdict = await self.gate.verdict(ctx, tool.tool_def, passage.call, passage.owner)
-        passage.above = above
-        effect = passage.verdict.effect
+        gated = self.reading.read(ctx, tool, args, execute)
+        if gated.verdict is UNJUDGED:
+            gated.verdict = await self.gate.verdict(ctx, tool.tool_def, gated.call, gated.origin)
+        gated.above = above
+        if self._tickets and not above and (ticket := self._tickets.get(gated.call.call_id)) is not None:
+            return await self._carry_out_below(gated, ticket)
+        return await self._carry_out(gated, self._facts(gated))
+
+    # --- facts ---
+
+    def _facts(self, gated: GatedCall) -> CallFacts:
+        """What is known about a call before anything is looked up."""
+        effect, is_new = gated.verdict.effect, self.questions.is_new(gated.ctx)
+        gated.is_new = is_new
         if effect is Effect.DENY:
-            if ctx.tool_call_approved:
-                with suppress(CannotCanonicalise):
-                    await self.questions.void(self.reading.sealed(passage).call, passage.verdict.reason)
-            raise self._refused(passage, POLICY, passage.verdict.reason)
-        if self._tickets and not above and (ticket := self._tickets.get(passage.call.call_id)) is not None:
-            return await self._run_below(passage, ticket)
-        if effect is Effect.ALLOW and not self.questions.asked and self.questions.is_new(ctx):
-            return await self._run(passage, Happened.ALLOWED)
+            return _DENIED
+        if effect is Effect.ALLOW and is_new and not self.questions.asked:
+            return _ALLOWED
         try:
-            passage = self.reading.sealed(passage)
-        except CannotCanonicalise as error:
-            raise self._refused(passage, SIGNOFF, f"the arguments cannot be bound to an approval: {error}") from error
-        if (request := await self.questions.about(ctx, passage.call)) is not None:
-            return await self._run_recorded(passage, request)
-        if effect is Effect.ALLOW:
-            return await self._run(passage, Happened.ALLOWED)
-        return await self._run_unrecorded(passage)
+            key = gated.sealed.key
+            if effect is Effect.ASK:
+                gated.call.args_digest  # noqa: B018 - what an approval would be bound to
+        except CannotCanonicalise:
+            return CallFacts(effect, has_json=False)
+        saver = self.level.saver
+        return CallFacts(
+            effect,
+            mode=self.gate.mode,
+            particular=gated.verdict.requirement.is_strict,
+            in_doubt=gated.in_doubt,
+            claimed=gated.ctx.tool_call_approved,
+            resumed=saver is not None and saver.resumed,
+            # A call that was made in this run and not asked about in it cannot be on record.
+            record=OnRecord.NOTHING if is_new and key not in self.questions.asked else OnRecord.UNREAD,
+            reviewed=self._is_reviewed(gated),
+        )
 
-    async def _run_below(self, passage: Passage, ticket: Ticket) -> Any:
-        """The second look at a call that came through a toolset of another capability, perhaps as another call."""
-        if passage.verdict.effect is Effect.ALLOW:
-            return await passage.execute(passage.args)
-        call = self.reading.sealed(passage).call
-        in_doubt = bool(passage.verdict.errors or call.unreadable or passage.verdict.requirement.is_strict)
-        if ticket.request is None and ticket.answered and ticket.is_for(call) and not in_doubt:
-            return await passage.execute(passage.args)
-        if ticket.call.args_digest != call.args_digest:
-            reason = f"it led to {call.tool} with other arguments than were shown"
-            raise self._refused(passage, SIGNOFF, reason)
-        if ticket.request is None:
-            reason = f"it leads to {call.tool}: {passage.verdict.reason}"
-            raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: leads_to(call)})
-        if ticket.used:
-            raise self._refused(passage, SIGNOFF, "its approval was used: it runs once")
-        if not ticket.is_for(call) or not self._agreed(ticket.request, passage.verdict.requirement):
-            raise self._refused(
-                passage, SIGNOFF, f"what was approved was {ticket.call.tool}, and it led to another call"
-            )
-        ticket.used = True
-        return await passage.execute(passage.args)
-
-    def withdraw(self, reason: str) -> None:
-        """Nobody goes on with the run: what it still asks is moot, and so is what runs inside its calls do."""
-        self.questions.withdraw(reason)
-        for child in self.inside:
-            child.withdraw(reason)
-
-    # --- a call with nothing on record ---
-
-    async def _run_unrecorded(self, passage: Passage) -> Any:
-        gate, call = self.gate, passage.call
-        in_doubt = bool(passage.verdict.errors or call.unreadable)
-        sure = not (passage.verdict.requirement.is_strict or in_doubt or gate.mode is ApprovalMode.AUTO_DENY)
-        if sure and passage.ctx.tool_call_approved and await self._was_entered(passage):
-            if (never := await gate.desk.memory.forbids(call, self.run_id)) is not None:
-                raise self._refused(passage, never.by or SIGNOFF, never.note or NEVER)
-            return await self._run(passage, Happened.REMEMBERED)
-        if not passage.verdict.requirement.is_strict and not in_doubt:
-            grant = await gate.desk.memory.recall(call, self.run_id)
-            if grant is not None and not grant.approved:
-                raise self._refused(passage, grant.by or SIGNOFF, grant.note or NEVER)
-            if grant is not None:
-                return await self._run(passage, Happened.REMEMBERED)
-            if gate.mode is ApprovalMode.AUTO_APPROVE:
-                return await self._run(passage, Happened.AUTO_APPROVED)
-            if self._was_reviewed(passage):
-                return await self._run(passage, Happened.REVIEWED)
-        if gate.mode is ApprovalMode.AUTO_DENY:
-            raise self._refused(passage, "mode", "policy would ask, and nobody is asked in this run")
-        # A run that was taken up is given all its calls as approved, which says nothing.
-        claimed = passage.ctx.tool_call_approved and not (self.keeper is not None and self.keeper.given)
-        said = ("an approval was claimed for this call, but none is on record",) if claimed else ()
-        return await self._ask(passage, changed=said)
-
-    async def _was_entered(self, passage: Passage) -> bool:
-        """Whether this very call was let through before and paused with a run inside it: it is not to count twice."""
-        call = passage.call
-        about = entry_of(call, self.gate.policy.revision, granted=True)
-        entry = KeptRun(id=entry_id(call.key), parent=self.run_id or call.key, options=about)
-        return await self.gate.broker.runs.enter_again(entry)
-
-    def _was_reviewed(self, passage: Passage) -> bool:
+    def _is_reviewed(self, gated: GatedCall) -> bool:
         """Whether another capability of this agent approved, in this very run, what the gate asked about."""
-        if not (self.gate.reviewers and passage.ctx.tool_call_approved):
+        if not (self.gate.reviewers and gated.ctx.tool_call_approved):
             return False
-        asked = self.questions.asked.get(passage.call.key)
-        return asked is not None and asked.passage.call.fingerprint == passage.call.fingerprint
+        question = self.questions.asked.get(gated.call.key)
+        return question is not None and question.gated.call.fingerprint == gated.call.fingerprint
 
-    # --- a call with a request on record ---
-
-    async def _run_recorded(self, passage: Passage, request: ApprovalRequest) -> Any:
-        call, broker = passage.call, self.gate.broker
+    def _with_record(self, gated: GatedCall, facts: CallFacts, request: ApprovalRequest | None) -> CallFacts:
+        """The facts with what is on record about the call."""
+        gated.on_record = request
+        if request is None:
+            return facts._replace(record=OnRecord.NOTHING)
         if request.state not in OPEN:
-            self.teller.settled(request)
-        match request.state:
-            case State.PENDING | State.UNKNOWN:
-                raise self.questions.raise_for(Asked(request, passage))
-            case State.SUCCEEDED | State.FAILED if self.keeper is not None and is_of(request, call, self.run_id):
-                return await self._told_again(passage, request)
-            case State.CANCELLED:
-                return await self._ask(passage, changed=(settled_text(request),))
-            case State.APPROVED:
-                pass
-            case _:
-                raise self.refusal_on_record(passage, request)
+            self.reporter.settled(request)
+        record, fit = _STATES[request.state], Fit.HOLDS
+        if record is OnRecord.APPROVED:
+            fit = self._fit(gated, request)
+        elif request.state in _RAN and self._ran_here(gated, request):
+            record = OnRecord.RESULT
+        return facts._replace(record=record, fit=fit)
+
+    def _ran_here(self, gated: GatedCall, request: ApprovalRequest) -> bool:
+        return self.level.saver is not None and is_of(request, gated.call, self.level.run_id)
+
+    def _fit(self, gated: GatedCall, request: ApprovalRequest) -> Fit:
+        if self._changed(gated, request):
+            return Fit.CHANGED
+        return Fit.HOLDS if _agreed(request, gated.verdict.requirement) else Fit.OTHERS
+
+    def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
+        """What is not as it was when the call was approved, in words."""
+        call = gated.call
         now = Binding(
             tool=call.tool,
             args_digest=call.args_digest,
@@ -239,163 +237,384 @@ class GatedRun:
             root=call.start or self.gate.reader.root,
             leads=digest(call.resolved),
         )
-        changed = now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
-        if changed:
-            reason = f"{settled_text(request)}, but {' and '.join(changed)} changed since it was asked"
-            await broker.cancel(request.id, reason)
-            return await self._ask(passage, changed=(reason,))
-        if passage.verdict.effect is Effect.ASK and not self._agreed(request, passage.verdict.requirement):
-            reason = f"{settled_text(request)}, but by now it needs {who(passage.verdict.requirement)}"
-            await broker.cancel(request.id, reason)
-            return await self._ask(passage, changed=(reason,))
-        token, since = new_id(), steady_seconds()
-        try:
-            run, epoch = self.outer.fence(request) if self.outer is not None else ("", 0)
-            broker.notes.hand_over()
-            claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
-        except AlreadySpent as spent:
-            raise self._refused(passage, SIGNOFF, str(spent)) from spent
-        except AlreadySettled:  # it was withdrawn in the same instant
-            return await self._run_recorded(passage, await broker.get(request.id))
-        except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
-            broker.stopping.give_back(request.id, token)
-            raise
-        return await self._run_claimed(passage, claimed, since)
+        return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
 
-    def _agreed(self, request: ApprovalRequest, requirement: Requirement) -> bool:
-        """Whether those who approved are those whom the verdict of this moment wants."""
-        if decision_of(request).by == SILENCE:
-            return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
-        if request.escalated:
-            requirement = requirement.escalated
-        agreed = approvals(
-            requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
-        )
-        return len(agreed) >= requirement.quorum
+    # --- steps ---
 
-    async def _run_claimed(self, passage: Passage, request: ApprovalRequest, since: float) -> Any:
-        broker = self.gate.broker
-        token = request.claim.token if request.claim is not None else ""
-        try:
-            with self.nest.beside.running() if self.nest is not None else nullcontext():
-                result = await self._run(passage, Happened.APPROVED, request, since)
-        except CallDeferred:
-            broker.finish(request.id, token=token)
-            raise
-        except (Pause, DoesNotFit):
-            broker.inside.pause_later(request.id, token)
-            raise
-        except ApprovalRequired:
-            await broker.ask_again(request.id)
-            raise
-        except (Halted, RunError):  # a run inside it was stopped: nobody knows how far it came
-            broker.stopping.lose(request.id, token)
-            raise
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            broker.finish(request.id, error=told, token=token, secrets=self.secrets)
-            raise
-        except BaseException:  # cancelled half-way: nobody knows how far the tool came
-            broker.stopping.lose(request.id, token)
-            raise
-        kept = outcome_of(result) if broker.store.is_durable else Outcome()
-        broker.finish(
-            request.id,
-            digest=kept.digest,
-            preview=kept.preview,
-            result=kept.kept,
-            token=token,
-            secrets=self.secrets,
-        )
-        return self._noticed(passage, request, result)
+    async def _carry_out(self, gated: GatedCall, facts: CallFacts) -> Any:
+        """Look up what the course wants to know, then do what it says."""
+        while isinstance(step := course(facts), Look):
+            facts = await self._look(gated, facts, step)
+        match step:
+            case Run(Happened.APPROVED):
+                return await self._run_approved(gated, facts)
+            case Run(why):
+                return await self._run(gated, why)
+            case Refuse(why):
+                raise await self._refuse(gated, why)
+            case Ask(why):
+                return await self._ask(gated, changed=await self._why_asked(gated, why))
+            case Replay():
+                request = _known(gated)
+                result = replayed(request, await self.gate.broker.result(request.id))
+                return _noticed(gated, request, result)
+            case Pause() | Wait():  # it is open on record
+                raise self.questions.raise_for(Question(_known(gated), gated))
 
-    async def _told_again(self, passage: Passage, request: ApprovalRequest) -> Any:
-        """The call ran in a process that is gone, its result not in the history: it is told, not repeated."""
-        result = told_again(request, await self.gate.broker.result(request.id))
-        return self._noticed(passage, request, result)
+    async def _look(self, gated: GatedCall, facts: CallFacts, what: Look) -> CallFacts:
+        """The facts, with one that had to be looked up."""
+        memory, call, run_id = self.gate.desk.memory, gated.call, self.level.run_id
+        match what:
+            case Look.RECORD:
+                return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
+            case Look.ENTRY:
+                # It was let through before and paused with a run inside it: that is not to count twice.
+                again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
+                return facts._replace(entered=again)
+            case Look.NEVER:
+                gated.grant = await memory.forbids(call, run_id)
+            case Look.MEMORY:
+                gated.grant = await memory.recall(call, run_id)
+        return facts._replace(recalled=_recalled(gated.grant))
 
-    def _noticed(self, passage: Passage, request: ApprovalRequest, result: Any) -> Any:
-        edited = decision_of(request).edited_args is not None
-        return with_notice(result, passage.call.args) if edited else result
+    async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:
+        """The refusal, in words."""
+        match why:
+            case Refusal.POLICY:
+                if gated.ctx.tool_call_approved:
+                    with suppress(CannotCanonicalise):
+                        await self.questions.void(gated.sealed, gated.verdict.reason)
+                return self._refused(gated, POLICY, gated.verdict.reason)
+            case Refusal.NEVER:
+                assert gated.grant is not None, "a no is remembered"
+                by, note = gated.grant.by or SIGNOFF, gated.grant.note
+                return self._refused(gated, by, note or "a person said never to do this")
+            case Refusal.MODE:
+                return self._refused(gated, "mode", "policy would ask, and nobody is asked in this run")
+            case Refusal.ANSWER | Refusal.SPENT:
+                return self.refusal_on_record(gated, _known(gated))
+            case _:
+                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+                return self._refused(gated, SIGNOFF, reason)
+
+    async def _why_asked(self, gated: GatedCall, why: Because) -> tuple[str, ...]:
+        """Why people are asked although there was an answer, in words. An approval that does not fit is withdrawn."""
+        if why is Because.POLICY:
+            return ()
+        if why is Because.CLAIMED:
+            return ("an approval was claimed for this call, but none is on record",)
+        request = _known(gated)
+        settled = settled_text(request)
+        if why is Because.WITHDRAWN:
+            return (settled,)
+        if why is Because.CHANGED:
+            reason = f"{settled}, but {' and '.join(self._changed(gated, request))} changed since it was asked"
+        else:
+            reason = f"{settled}, but by now it needs {who(gated.verdict.requirement)}"
+        await self.gate.broker.cancel(request.id, reason)
+        return (reason,)
+
+    async def _ask(
+        self, gated: GatedCall, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Ask people about a call. `said` is what the tool's own body said when it asked."""
+        question = await question_about(gated, changed=changed, said=said)
+        again = gated.call.key in self.questions.asked
+        if isinstance(asked(again=again, suspends=self.gate.suspends, by_tool=said is not None), Pause):
+            raise self.questions.raise_for(question)
+        [on_record] = await self.questions.open(gated.ctx, [question])
+        settled = (await self.questions.answers([on_record])).get(on_record.id)
+        if settled is None:
+            raise self.questions.raise_for(question)
+        edited = decision_of(settled).edited_args
+        if edited is not None:
+            above, gated = gated.above, await self.reading.edited(gated, edited)
+            gated.above = above
+        return await self._carry_out(gated, self._with_record(gated, self._facts(gated), settled))
+
+    # --- a call that arrives below another capability's toolset ---
+
+    async def _carry_out_below(self, gated: GatedCall, ticket: Ticket) -> Any:
+        """The second look at a call that came through a toolset of another capability, perhaps as another call."""
+        facts = SecondFacts(gated.verdict.effect)
+        if facts.effect is Effect.ASK:
+            call, request = gated.sealed, ticket.request
+            facts = SecondFacts(
+                facts.effect,
+                particular=gated.verdict.requirement.is_strict,
+                in_doubt=gated.in_doubt,
+                approved=request is not None,
+                answered=ticket.answered,
+                same_call=ticket.is_for(call),
+                same_arguments=ticket.call.args_digest == call.args_digest,
+                used=ticket.used,
+                agreed=request is not None and _agreed(request, gated.verdict.requirement),
+            )
+        match below(facts):
+            case Run(why):
+                ticket.used = ticket.used or why is Happened.APPROVED
+                return await gated.execute(gated.args)
+            case Ask():
+                reason = f"it leads to {gated.call.tool}: {gated.verdict.reason}"
+                raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: leads_to(gated.call)})
+            case Refuse(Refusal.OTHER_ARGUMENTS):
+                reason = f"it led to {gated.call.tool} with other arguments than were shown"
+            case Refuse(Refusal.SPENT):
+                reason = "its approval was used: it runs once"
+            case Refuse(Refusal.OTHER_CALL):
+                reason = f"what was approved was {ticket.call.tool}, and it led to another call"
+            case _:
+                raise await self._refuse(gated, Refusal.POLICY)
+        raise self._refused(gated, SIGNOFF, reason)
 
     # --- running ---
 
-    async def _run(
-        self, passage: Passage, why: Happened, request: ApprovalRequest | None = None, since: float = 0.0
-    ) -> Any:
-        """Carry the call out. With a request, which was claimed `since` that moment, only while the claim holds."""
-        call = passage.call
-        if request is not None and digest(as_json(passage.args, self.gate.reader.key)[0]) != call.args_digest:
-            raise self._refused(passage, SIGNOFF, "its arguments changed while it was asked about")
-        self.gate.broker.switch.check_now()
-        self.teller.tell(why, passage, request=request)
-        if passage.was_external:
-            raise CallDeferred(metadata={REQUEST: {"verdict": str(passage.verdict.effect)}})
-        if passage.above:
-            self._tickets[call.call_id] = Ticket(
-                self.reading.sealed(passage).call, request, why is not Happened.ALLOWED
-            )
-        if request is not None:
-            await self.gate.broker.confirm(request, since)
-        key = lambda: self.reading.sealed(passage).call.key  # noqa: E731 - made for every call, called for few
-        nest = Nest(self, passage, request, self.gate.nested)
-        around = Frame(call.worker, call.path, self.gate.named_approver(), self.outer, key, nest)
-        frame = enter(around, passage.passed(answered=why is not Happened.ALLOWED, request=request))
+    async def _run_approved(self, gated: GatedCall, facts: CallFacts) -> Any:
+        """Claim the approval on record, and run the call on it."""
+        broker, root, request = self.gate.broker, self.level.root, _known(gated)
+        token, since = new_id(), steady_seconds()
+        run, epoch = root.fence(request) if root is not None else ("", 0)
+        broker.notes.hand_over()
         try:
-            result = await nest.carried_out()
-        except (Pause, DoesNotFit):
+            claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
+        except AlreadySpent as spent:
+            raise self._refused(gated, SIGNOFF, str(spent)) from spent
+        except AlreadySettled:  # it was withdrawn in the same instant
+            now = await broker.get(request.id)
+            return await self._carry_out(gated, self._with_record(gated, facts, now))
+        except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
+            broker.stopping.give_back(request.id, token)
+            raise
+        return await self._run_claimed(gated, claimed, since)
+
+    async def _run_claimed(self, gated: GatedCall, request: ApprovalRequest, since: float) -> Any:
+        """Run a call on the approval that was claimed for it `since` that moment, and write down how it ended."""
+        gated.request = request
+        around = self.level.enclosing
+        try:
+            with around.neighbours.running() if around is not None else nullcontext():
+                result = await self._run(gated, Happened.APPROVED, since)
+        except BaseException as error:
+            await self._write_ending(request, ENDINGS[_ended(error)], error=f"{type(error).__name__}: {error}")
+            raise
+        saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
+        await self._write_ending(request, ENDINGS[Ended.RETURNED], saved)
+        return _noticed(gated, request, result)
+
+    async def _write_ending(
+        self, request: ApprovalRequest, ending: Ending, saved: SavedResult | None = None, *, error: str = ""
+    ) -> None:
+        broker, token = self.gate.broker, request.claim.token if request.claim is not None else ""
+        match ending:
+            case Ending.SUCCEED:
+                saved = saved or SavedResult()
+                broker.finish(
+                    request.id,
+                    digest=saved.digest,
+                    preview=saved.preview,
+                    result=saved.body,
+                    token=token,
+                    secrets=self.secrets,
+                )
+            case Ending.FAIL:
+                broker.finish(request.id, error=error, token=token, secrets=self.secrets)
+            case Ending.RELEASE:
+                broker.inside.pause_later(request.id, token)
+            case Ending.ASK_AGAIN:
+                await broker.ask_again(request.id)
+            case Ending.LOSE:
+                broker.stopping.lose(request.id, token)
+
+    async def _run(self, gated: GatedCall, why: Happened, since: float = 0.0) -> Any:
+        """Carry the call out. On an approval, which was claimed `since` that moment, only while the claim holds."""
+        gate, request, call = self.gate, gated.request, gated.call
+        if request is not None and digest(as_json(gated.args, gate.reader.key)[0]) != call.args_digest:
+            raise self._refused(gated, SIGNOFF, "its arguments changed while it was asked about")
+        gate.broker.switch.check_now()
+        self.reporter.report(why, gated, request=request)
+        if gated.is_external:
+            raise CallDeferred(metadata={REQUEST: {"verdict": str(gated.verdict.effect)}})
+        answered = why is not Happened.ALLOWED
+        if gated.above:
+            self._tickets[call.call_id] = Ticket(gated.sealed, request, answered)
+        if request is not None:
+            await gate.broker.confirm(request, since)
+        gated.approver = named_approver(gate.approver)
+        tokens = enter(gated, gated.passed(answered=answered))
+        try:
+            return await self._execute(gated)
+        except CallPaused:
             raise
         except ApprovalRequired as own:
-            # The tool's own body asks: from here on it is a question like any other.
             said = own.metadata
-        except Exception as error:
-            self.teller.tell(Happened.FAILED, passage, request=request, text=f"{type(error).__name__}: {error}")
-            raise
-        else:
-            self.teller.tell(Happened.RAN, passage, request=request)
-            if self.keeper is not None:
-                self.keeper.returned(call.call_id, call.tool, result)
-            return result
         finally:
-            leave(frame)
-            if passage.above:
+            leave(tokens)
+            if gated.above:
                 self._tickets.pop(call.call_id, None)
-        verdict = strictest([passage.verdict, TOOL_ASKS]) or TOOL_ASKS
-        return await self._ask(replace(self.reading.sealed(passage), verdict=verdict), said=said)
+        # The tool's own body asks: from here on it is a question like any other.
+        gated.verdict = strictest([gated.verdict, TOOL_ASKS]) or TOOL_ASKS
+        return await self._ask(gated, said=said)
 
-    # --- asking ---
+    async def _execute(self, gated: GatedCall) -> Any:
+        """What the tool returns. Raises `CallPaused` where a run inside it waits for people, however it was started."""
+        call, request = gated.call, gated.request
+        try:
+            result = await gated.execute(gated.args)
+            if isinstance(result, DeferredToolRequests):
+                raise WrongUse(lost_question(call.tool))
+        except (CallPaused, DoesNotFit):
+            self._pause(gated)
+            raise
+        except ApprovalRequired:
+            raise
+        except Exception as error:
+            if (pause := pause_in(error)) is not None:
+                self._pause(gated)
+                raise pause from error
+            if gated.enclosing is not None and not isinstance(error, Halted | RunError):
+                gated.enclosing.over()
+            self.reporter.report(Happened.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
+            raise
+        if gated.enclosing is not None:
+            gated.enclosing.over()
+        self.reporter.report(Happened.RAN, gated, request=request)
+        if self.level.saver is not None:
+            self.level.saver.returned(call.call_id, call.tool, result)
+        return result
 
-    async def _ask(
-        self, passage: Passage, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
-    ) -> Any:
-        request = await question(self.gate, self.outer, passage, changed=changed, said=said)
-        asked = Asked(request, passage, said or {})
-        # PydanticAI resolves a batch once: what is asked on the second pass of the same run is asked right here.
-        if passage.call.key not in self.questions.asked or self.gate.suspends or said is not None:
-            raise self.questions.raise_for(asked)
-        [on_record] = await self.questions.open(passage.ctx, [asked])
-        settled = (await self.questions.answers([on_record])).get(on_record.id)
-        if settled is None:
-            raise self.questions.raise_for(asked)
-        edited = decision_of(settled).edited_args
-        if edited is not None:
-            passage = await self.reading.edited(passage, edited)
-            if passage.verdict.effect is Effect.DENY:
-                raise self._refused(passage, POLICY, passage.verdict.reason)
-        return await self._run_recorded(passage, settled)
+    def _pause(self, gated: GatedCall) -> None:
+        """The tool let the pause of a run inside it pass: the call ends here, and may be made again."""
+        self.level.paused.add(gated.call.call_id)
+        if gated.enclosing is not None:
+            gated.enclosing.paused()
 
-    def refusal_on_record(self, passage: Passage, request: ApprovalRequest) -> Exception:
+    # --- refusing ---
+
+    def refusal_on_record(self, gated: GatedCall, request: ApprovalRequest) -> Exception:
         """Why a settled request does not let its call run: somebody said no, or the yes was used."""
         decision = decision_of(request)
         if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
-            return self._refused(passage, decided_by(decision), decided_why(decision))
-        return self._refused(passage, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+            return self._refused(gated, decided_by(decision), decided_why(decision))
+        return self._refused(gated, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
 
-    def _refused(self, passage: Passage, by: str, reason: str) -> Exception:
-        self.teller.tell(Happened.DENIED, passage, by=by, text=reason)
+    def _refused(self, gated: GatedCall, by: str, reason: str) -> Exception:
+        self.reporter.report(Happened.DENIED, gated, by=by, text=reason)
         if self.gate.on_denied == "raise":
-            return refusal(passage.call.tool, by=by, reason=reason)
-        return SkipToolExecution(denial(passage.call.tool, by=by, reason=reason))
+            return refusal(gated.call.tool, by=by, reason=reason)
+        return SkipToolExecution(denial(gated.call.tool, by=by, reason=reason))
+
+    # --- what PydanticAI deferred in one step: asked about together, and waited for unless the run suspends ---
+
+    async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+        """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
+        results = DeferredToolResults()
+        questions: list[Question] = []
+        known = {one.gated.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
+        paused, saver = self.level.paused, self.level.saver
+        for part in requests.approvals:
+            if part.tool_call_id in paused:
+                continue  # not a question of its own: it waits for those of a run inside it
+            mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
+            if mine is not None:
+                questions.append(mine)
+        on_record = await self.questions.open(ctx, questions, requests)
+        settled = await self.questions.answers(on_record)
+        for one, request in zip(questions, on_record, strict=True):
+            if (answer := settled.get(request.id)) is not None:
+                self.reporter.settled(answer)
+                if saver is not None:
+                    saver.note(answer)
+                results.approvals[answer.tool_call_id] = self._result(one.gated, answer)
+        waits = any(one.request.tool_call_id not in results.approvals for one in questions)
+        self.questions.parked = waits or any(part.tool_call_id in paused for part in requests.approvals)
+        return results if results.approvals else None
+
+    def _is_of_now(self, ctx: RunContext[Any], question: Question) -> bool:
+        """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
+        call = question.gated.call
+        return call.run_id == self.reading.seals.places.of(ctx.messages, call.call_id, ctx.run_id or "")
+
+    def _result(self, gated: GatedCall, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
+        decision = decision_of(settled)
+        if settled.state is State.APPROVED or settled.claim is not None:  # if it ran before, the second pass says so
+            edited = decision.edited_args
+            return ToolApproved(override_args=dict(edited) if edited is not None else None)
+        refused = self.refusal_on_record(gated, settled)
+        if isinstance(refused, SkipToolExecution):
+            return refused.result
+        raise refused
+
+    async def _foreign(
+        self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
+    ) -> Question | None:
+        """A call that somebody else asks about: a tool's validator, another capability. It becomes a request too."""
+        tool = ctx.tool_manager.tools.get(part.tool_name) if ctx.tool_manager and ctx.tool_manager.tools else None
+        if tool is None:
+            return None
+        call_ctx = replace(ctx, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
+        try:
+            args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
+        except EditRefused:
+            return None
+        gated = await self.reading.judged(call_ctx, tool, args, never)
+        if gated.verdict.effect is Effect.DENY:
+            results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=gated.verdict.reason)
+            return None
+        if gated.verdict.effect is Effect.ALLOW:
+            gated.verdict = TOOL_ASKS
+        question = await question_about(gated, said=requests.metadata.get(part.tool_call_id))
+        raised = self.questions.raise_for(question)
+        requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
+        return question
+
+
+_DENIED = CallFacts(Effect.DENY)
+_ALLOWED = CallFacts(Effect.ALLOW, record=OnRecord.NOTHING)
+
+
+def _known(gated: GatedCall) -> ApprovalRequest:
+    assert gated.on_record is not None, "this step is taken only where a request is on record"
+    return gated.on_record
+
+
+def _recalled(grant: Grant | None) -> Recalled:
+    if grant is None:
+        return Recalled.NOTHING
+    return Recalled.ALWAYS if grant.approved else Recalled.NEVER
+
+
+def _agreed(request: ApprovalRequest, requirement: Requirement) -> bool:
+    """Whether those who approved are those whom the verdict of this moment wants."""
+    if decision_of(request).by == SILENCE:
+        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+    if request.escalated:
+        requirement = requirement.escalated
+    agreed = approvals(
+        requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
+    )
+    return len(agreed) >= requirement.quorum
+
+
+def _ended(error: BaseException) -> Ended:
+    """How a claimed call ended, by what it raised."""
+    match error:
+        case CallDeferred():
+            return Ended.HANDED_OUT
+        case CallPaused() | DoesNotFit():
+            return Ended.PAUSED
+        case ApprovalRequired():
+            return Ended.ASKED
+        case Halted() | RunError():  # a run inside it was stopped: nobody knows how far it came
+            return Ended.CUT_OFF
+        case Exception():
+            return Ended.RAISED
+        case _:  # cancelled half-way: nobody knows how far the tool came
+            return Ended.CUT_OFF
+
+
+def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
+    edited = decision_of(request).edited_args is not None
+    return with_notice(result, gated.call.args) if edited else result
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

@@ -317,8 +317,8 @@ def _approver(options: RunOptions, gate: Signoff) -> ApprovalUI:
 
 
 def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
+    from signoff.gate.agents import signoff_of
     from signoff.gate.capability import Signoff
-    from signoff.gate.suspended import signoff_of
     from signoff.policy.layers import Layers
     from signoff.workers.load import load_agent
     from signoff.workers.models import model_named

@@ -17,8 +17,8 @@ from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import LimitReached, WrongFile, WrongUse
-from signoff.gate.frames import current_frame
-from signoff.gate.nested import call_agent
+from signoff.gate.agents import call_agent
+from signoff.gate.calls import running_call
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.attached import let_through
 from signoff.workers.bounds import Bounds
@@ -129,7 +129,7 @@ class DelegationToolset(Delegating):
             return f"{worker} was not called: {refused}"
         try:
             called = self.shop.delegate(worker)
-            options = called.run_options(given, caller=caller, path=current_frame().path)
+            options = called.run_options(given, caller=caller, path=running_call().path)
             words = called.prompt(prompt, given)
             for one in caller.line:
                 check_price(one.file, called.model, for_worker=worker)

@@ -23,7 +23,7 @@ from signoff.core.call import Call
 from signoff.core.redact import redact_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place, SignoffError
-from signoff.gate.calls import Hook, Owner, owner_of, schema_hash
+from signoff.gate.tools import Hook, Origin, origin_of, schema_hash
 from signoff.links import followed
 from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.engine import Policy
@@ -77,7 +77,7 @@ class FoundTool:
     schema_hash: str = ""
     own: tuple[tuple[Policy, Subject], ...] = ()
     """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
-    owner: Owner | None = field(default=None, repr=False, compare=False)
+    owner: Origin | None = field(default=None, repr=False, compare=False)
 
     def reach(self, policies: Iterable[Policy], worker: tuple[str, ...], *, nested: bool = False) -> Reach:
         """What can happen to its calls under these policies, by a worker that others may call where `nested`.
@@ -212,7 +212,7 @@ def _is_server(toolset: AbstractToolset[Any]) -> bool:
 
 
 def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
-    definition, owner = tool.tool_def, owner_of(tool)
+    definition, owner = tool.tool_def, origin_of(tool)
     kind: Kind = "mcp" if _is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
     labels = _labels(owner, ctx, owner.labels)
     worker = ctx.agent.name if ctx.agent is not None else None
@@ -236,7 +236,7 @@ def _takes_nothing(schema: Mapping[str, Any]) -> bool:
     return not schema.get("properties") and schema.get("additionalProperties") is False
 
 
-def _labels(owner: Owner, ctx: RunContext[Any], declared: Iterable[str]) -> tuple[frozenset[str], ...] | Unsure:
+def _labels(owner: Origin, ctx: RunContext[Any], declared: Iterable[str]) -> tuple[frozenset[str], ...] | Unsure:
     """The sets of labels that calls can carry, as far as nothing but the call's tool decides them."""
     sets = [frozenset(declared)]
     for hook in owner.capability_labels:
@@ -273,7 +273,7 @@ _COMMANDS = (
 """What a shell command can be labelled: that it only reads, or that it starts something, with all that may do."""
 
 
-def _claimed(owner: Owner, ctx: RunContext[Any]) -> frozenset[str]:
+def _claimed(owner: Origin, ctx: RunContext[Any]) -> frozenset[str]:
     """What is claimed for the tool. A claim that cannot be read makes its calls asked about, so none is assumed."""
     try:
         return frozenset[str]().union(*(hook({}, ctx) for hook in owner.claimed_labels))
@@ -281,7 +281,7 @@ def _claimed(owner: Owner, ctx: RunContext[Any]) -> frozenset[str]:
         return frozenset()
 
 
-def _own_layer(hook: Hook, tool: FoundTool, owner: Owner, worker: tuple[str, ...] | Unsure) -> tuple[Policy, Subject]:
+def _own_layer(hook: Hook, tool: FoundTool, owner: Origin, worker: tuple[str, ...] | Unsure) -> tuple[Policy, Subject]:
     """What one toolset on the way to the tool says about its calls: its policy, or that only its code knows."""
     declarer, name = _declarer(hook)
     if isinstance(declarer, DelegationToolset):

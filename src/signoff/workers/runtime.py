@@ -17,10 +17,11 @@ from pydantic_ai.run import AgentRunResult
 from signoff.broker.talks import was_said
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
+from signoff.gate.agents import signoff_of
+from signoff.gate.calls import asking
 from signoff.gate.capability import Signoff
-from signoff.gate.frames import asking, keeping
-from signoff.gate.keeper import conversation_of
-from signoff.gate.suspended import following, resume_run, signoff_of
+from signoff.gate.resume import following, resume_run
+from signoff.gate.saving import conversation_of, executing
 from signoff.ports import ApprovalUI
 from signoff.workers.prompt import Prompt, attached
 
@@ -83,7 +84,7 @@ class Runner:
         with asking(self.approver):
             if kept is None:
                 return await self._finished(await self.agent.run(prompt, **options))
-            with keeping(kept):
+            with executing(kept):
                 return await self._finished(await self.agent.run(prompt, **options), kept.id)
 
     async def resume(

@@ -1,4 +1,4 @@
-"""A paused run, kept as text and continued later."""
+"""Paused runs, saved as text or in the store, and resumed later."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WaitsElsewhere, WrongUse
+from signoff.gate.agents import signoff_of
 from signoff.gate.capability import Signoff
-from signoff.gate.frames import keeping
-from signoff.gate.keeper import conversation_of
-from signoff.gate.nest import entry_id
-from signoff.gate.waited import results_of, waited_for
+from signoff.gate.nesting import entry_id
+from signoff.gate.paused import results_of, waited_for
+from signoff.gate.saving import conversation_of, executing
 
 VERSION = 1
 """1: the conversation as PydanticAI writes it, with the requests it waits for."""
@@ -74,8 +74,8 @@ async def resume(
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     known = await _on_record(gate, run.conversation)
-    if kept := await _kept_as(gate, run.conversation, known):
-        return await resume_run(agent, kept, gate, calls=calls, **options)
+    if saved := await _saved_as(gate, run.conversation, known):
+        return await resume_run(agent, saved, gate, calls=calls, **options)
     return await _go_on(agent, gate, run.conversation, known, calls, options)
 
 
@@ -102,7 +102,7 @@ async def resume_run(
     run, requests = await broker.runs.take_up(run_id)
     try:
         conversation = await conversation_of(broker, gate.histories, run)
-        with keeping(run, requests):
+        with executing(run, requests):
             if conversation is None:
                 begins = {"infer_name": cast("Any", False), **options, **following(after)}
                 return await agent.run(prompt or run.prompt, **begins)
@@ -139,7 +139,7 @@ def following(said: Conversation | None) -> dict[str, Any]:
     return {"message_history": said.messages, "conversation_id": said.conversation_id}
 
 
-async def _kept_as(gate: Signoff, conversation: Conversation, known: Mapping[str, ApprovalRequest]) -> str:
+async def _saved_as(gate: Signoff, conversation: Conversation, known: Mapping[str, ApprovalRequest]) -> str:
     """The id of the run that is kept in the store, whose calls wait for people or for runs inside them."""
     if not gate.broker.store.is_durable:
         return ""
@@ -172,15 +172,7 @@ async def _go_on(
     raises = gate.on_denied == "raise"
     if (results := results_of(conversation, known, raises=raises)) is not None:
         waited = waited_for(conversation).values() if not raises else ()  # else the gate tells it when it raises
-        gate.tell_refused(one for key in waited if (one := known.get(key)) is not None)
+        gate.report_refused(one for key in waited if (one := known.get(key)) is not None)
         results.calls.update(calls or {})
         run_options["deferred_tool_results"] = results
     return await agent.run(conversation=conversation, **run_options)
-
-
-def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
-    """The agent's own gate, if it has one."""
-    for capability in agent.root_capability.capabilities:
-        if isinstance(capability, Signoff):
-            return capability
-    return None

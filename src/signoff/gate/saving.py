@@ -1,4 +1,4 @@
-"""Keeps a run in the store as it goes on, so that any process can take it up where it was when this one died.
+"""Saves a run in the store as it goes on, so that any process can resume it where it was when this one died.
 
 A history is a chain of segments, each stored once: a pause writes only what is new since the last one. What was read
 or written here is remembered by identity, so it is neither compared nor read back.
@@ -6,37 +6,44 @@ or written here is remembered by identity, so it is neither compared nor read ba
 
 from __future__ import annotations
 
+import json
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturn, ToolReturnPart
 from pydantic_ai.tools import DeferredToolRequests
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from signoff.broker import Broker
 from signoff.broker.runs import Progress
+from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, RunState, Segment
 from signoff.errors import Stale
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 
-if TYPE_CHECKING:
-    from signoff.gate.nest import Nest
-
 MOST_CHAINS = 64
 _REFUSED = (State.DENIED, State.EXPIRED)
 SMALL = 1_000
 """Bytes up to which a segment is not worth compressing."""
+LARGEST_RESULT = 1_000_000
+"""Bytes of a result that is saved. A larger one is known by its digest and its beginning."""
+LONGEST_SHOWN = 100_000
+
+
+# --- messages ---
 
 
 class Histories:
@@ -93,29 +100,32 @@ def _begins_with(messages: Sequence[ModelMessage], chain: Sequence[ModelMessage]
     return all(map(is_, chain[:last], messages)) and (chain[last] is messages[last] or chain[last] == messages[last])
 
 
+# --- a run ---
+
+
 @dataclass(slots=True)
-class Keeper:
-    """What is kept of one run."""
+class RunSaver:
+    """Saves one run."""
 
     broker: Broker
     histories: Histories
     run: KeptRun
-    given: bool = False
-    """Whether somebody took or began the run, and looks after it."""
+    resumed: bool = False
+    """Whether whoever calls began or resumed the run, and looks after it."""
     saved: bool = False
     """Whether the store knows the run."""
     done: dict[str, ToolReturnPart] = field(default_factory=dict[str, ToolReturnPart])
     """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
     known: dict[str, ApprovalRequest] = field(default_factory=dict[str, ApprovalRequest])
-    """The run's requests as they were when it was taken up, by call key."""
+    """The run's requests as they were when it was resumed, by call key."""
     secrets: set[str] = field(default_factory=set[str])
-    """Values that are masked in what is kept of the run, besides those the broker knows: of runs inside it."""
+    """Values that are masked in what is saved of the run, besides those the broker knows: of runs inside it."""
     held: bool = True
-    """Whether this process has it in hand."""
-    nest: Nest | None = None
-    """The call it is inside of; None for runs of their own."""
-    root: Keeper | None = None
-    """Keeps the outermost run, where this one is inside it."""
+    """Whether this process executes it."""
+    is_inner: bool = False
+    """Whether it is inside a call of another run."""
+    root: RunSaver | None = None
+    """Saves the outermost run, where this one is inside it and that one is saved."""
     _point: RunContext[Any] | None = None
     """The run as it was when its model was last asked."""
     _over: bool = False
@@ -128,22 +138,20 @@ class Keeper:
         policy: Policy | Layers,
         *,
         put_down: bool,
+        around: Callable[[], Sequence[Progress]],
     ) -> list[ApprovalRequest]:
-        """Open the requests, asked under `policy`, and save the run, in one go."""
+        """Open the requests, asked under `policy`, and save the run and what is `around` it, in one transaction."""
+
+        def progress() -> list[Progress]:
+            return [*around(), self._progress(ctx, deferred, put_down=put_down)]
+
         try:
-            opened = await self.broker.open(requests, self._whole(ctx, deferred, put_down=put_down), policy)
+            opened = await self.broker.open(requests, progress(), policy)
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
-            opened = await self.broker.open(requests, self._whole(ctx, deferred, put_down=put_down), policy)
+            opened = await self.broker.open(requests, progress(), policy)
         self.saved, self.held = True, not put_down
-        if self.nest is not None:
-            self.nest.saved()
         return opened
-
-    def _whole(self, ctx: RunContext[Any], deferred: DeferredToolRequests, *, put_down: bool) -> list[Progress]:
-        """How far the run came, and everything around it."""
-        around = self.nest.progress() if self.nest is not None else []
-        return [*around, self._progress(ctx, deferred, put_down=put_down)]
 
     def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> Progress:
         """How far the run came while one of its calls runs: those without a result are to be made again."""
@@ -188,7 +196,7 @@ class Keeper:
         """Raise `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it."""
         if self.root is not None:
             await self.root.still_ours()
-        elif self.saved and self.nest is None:
+        elif self.saved and not self.is_inner:
             await self.broker.runs.still(self.run.id, self.run.epoch)
 
     def returned(self, call_id: str, tool: str, result: Any) -> None:
@@ -317,7 +325,7 @@ class Keeper:
 
 
 async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) -> Conversation | None:
-    """What a kept run is to go on with; None where it never came to a pause.
+    """What a saved run is to go on with; None where it never came to a pause.
 
     Of a turn of a chat that is done: what the next turn goes on with.
     """
@@ -353,3 +361,71 @@ def _has_json(part: ToolReturnPart) -> bool:
     except PydanticSerializationError:  # it cannot be kept, so the call will run again
         return False
     return True
+
+
+# --- which run the next one is ---
+
+Given: TypeAlias = tuple[KeptRun, Sequence[ApprovalRequest]]
+"""A saved run, and its requests as they were when it was resumed."""
+_given: ContextVar[list[Given] | None] = ContextVar("signoff_given_run", default=None)
+
+
+@contextmanager
+def executing(run: KeptRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
+    """Within, the first gated run is this one, begun or resumed by whoever calls, with these requests."""
+    token = _given.set([(run, requests)])
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def given_run() -> Given | None:
+    """The run set by `executing`, for whoever comes first: other runs beside it are runs of their own."""
+    waiting = _given.get()
+    return waiting.pop() if waiting else None
+
+
+# --- what a call returned ---
+
+
+@dataclass(frozen=True, slots=True)
+class SavedResult:
+    """What a call returned, as it is saved."""
+
+    digest: str = ""
+    preview: str = ""
+    body: bytes | None = None
+    """As JSON; None where it has no JSON form, or is too large."""
+
+
+def saved_result(result: Any) -> SavedResult:
+    """A tool's result as it is saved; without a digest where it has no JSON form."""
+    value = cast("ToolReturn[Any]", result).return_value if isinstance(result, ToolReturn) else result
+    try:
+        text = to_json(value)
+    except (PydanticSerializationError, ValueError):
+        return SavedResult(preview=f"<{type(value).__qualname__}>")
+    shown = value if isinstance(value, str) else text[:LONGEST_SHOWN].decode("utf-8", "replace")
+    return SavedResult(sha256(text).hexdigest(), shown[:LONGEST_SHOWN], text if len(text) <= LARGEST_RESULT else None)
+
+
+def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:
+    """Whether a request is about this very call of a saved run: providers give the same id to different calls."""
+    return request.run == run and request.tool_name == call.tool and request.args_digest == call.args_digest
+
+
+def replayed(request: ApprovalRequest, saved: bytes | None) -> Any:
+    """What the model is told of a call that ran in a process that has died since."""
+    if saved is not None:
+        return from_json(saved)
+    claim = request.claim
+    note: dict[str, Any] = {"note": "this call was made before, in a process that has ended since; it was not repeated"}
+    if request.state is State.FAILED:
+        note["error"] = claim.error if claim else ""
+    elif claim is not None and claim.told_by:
+        note["note"] = f"{claim.told_by} confirmed that this call happened; it was not repeated"
+        note["result"] = claim.preview
+    elif claim is not None:
+        note["result, shortened"] = claim.preview
+    return json.dumps({name: value for name, value in note.items() if value}, ensure_ascii=False)

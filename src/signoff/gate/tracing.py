@@ -1,20 +1,27 @@
-"""What happens to calls, as OpenTelemetry spans and events: only where somebody set up a place for them to go.
+"""What happens to calls, reported as it happens: to the record, to OpenTelemetry, and to whoever observes.
 
-Nothing here holds an argument's value. What a call is about is the request's title, in which secrets are masked.
+Nothing in a trace holds an argument's value. What a call is about is the request's title, in which secrets are masked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, Tracer, TracerProvider
 
 from signoff.core.call import Call
-from signoff.core.request import ApprovalRequest
+from signoff.core.event import CallEvent, Happened
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Verdict
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span, Tracer, TracerProvider
+from signoff.gate.calls import GatedCall
+from signoff.gate.denial import decided_by, decided_why
+from signoff.gate.gate import Gate
 
 Attributes = Mapping[str, Any]
 
@@ -30,11 +37,7 @@ class Traces:
 
     @classmethod
     def of_run(cls, provider: TracerProvider | None = None) -> Traces | None:
-        """Traces, if the OpenTelemetry API is installed and a tracer provider was set up (or is given)."""
-        try:
-            from opentelemetry import trace
-        except ImportError:
-            return None
+        """Traces, if a tracer provider was set up, or is given."""
         provider = provider or trace.get_tracer_provider()
         if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
             return None
@@ -87,8 +90,6 @@ class Traces:
 
     def _event(self, name: str, attributes: Attributes) -> None:
         """An event of the span that is going on, or a span of no length where there is none."""
-        from opentelemetry import trace
-
         current = trace.get_current_span()
         if current.is_recording():
             current.add_event(name, attributes)
@@ -125,3 +126,82 @@ def _request(request: ApprovalRequest) -> dict[str, Any]:
 
 def _nanoseconds(moment: datetime | None) -> int | None:
     return int(moment.timestamp() * 1_000_000) * 1_000 if moment is not None else None
+
+
+# --- reporting ---
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Reports the steps of one run's calls: to the record, to traces, and to whoever observes."""
+
+    gate: Gate
+    run_id: str
+    inside: set[str] = field(default_factory=set[str])
+    """Secrets of runs inside the run's calls, which errors and results of those may quote."""
+    _traces: Traces | None = field(default_factory=Traces.of_run)
+    _settled: set[str] = field(default_factory=set[str])
+
+    def report(
+        self, what: Happened, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
+    ) -> None:
+        """Report a step. Nobody who hears of it can change what happens."""
+        if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
+            self.gate.broker.notes.add(
+                what,
+                gated.call,
+                gated.verdict,
+                run=self.run_id,
+                by=by,
+                text=text,
+                secrets=(*self.gate.secrets, *self.inside),
+            )
+        if self._traces is not None:
+            self._trace(self._traces, what, gated, request, text)
+        if self.gate.observe is not None:
+            event = CallEvent(what=what, call=gated.call, verdict=gated.verdict, request=request, by=by, text=text)
+            _observed(self.gate, event)
+
+    def settled(self, request: ApprovalRequest) -> None:
+        """A question of this run has its answer."""
+        if self._traces is not None and request.id not in self._settled:
+            self._settled.add(request.id)
+            self._traces.settled(request)
+
+    def close(self) -> None:
+        """The run is over, or put down."""
+        if self._traces is not None:
+            self._traces.close()
+
+    def _trace(
+        self, traces: Traces, what: Happened, gated: GatedCall, request: ApprovalRequest | None, text: str
+    ) -> None:
+        match what:
+            case Happened.ASKED if request is not None:
+                traces.asked(request)
+            case Happened.RAN:
+                traces.ran(gated.call, request)
+            case Happened.FAILED:
+                traces.ran(gated.call, request, text)
+            case _:
+                traces.judged(gated.call, gated.verdict, what)
+
+
+def report_refused(gate: Gate, requests: Iterable[ApprovalRequest]) -> None:
+    """Report calls that were refused before the run was resumed: they do not pass the gate again."""
+    for request in requests if gate.observe is not None else ():
+        if request.call is not None and request.decision is not None and request.state in (State.DENIED, State.EXPIRED):
+            by, why = decided_by(request.decision), decided_why(request.decision)
+            event = CallEvent(
+                what=Happened.DENIED, call=request.call, verdict=request.verdict, request=request, by=by, text=why
+            )
+            _observed(gate, event)
+
+
+def _observed(gate: Gate, event: CallEvent) -> None:
+    assert gate.observe is not None, "only where somebody watches"
+    call = event.call.changed(args=deepcopy(event.call.args))
+    try:
+        gate.observe(replace(event, call=call, secrets=gate.secrets))
+    except Exception as error:  # whoever watches must not change what happens
+        warnings.warn(f"observe failed on {event.what}: {error!r}", RuntimeWarning, stacklevel=2)

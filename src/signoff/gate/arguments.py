@@ -1,0 +1,199 @@
+"""The arguments of a call: their JSON form, whether that says all there is to them, and a person's changes to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hmac
+import inspect
+import json
+import math
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, cast
+from uuid import UUID
+
+from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+from pydantic_ai.messages import ToolReturn
+from pydantic_ai.toolsets import ToolsetTool
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from signoff.core.call import Call, Veiled
+from signoff.core.canonical import canonical
+from signoff.errors import EditRefused
+
+PROCESS_KEY = secrets.token_bytes(32)
+"""Tells secrets apart without showing them, where no store has a key for that."""
+
+# --- as JSON ---
+
+
+def as_json(args: Mapping[str, Any], key: bytes = PROCESS_KEY) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The arguments as JSON values, and the names of those that have no JSON form."""
+    if _is_json(args):
+        return args, ()
+    values: dict[str, Any] = {}
+    unreadable: list[str] = []
+    for name, value in args.items():
+        values[name], kinds = _json_value(value, key)
+        unreadable.extend(f"{name}: {kind}" for kind in kinds)
+    return values, tuple(unreadable)
+
+
+def _json_value(value: object, key: bytes) -> tuple[Any, list[str]]:
+    """A JSON value, and the types in it that have none and are named instead."""
+    found: list[str] = []
+    if isinstance(value, SecretStr | SecretBytes):
+        # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
+        held = str(value.get_secret_value()).encode("utf-8", "surrogatepass")
+        return Veiled(f"<secret {hmac.new(key, held, 'sha256').hexdigest()[:16]}>"), found
+    if isinstance(value, Iterator):
+        kind = type(cast("object", value)).__qualname__  # not read: that would empty it
+        return f"<{kind}>", [kind]
+
+    def named(part: object) -> str:
+        found.append(type(part).__qualname__)
+        return f"<{found[-1]}>"
+
+    try:
+        return to_jsonable_python(_ordered(value), inf_nan_mode="strings", fallback=named), found
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return named(value), found
+
+
+def _ordered(value: object) -> object:
+    """Sets as lists in an order that is the same in every process; what is approved in one may run in another."""
+    if isinstance(value, set | frozenset):
+        members = cast("set[object]", value)
+        return sorted(members, key=lambda one: json.dumps(to_jsonable_python(one, fallback=repr), sort_keys=True))
+    if type(value) is list or type(value) is tuple:
+        return [_ordered(item) for item in cast("list[object]", value)]
+    if type(value) is dict:
+        return {key: _ordered(item) for key, item in cast("dict[object, object]", value).items()}
+    return value
+
+
+def _is_json(value: object) -> bool:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return True
+    if kind is float:
+        return math.isfinite(cast("float", value))
+    if kind is dict:
+        return all(type(k) is str and _is_json(v) for k, v in cast("dict[object, object]", value).items())
+    if kind is list:
+        return all(_is_json(item) for item in cast("list[object]", value))
+    return False
+
+
+def copied(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments in JSON form that nobody else can change; what stands for a secret still does."""
+    copies = json.loads(json.dumps(args))
+    return {name: Veiled(copies[name]) if isinstance(value, Veiled) else copies[name] for name, value in args.items()}
+
+
+# --- whether the JSON form says all there is ---
+
+_LEAVES = (str, int, float, bool, bytes, type(None), Decimal, datetime, date, time, timedelta, UUID, PurePath)
+_PLAIN_MODULES = frozenset({"builtins", "decimal", "datetime", "uuid", "pathlib", "pathlib._local"})
+
+
+def unfaithful(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], call: Call) -> tuple[str, ...]:
+    """Arguments that are something else when their JSON form is read back: a field is left out, a secret nested."""
+    named = {one.partition(":")[0] for one in call.unreadable}
+    rest = [
+        name for name, value in args.items() if name not in named and not isinstance(value, SecretStr | SecretBytes)
+    ]
+    try:
+        again = tool.args_validator.validate_json(json.dumps(call.args), context=ctx.validation_context)
+        lost = [name for name in rest if not _same(args[name], again.get(name))]
+    except Exception:  # whatever a validator raises, the value cannot be read back
+        lost = rest
+    return tuple(f"{name}: more than its JSON form says" for name in lost)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal in every part, asking no type but plain ones: an `__eq__` may leave out just what is hidden."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Enum):
+        return one is other
+    if isinstance(one, BaseModel):
+        parts = ("__dict__", "__pydantic_extra__", "__pydantic_private__")
+        return all(_same(getattr(one, part, None), getattr(other, part, None)) for part in parts)
+    if dataclasses.is_dataclass(one):
+        names = [field.name for field in dataclasses.fields(one)]
+        return all(_same(getattr(one, name, None), getattr(other, name, None)) for name in names)
+    if isinstance(one, dict):
+        mine, theirs = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key]) for key in mine)
+    if isinstance(one, list | tuple):
+        mine, theirs = cast("list[Any]", one), cast("list[Any]", other)
+        return len(mine) == len(theirs) and all(map(_same, mine, theirs))
+    if isinstance(one, set | frozenset):
+        return all(type(item) in _LEAVES for item in cast("set[Any]", one)) and bool(one == other)
+    return isinstance(one, _LEAVES) and type(one).__module__ in _PLAIN_MODULES and bool(one == other)
+
+
+# --- a person's changes ---
+
+
+async def validated(
+    ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], *, by_person: bool = True
+) -> dict[str, Any]:
+    """The arguments as the tool would be given them; raises `EditRefused` with every problem found.
+
+    A person's arguments are checked more closely than a model's, which PydanticAI has let pass already.
+    """
+    try:
+        # As JSON, because that is how a model's arguments arrive: a date is a text, a tuple a list.
+        values = tool.args_validator.validate_json(json.dumps(args), context=ctx.validation_context)
+    except ValidationError as error:
+        raise EditRefused(tuple(_problem(detail) for detail in error.errors(include_url=False))) from error
+    except (TypeError, ValueError) as error:
+        raise EditRefused((f"the arguments are not valid JSON: {error}",)) from error
+    if not by_person:
+        return values
+    if problems := tuple(_misfits(tool, args)):
+        raise EditRefused(problems)
+    if tool.args_validator_func is not None:
+        try:
+            result = tool.args_validator_func(ctx, **values)
+            if inspect.isawaitable(result):
+                await result
+        except (ModelRetry, ToolFailed) as error:
+            raise EditRefused((error.message,)) from error
+        except (ApprovalRequired, CallDeferred):
+            pass  # the arguments are fine; the validator wants to be asked about, which is what happens
+    return values
+
+
+def with_notice(result: Any, args: Mapping[str, Any]) -> Any:
+    """A tool's result with a word for the model that a person changed the arguments."""
+    notice = f"A person changed the arguments of this call before approving it. It ran with {canonical(args)}"
+    if isinstance(result, ToolReturn):
+        whole = cast("ToolReturn[Any]", result)
+        return dataclasses.replace(whole, return_value=with_notice(whole.return_value, args))
+    if isinstance(result, str):
+        return f"[{notice}]\n{result}"
+    return {"notice": notice, "result": result}
+
+
+def _problem(detail: Any) -> str:
+    where = ".".join(str(part) for part in detail["loc"])
+    return f"{where}: {detail['msg']}" if where else str(detail["msg"])
+
+
+def _misfits(tool: ToolsetTool[Any], args: Mapping[str, Any]) -> Iterator[str]:
+    """What the tool's validator may let pass: Pydantic drops unknown names, and an MCP tool's checks nothing here."""
+    schema = tool.tool_def.parameters_json_schema
+    if not schema.get("additionalProperties", False):
+        for name in sorted(set(args) - set(schema.get("properties", {}))):
+            yield f"{name}: {tool.tool_def.name} takes no such argument"
+    for name in sorted(set(schema.get("required", ())) - set(args)):
+        yield f"{name}: {tool.tool_def.name} needs this argument"

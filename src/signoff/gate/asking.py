@@ -1,0 +1,271 @@
+"""The questions of one run: what it asks, what is on record about its calls, and the wait for answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.tools import DeferredToolRequests
+
+from signoff.broker import Broker, new_id
+from signoff.core.call import Call
+from signoff.core.card import safe_summary
+from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.summary import summary_of
+from signoff.errors import NobodyHere, RequestError
+from signoff.gate.calls import GatedCall, named_approver, newest_response
+from signoff.gate.gate import Gate
+from signoff.gate.nesting import Level, progress_around
+from signoff.ports import ApprovalUI
+
+REQUEST = "signoff"
+"""Key in a deferred call's metadata under which the request is named."""
+
+CheckEdit = Callable[[GatedCall, ApprovalRequest, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call this run asks about."""
+
+    request: ApprovalRequest
+    gated: GatedCall
+    said: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the tool itself said when it asked."""
+    public: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the outside sees of it, in the metadata of the deferred call."""
+
+
+async def question_about(
+    gated: GatedCall, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+) -> Question:
+    """The question about a call, with all that whoever answers has to know.
+
+    `changed` says why an earlier answer does not count, `said` is what the tool itself said when it asked.
+    """
+    call, gate, root = gated.sealed, gated.level.gate, gated.level.root
+    metadata = {**await gated.described(), **(said or {})}
+    request = ApprovalRequest(
+        id=new_id(),
+        tool_call_id=call.call_id,
+        tool_name=call.tool,
+        args=call.args,
+        metadata=metadata,
+        summary=summary_of(call.tool, call.args, metadata),
+        call=call,
+        verdict=gated.verdict,
+        policy_revision=gate.policy.revision,
+        schema=gated.tool.tool_def.parameters_json_schema,
+        changed=changed,
+        requester=(root.run.requester if root is not None else "") or str(gate.requester),
+        owner="\n".join(gate.owners),
+        run=root.run.id if root is not None else "",
+        root=call.start or gate.reader.root,
+    )
+    request = request.changed_to(
+        secrets=_secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)
+    )
+    return Question(request, gated, said or {})
+
+
+def _secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, ...]:
+    """Which of the declared secrets occur in a request: whoever shows it elsewhere does not know them."""
+    if not secrets:
+        return ()
+    why = request.verdict.reason if request.verdict is not None else ""
+    texts = json.dumps([request.args, request.metadata, request.summary, why], ensure_ascii=False, default=str)
+    return tuple(one for one in secrets if one and (one in texts or json.dumps(one)[1:-1] in texts))
+
+
+@dataclass(slots=True)
+class Questions:
+    """What a run asks. A call is known by its key, because providers reuse call ids within a run."""
+
+    level: Level
+    on_open: Callable[[GatedCall, ApprovalRequest], None]
+    """Told of every request this run opens."""
+    check_edit: CheckEdit
+    asked: dict[str, Question] = field(default_factory=dict[str, Question])
+    """By call key, whatever was asked in this run, answered or not."""
+    waiting: set[str] = field(default_factory=set[str])
+    """Ids of requests this run opened and that have no answer yet."""
+    parked: bool = False
+    """Whether the run leaves requests unanswered, so that it has to suspend."""
+    made_here: dict[int, ModelResponse] = field(default_factory=dict[int, ModelResponse])
+    """The responses the model gave in this run, by identity: their calls cannot be on record from before."""
+
+    @property
+    def gate(self) -> Gate:
+        return self.level.gate
+
+    def is_new(self, ctx: RunContext[Any]) -> bool:
+        """Whether the calls at hand were made in this run, so that nothing from before can be on record about them."""
+        response = newest_response(ctx.messages)
+        return response is not None and id(response) in self.made_here
+
+    async def about(self, ctx: RunContext[Any], call: Call) -> ApprovalRequest | None:
+        """The newest request about a call.
+
+        A resumed call whose history was rewritten, or put into another conversation, may have lost its place. Then a
+        request about the same call id and arguments speaks against it: neither a no nor a spent approval is lost.
+        """
+        # A request that was settled when the run was resumed: if anything became of it since, its claim will say so.
+        saver = self.level.saver
+        known = saver.known.pop(call.key, None) if saver is not None else None
+        if known is not None and known.state not in (*OPEN, State.CANCELLED):
+            return known
+        if (found := await self.gate.broker.about(call.key)) is not None:
+            return found
+        if self.is_new(ctx):
+            return None
+        for request in reversed(await self.gate.broker.of_conversation(call.conversation_id)):
+            same = request.call is not None and request.call.call_id == call.call_id
+            if same and request.call is not None and request.call.fingerprint == call.fingerprint:
+                spoken = request.state not in (*OPEN, State.APPROVED, State.CANCELLED)
+                return request if spoken or ctx.tool_call_approved else None
+        return None
+
+    async def void(self, call: Call, reason: str) -> None:
+        """Say on record that an approval comes to nothing, where policy denies the call that it was given for."""
+        request = await self.gate.broker.about(call.key)
+        if request is not None and request.state is State.APPROVED:
+            with suppress(RequestError):  # it was spent or withdrawn in the same instant
+                await self.gate.broker.cancel(request.id, f"policy denies it: {reason}")
+
+    def raise_for(self, question: Question) -> ApprovalRequired:
+        """Note a question, and the exception that makes PydanticAI defer the call."""
+        request = question.request
+        self.asked[question.gated.call.key] = question
+        # Metadata reaches traces and every user interface: what the tool itself said, one safe line, and a reference.
+        question.public.update(
+            request=request.id,
+            reason=request.verdict.reason if request.verdict else "",
+            rules=list(request.verdict.rules) if request.verdict else [],
+            worker=list(request.worker),
+            changed=list(request.changed),
+        )
+        line = request.title or safe_summary(request, secrets=self.gate.secrets)
+        return ApprovalRequired(metadata={"summary": line, **question.said, REQUEST: question.public})
+
+    async def open(
+        self, ctx: RunContext[Any], questions: Sequence[Question], deferred: DeferredToolRequests | None = None
+    ) -> list[ApprovalRequest]:
+        """The requests as they are on record, opening those that are not yet, and saving the run with them."""
+        fresh = [one.request for one in questions if one.request.opened_at is None]
+        known = await self._open(ctx, fresh, deferred)
+        opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
+        requests: list[ApprovalRequest] = []
+        for one in questions:
+            request = opened.get(one.request.id) or await self.gate.broker.get(one.request.id)
+            if request.id == one.request.id and one.request.opened_at is None:
+                self.on_open(one.gated, request)
+                self.waiting.add(request.id)
+            one.public["request"] = request.id
+            self.gate.desk.edits[request.id] = partial(self.check_edit, one.gated, request)
+            requests.append(request)
+        return requests
+
+    async def _open(
+        self, ctx: RunContext[Any], fresh: Sequence[ApprovalRequest], deferred: DeferredToolRequests | None
+    ) -> list[ApprovalRequest]:
+        gate, level = self.gate, self.level
+        gate.broker.notes.hand_over()
+        if level.saver is None or deferred is None:
+            if level.root is not None:
+                return await level.root.opened_inside(fresh, gate.policy)
+            return await gate.broker.open(fresh, policy=gate.policy)
+        opened = await level.saver.opened(
+            ctx, fresh, deferred, gate.policy, put_down=gate.suspends, around=partial(progress_around, level)
+        )
+        if level.enclosing is not None:
+            level.enclosing.saved()
+        return opened
+
+    async def answers(self, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
+        """Those of the requests that are settled, by id, after waiting as long as this gate waits."""
+        if not requests or self.gate.suspends:
+            return {}
+        settled = await wait_for_answers(self.gate, requests)
+        self.waiting.difference_update(settled)
+        return settled
+
+    def withdraw(self, reason: str) -> None:
+        """The run is over: what it still waited for is moot."""
+        asked = {str(one.public["request"]) for one in self.asked.values() if "request" in one.public}
+        if open_still := sorted(self.waiting | asked):
+            self.gate.broker.stopping.withdraw(open_still, reason)
+        self.waiting.clear()
+
+
+# --- waiting in place: the approver is asked, and whoever else answers first wins ---
+
+
+async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
+    """Those of the requests that were settled, by id, when all were, or nobody is left to ask, or time is up."""
+    broker, ui = gate.broker, named_approver(gate.approver)
+    if ui is None:
+        ui = gate.default_approver()
+    asking = asyncio.ensure_future(gate.desk.ask(requests, ui, gate.mode))
+    waits = {request.id: asyncio.ensure_future(_told(broker, ui, request.id)) for request in requests}
+    limit = asyncio.ensure_future(broker.clock.sleep_until(broker.clock.now() + gate.wait)) if gate.wait else None
+    everything: list[asyncio.Future[Any]] = [asking, *waits.values(), *([limit] if limit else [])]
+    try:
+        while not all(wait.done() for wait in waits.values()):
+            if limit is not None and limit.done():
+                break
+            if asking.done() and _nobody_else(asking, requests, waited=limit is not None):
+                break
+            running = [task for task in everything if not task.done()]
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        if asking.done():
+            _raise_failure(asking)
+    finally:
+        for task in everything:
+            task.cancel()
+        for request in requests:
+            _withdraw(ui, request.id, "nobody waits for the answer here any longer")
+        await asyncio.gather(*everything, return_exceptions=True)
+    settled = [_answer_of(waits[request.id]) or await broker.get(request.id) for request in requests]
+    return {request.id: request for request in settled if request.state not in OPEN}
+
+
+async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> ApprovalRequest:
+    """Wait until a request is settled, and tell the user interface, which may still be asking about it."""
+    settled = await broker.wait(request_id)
+    _withdraw(ui, request_id, settled_text(settled, datetime.astimezone))
+    return settled
+
+
+def _answer_of(wait: asyncio.Future[ApprovalRequest]) -> ApprovalRequest | None:
+    return wait.result() if wait.done() and not wait.cancelled() and wait.exception() is None else None
+
+
+def _withdraw(ui: ApprovalUI, request_id: str, why: str) -> None:
+    withdraw = getattr(ui, "withdraw", None)
+    if callable(withdraw):
+        withdraw(request_id, why)
+
+
+def _nobody_else(asking: asyncio.Future[None], requests: Sequence[ApprovalRequest], *, waited: bool) -> bool:
+    if asking.exception() is not None:
+        return True
+    # An answer was given and more are needed. They come from elsewhere, if anything bounds the wait for them.
+    return not waited and all(request.deadline is None for request in requests)
+
+
+def _raise_failure(asking: asyncio.Future[None]) -> None:
+    if asking.cancelled():
+        return
+    error = asking.exception()
+    if error is not None and not isinstance(error, NobodyHere):
+        raise error

@@ -1,0 +1,247 @@
+"""The beginning and the end of a gated run: whether it is saved, what it goes on with, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.agent import UserPromptNode
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import DeferredToolRequests
+
+from signoff.broker import new_id
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, RunState
+from signoff.core.verdict import Effect
+from signoff.errors import Halted, RunError, WrongUse
+from signoff.gate.asking import REQUEST
+from signoff.gate.calls import GatedCall, enclosing_call, entered, running_call
+from signoff.gate.gate import Gate
+from signoff.gate.memo import memo_of, output_of
+from signoff.gate.nesting import CallPaused, EnclosingCall, Level, lost_question
+from signoff.gate.paused import results_of, waited_for
+from signoff.gate.run import GatedRun
+from signoff.gate.saving import RunSaver, conversation_of, given_run
+from signoff.gate.tracing import report_refused
+
+LONGEST_PROMPT = 1_000
+"""Characters of a prompt that are saved with a run."""
+
+
+# --- the beginning ---
+
+
+async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
+    """The gate's state for one run. The outermost run is saved, where the store outlives the process."""
+    if (gated := enclosing_call()) is not None:
+        return await _begin_inside(gate, ctx, gated)
+    if not gate.keeps_record:
+        gate = gate.named_for(ctx)
+        return GatedRun(Level(gate))
+    if (given := given_run()) is not None:
+        run, requests = given
+        gate = gate.named_for(ctx, run.requester)
+        known = {request.call.key: request for request in requests if request.call is not None}
+        saver = RunSaver(gate.broker, gate.histories, run, resumed=True, saved=True, known=known)
+    else:
+        gate = gate.named_for(ctx)
+        run = KeptRun(
+            id=new_id(),
+            conversation_id=ctx.conversation_id or "",
+            prompt=_prompt(ctx),
+            requester=str(gate.requester),
+        )
+        saver = RunSaver(gate.broker, gate.histories, run)
+    return GatedRun(Level(gate, saver=saver, root=saver))
+
+
+async def _begin_inside(gate: Gate, ctx: RunContext[Any], gated: GatedCall) -> GatedRun:
+    """The gate's state for a run inside a call. Where it was saved before, it goes on from there."""
+    outer = gated.level.gate
+    gate = gate.named_for(ctx, str(outer.requester))
+    if gate.keeps_record and not outer.keeps_record:
+        raise WrongUse(_TWO_STORES.format(inner=_name(ctx), outer=_name(gated.ctx)))
+    call = gated.enclosing = gated.enclosing or _enclosing(gated)
+    call.begins(ends_call=entered())
+    gate, root = gate.inside(outer, pauses=call.enters), gated.level.root
+    if root is not None:
+        root.secrets.update(gate.secrets)
+    if call.enters or gate.keeps_record:
+        run = await _saved_inside(gate, ctx, call)
+    else:
+        run = GatedRun(Level(gate, root=root, enclosing=call))
+    call.joined_by(run.level)
+    return run
+
+
+def _enclosing(gated: GatedCall) -> EnclosingCall:
+    granted = gated.request is None and gated.verdict.effect is Effect.ASK
+    return EnclosingCall(
+        gated.level, gated.sealed, gated.ctx, gated.request, granted, gated.is_new, enters=gated.level.gate.nested
+    )
+
+
+async def _saved_inside(gate: Gate, ctx: RunContext[Any], call: EnclosingCall) -> GatedRun:
+    """A run inside a call that is saved: begun, or gone on with."""
+    root, run_id = call.level.root, call.id_of(ctx)
+    stored = None if call.is_new else await gate.broker.runs.inside(run_id)
+    if stored is not None and stored.state is not RunState.DONE:  # one that failed goes on from where it was saved last
+        stored = replace(stored, state=RunState.GOING)
+    fresh = KeptRun(id=run_id, parent=call.level.run_id or call.call.key, agent=_name(ctx), prompt=_prompt(ctx))
+    known = stored is not None
+    saver = RunSaver(gate.broker, gate.histories, stored or fresh, resumed=known, saved=known, is_inner=True, root=root)
+    if root is not None:
+        saver.known = root.known
+    run = GatedRun(Level(gate, saver=saver, root=root, enclosing=call, pauses_with_call=call.enters))
+    if stored is not None and stored.state is RunState.GOING:
+        call.entered_again()
+        run.saved = await conversation_of(gate.broker, gate.histories, stored)
+    return run
+
+
+def _name(ctx: RunContext[Any]) -> str:
+    return (ctx.agent.name if ctx.agent is not None else None) or "an agent"
+
+
+def _prompt(ctx: RunContext[Any]) -> str:
+    return ctx.prompt[:LONGEST_PROMPT] if isinstance(ctx.prompt, str) else ""
+
+
+_TWO_STORES = (
+    "{inner} keeps its questions in a store, and {outer}, which runs it, keeps nothing: they would be lost with it.\n"
+    "  Give both the same store: Signoff(…, store=…)"
+)
+
+
+async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, Any]) -> UserPromptNode[Any, Any]:
+    """The first step of an inner run that was saved before: its messages, and the answers to what it waited for."""
+    conversation, call = run.saved, run.level.enclosing
+    assert conversation is not None, "only a run that was saved is gone on with"
+    assert call is not None, "only a run inside another one is gone on with here"
+    run.saved = None
+    ctx.messages[:] = conversation.messages
+    if ctx.usage is not call.ctx.usage:  # else the outer run's figures hold it already
+        ctx.usage.incr(conversation.usage)
+    path = call.call.path
+    known: dict[str, ApprovalRequest] = {}
+    for key in waited_for(conversation, path).values():
+        if (request := await run.gate.broker.about(key)) is not None:
+            known[key] = request
+    raises = run.gate.on_denied == "raise"
+    results = results_of(conversation, known, path, raises=raises)
+    report_refused(run.gate, () if raises else known.values())
+    return replace(node, user_prompt=None, deferred_tool_results=results)
+
+
+# --- the end ---
+
+
+async def execute(
+    run: GatedRun, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+) -> AgentRunResult[Any]:
+    """Run the agent, and record how it ended: with a result, a pause, an error, or executed by nobody."""
+    if run.level.enclosing is not None:
+        return await _execute_inside(run, run.level.enclosing, ctx, handler)
+    saver, broker = run.level.saver, run.gate.broker
+    if saver is None:
+        return await _guarded(run, handler)
+    mine = nullcontext() if saver.resumed else broker.runs.in_hand(saver.run.id)
+    with mine, broker.watch.listening():
+        if not saver.resumed:  # whoever began or resumed it has looked
+            await broker.watch.catch_up()
+        try:
+            result = await _guarded(run, handler)
+        except Exception:
+            await broker.sweeper.sign_end()
+            raise
+        if isinstance(result.output, DeferredToolRequests):
+            await saver.put_down(result.conversation)
+        else:
+            conversation = result.conversation if saver.run.options.get("chat") else None  # for the next turn
+            await saver.ended(RunState.DONE, str(result.output), conversation)
+            await broker.sweeper.sign_end()
+        return result
+
+
+async def _execute_inside(
+    run: GatedRun, call: EnclosingCall, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+) -> AgentRunResult[Any]:
+    """As `execute`, for a run inside a call of another one."""
+    if (answered := _answered_before(run, ctx)) is not None:
+        return answered
+    try:
+        result = await _guarded(run, handler)
+        if not isinstance(result.output, DeferredToolRequests):
+            _remember_answer(run, call, ctx, result)
+        elif result.output.approvals:
+            raise pause_of(run) if run.level.pauses_with_call else WrongUse(lost_question(call.call.tool))
+        return result
+    except CallPaused:
+        await call.neighbours.quiet()
+        raise
+
+
+async def _guarded(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
+    try:
+        return await handler()
+    except (Halted, RunError, CallPaused):
+        # The run is not over: somebody stopped everything, another process has it, or it waits for people.
+        if run.level.saver is not None and run.level.enclosing is None:
+            run.level.saver.dropped()
+        raise
+    except BaseException as error:
+        _failed(run, error)
+        raise
+    finally:
+        run.gate.broker.notes.hand_over()
+        run.reporter.close()
+
+
+def _failed(run: GatedRun, error: BaseException) -> None:
+    """What is written here is not waited for: whoever is being stopped must not wait."""
+    saver, root, is_inner = run.level.saver, run.level.root, run.level.enclosing is not None
+    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+    if stopped and root is not None and root.saved:
+        if not is_inner:
+            root.dropped()  # nothing of it is lost: whoever likes resumes it by its id
+        return
+    run.questions.withdraw("the run ended")
+    state = RunState.CANCELLED if stopped else RunState.FAILED
+    if saver is not None and not is_inner:
+        saver.stopped(state, f"{type(error).__name__}: {error}")
+    elif saver is not None and saver.saved:
+        over = saver.failed(state)
+        run.gate.broker.runs.save_later(lambda: over)
+
+
+def _answered_before(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | None:
+    """What a run inside a call answered when the call was made before; None where it is not over."""
+    saver = run.level.saver
+    if saver is None or saver.run.state is not RunState.DONE:
+        return None
+    return AgentRunResult(output_of(ctx.agent, saver.run.rest))
+
+
+def _remember_answer(run: GatedRun, call: EnclosingCall, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
+    """A run inside a call is over: save its answer, for when the call is made again."""
+    saver = run.level.saver
+    if saver is None or (memo := memo_of(ctx.agent, result.output)) is None:
+        return
+    saved, progress = saver.saved, saver.answered(memo)
+    if saved:
+        run.gate.broker.runs.save_later(lambda: progress)
+    else:
+        call.ended.append(progress)
+
+
+def pause_of(run: GatedRun) -> CallPaused:
+    """What makes the call around a run pause with it. Metadata reaches traces: a reference, no state."""
+    saver = run.level.saver
+    assert saver is not None, "only a run that is saved pauses with its call"
+    worker = [*running_call().workers, saver.run.agent]
+    waits = {"inside": saver.run.id, "worker": worker}
+    return CallPaused(metadata={"summary": f"{' > '.join(worker)} waits for a person", REQUEST: waits})

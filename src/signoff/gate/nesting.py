@@ -1,0 +1,301 @@
+"""Runs inside calls of other runs: which there are inside a call, and how far everything around them came.
+
+A run inside a call is known by the call's key, the agent's name, what it was asked, and a number where that is the
+same: when the call is made again after a pause or a crash, each run in it finds what was saved of it. What such a run
+waits for is a question like any other. The call around it pauses with it, level by level. When the outermost run is
+resumed, each call that paused is made again, and the runs inside it go on where they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_core import to_json
+
+from signoff.broker.runs import Progress
+from signoff.core.call import Call
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import RunError, WrongUse
+from signoff.gate.gate import Gate
+from signoff.gate.saving import RunSaver
+from signoff.ports import Clock, Transaction
+
+PATIENCE = timedelta(minutes=1)
+"""How long a run that pauses waits for approved calls beside it. Not for ever: one of them may be waiting for it."""
+
+
+class CallPaused(ApprovalRequired):
+    """A run inside a call waits for people, so the call does, and the run around it."""
+
+
+@dataclass(slots=True)
+class Level:
+    """One run among those around it and those inside its calls."""
+
+    gate: Gate
+    withdraw_questions: Callable[[str], None] = field(default=lambda reason: None)
+    saver: RunSaver | None = None
+    """Saves the run, where the store outlives the process."""
+    root: RunSaver | None = None
+    """Saves the outermost run, where this one is part of it."""
+    enclosing: EnclosingCall | None = None
+    """The call of another run that this one is inside of."""
+    pauses_with_call: bool = False
+    """Whether that call pauses where this run waits for people, and is made again to go on."""
+    paused: set[str] = field(default_factory=set[str])
+    """Ids of calls at hand that wait for a run inside them."""
+    inner: list[Level] = field(default_factory=list["Level"])
+    """Runs that began inside its calls."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the saved run that this one is, or is part of; empty where none is saved."""
+        return self.root.run.id if self.root is not None else ""
+
+    def withdraw(self, reason: str) -> None:
+        """Nobody goes on with the run: what it still asks is moot, and so is what runs inside its calls ask."""
+        self.withdraw_questions(reason)
+        for one in self.inner:
+            one.withdraw(reason)
+
+    @property
+    def fence(self) -> tuple[str, int]:
+        """What has to hold when something of it is written: this process executes the outermost run."""
+        root = self.root
+        return (root.run.id, root.run.epoch) if root is not None and root.saved else ("", 0)
+
+
+@dataclass(slots=True)
+class EnclosingCall:
+    """A gated call while a run inside it is going on. Made with the first of them."""
+
+    level: Level
+    """The run that makes the call."""
+    call: Call
+    """Sealed."""
+    ctx: RunContext[Any]
+    request: ApprovalRequest | None
+    """The approval the call runs on, where a person gave one."""
+    granted: bool
+    """Whether it was let through although policy asks, and not on a person's approval of this call."""
+    is_new: bool
+    """Whether the call was made in this very run, so that nothing can be saved of runs inside it."""
+    enters: bool = False
+    """Whether the call may be made again from its beginning, to go on with the runs inside it."""
+    ends: bool | None = None
+    """Whether it promised to do nothing but wait for the runs inside it; None before there is one."""
+    ended: list[Progress] = field(default_factory=list[Progress])
+    """Runs inside it that are over, and that the store does not know yet."""
+    inner: list[Level] = field(default_factory=list["Level"])
+    """The runs inside it that began here."""
+    on_record: bool = False
+    """Whether the store knows that runs inside it are saved."""
+    _began: dict[str, list[object]] = field(default_factory=dict[str, "list[object]"])
+    """The agents of those runs, by what a run is known by."""
+    _is_over: bool = False
+    _collides: bool = False
+    """Whether two agents began that could not be told apart later."""
+    _neighbours: Neighbours | None = None
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Approved calls that are running in the runs inside it."""
+        self._neighbours = self._neighbours or Neighbours(self.level.gate.broker.clock)
+        return self._neighbours
+
+    def id_of(self, ctx: RunContext[Any]) -> str:
+        """The id of a run that begins inside the call, the same when the call is made again."""
+        call, name = self.call, ctx.agent.name if ctx.agent is not None else None
+        asked = to_json([call.key, call.args_digest, name, ctx.prompt], fallback=repr)
+        known = sha256(asked).hexdigest()[:24]
+        agents = self._began.setdefault(known, [])
+        self._collides = self._collides or any(one is not ctx.agent for one in agents)
+        agents.append(ctx.agent)
+        return f"inside-{known}-{len(agents)}"
+
+    def begins(self, *, ends_call: bool | None) -> None:
+        """A run begins inside the call; with what was said about it, if anything."""
+        self.enters = self.enters or ends_call is not None
+        promised = self.on_record and bool(self._entered[0])
+        self.ends = bool(ends_call) and self.ends is not False
+        if promised and not self.ends:
+            raise WrongUse(f"{self.call.tool} said ends_call, and goes on: it started another run after that")
+
+    def joined_by(self, level: Level) -> None:
+        """A run has begun inside the call."""
+        self.inner.append(level)
+        self.level.inner.append(level)
+
+    @property
+    def _entered(self) -> tuple[str, str]:
+        request = self.request
+        if request is None or request.claim is None or not (self.enters and self.ends):
+            return "", ""
+        return request.id, request.claim.token
+
+    def progress(self) -> list[Progress]:
+        """How far everything around a run inside this call came, the outermost run first.
+
+        Raises `CallPaused` where the call paused already, because of another run that was inside it: what is around it
+        is put down by then, and not to be taken back by one that goes on after that.
+        """
+        level = self.level
+        if self._is_over or self.call.call_id in level.paused:
+            raise CallPaused
+        if self._collides and self.enters:
+            raise WrongUse(_TWINS)
+        around = progress_around(level)
+        if level.saver is not None:
+            around.append(level.saver.at_call(self.ctx, self._entered))
+        # One that did not promise to only wait is not let through again after a crash: nobody knows what it did.
+        entry = self._entry(RunState.GOING if self.ends else RunState.DONE)
+        return [*around, Progress(run=entry, fence=level.fence), *self.ended]
+
+    def saved(self) -> None:
+        """What `progress` said is in the store."""
+        self.ended.clear()
+        self.on_record = True
+        if self.level.saver is not None:
+            self.level.saver.saved = True
+        if self.level.enclosing is not None:
+            self.level.enclosing.saved()
+
+    def entered_again(self) -> None:
+        """The call was claimed anew and goes on with a run that is saved: with the next write, that is on record."""
+        broker, entered, fence = self.level.gate.broker, self._entered, self.level.fence
+        if self.on_record or not entered[0]:
+            return
+        self.on_record, now = True, broker.clock.now()
+
+        def work(tx: Transaction) -> None:
+            with suppress(RunError):  # another process executes it by now
+                if fence[0]:
+                    broker.runs.check(tx, *fence)
+                broker.inside.enter(tx, *entered, now)
+
+        broker.store.later("enter", work)
+
+    def paused(self) -> None:
+        """The tool let a pause pass: the call ends here, and may be made again."""
+        self._mark(RunState.GOING)
+
+    def over(self) -> None:
+        """The call is over: nothing goes on with what its runs still asked, and it is not let through once more."""
+        self._is_over = True
+        for one in self.inner:
+            one.withdraw("the call that asked is over")
+            self.level.inner.remove(one)
+        self._mark(RunState.DONE)
+
+    def _mark(self, state: RunState) -> None:
+        if self.on_record:
+            entry = self._entry(state)
+            self.level.gate.broker.runs.save_later(lambda: Progress(run=entry, fence=self.level.fence))
+
+    def _entry(self, state: RunState) -> KeptRun:
+        """That runs inside the call are saved, and whether it was let through although policy asks."""
+        return entry_of(self.level, self.call, granted=self.granted, state=state)
+
+
+_TWINS = (
+    "two agents of one name are asked the same inside one call, and could not be told apart when it is made again.\n"
+    "  Give each a name of its own: Agent(…, name=…)"
+)
+
+
+def progress_around(level: Level) -> list[Progress]:
+    """How far everything around a run came, the outermost run first."""
+    return level.enclosing.progress() if level.enclosing is not None else []
+
+
+def entry_id(call_key: str) -> str:
+    """Under which it is saved that runs inside a call are."""
+    return f"entered-{sha256(call_key.encode()).hexdigest()[:24]}"
+
+
+def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunState.GOING) -> KeptRun:
+    """What is saved of a call that runs are inside of: all that has to be the same when it is let through again."""
+    about: Mapping[str, str] = {
+        "tool": call.tool,
+        "args": call.args_digest,
+        "schema": call.schema_hash,
+        "policy": level.gate.policy.revision,
+        **({"granted": "yes"} if granted else {}),
+    }
+    return KeptRun(id=entry_id(call.key), parent=level.run_id or call.key, options=about, state=state)
+
+
+def pause_in(error: Exception) -> CallPaused | None:
+    """The pause behind a failed group of tasks: a tool may run several agents at once."""
+    if not isinstance(error, ExceptionGroup):
+        return None
+    pauses, rest = cast("ExceptionGroup[Exception]", error).split(CallPaused)
+    if pauses is None or rest is not None:
+        return None
+    first: BaseException = pauses
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    assert isinstance(first, CallPaused)
+    return first
+
+
+def lost_question(tool: str) -> str:
+    """Where an agent's questions would be lost because its caller takes them for a result."""
+    return (
+        f"an agent that the tool {tool!r} runs waits for a person, and the call does not wait with it: the question "
+        "would be lost.\n"
+        "  Run it with `await call_agent(ctx, agent, prompt)`, or give the outer agent Signoff(…, nested=True)."
+    )
+
+
+class Neighbours:
+    """The approved calls that are running in the runs inside one call.
+
+    A run that pauses takes the call down with it. It waits for these first, so that nothing approved is cut off.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._running = 0
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Within, one of them is running."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                for loop, quiet in list(self._waiting):  # a tool may run agents in threads of their own
+                    if not loop.is_closed():
+                        loop.call_soon_threadsafe(_set, quiet)
+
+    async def quiet(self) -> None:
+        """Return once none is running, or after a while."""
+        if not self._running:
+            return
+        loop = asyncio.get_running_loop()
+        waiter = (loop, loop.create_future())
+        self._waiting.append(waiter)
+        limit = asyncio.ensure_future(self._clock.sleep_until(self._clock.now() + PATIENCE))
+        try:
+            await asyncio.wait([waiter[1], limit], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waiting.remove(waiter)
+            limit.cancel()
+
+
+def _set(quiet: asyncio.Future[None]) -> None:
+    if not quiet.done():
+        quiet.set_result(None)

@@ -1,0 +1,183 @@
+"""Tools as the gate sees them: where they come from, what is declared about them, and the `Call`s they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ToolsetTool
+from pydantic_core import to_jsonable_python
+
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.gate.arguments import PROCESS_KEY, as_json
+from signoff.links import followed
+from signoff.wrapped import Step, steps_of
+
+KIND = "signoff.kind"
+"""Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
+_NO_LABELS = frozenset[str]()
+_NOTHING_RESOLVED: Mapping[str, str] = MappingProxyType({})
+
+
+# --- where a tool comes from ---
+
+Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
+"""What a toolset declares about one of its tools, as in `ports.DeclaresApproval`."""
+
+
+class Origin:
+    """The toolset a tool comes from, below all wrappers, and everything that is declared on the way down to it."""
+
+    def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolDefinition) -> None:
+        """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
+        toolset, self.name = steps[-1]
+        named = next((name for one, _ in steps if isinstance(name := getattr(one, "catalog_name", None), str)), None)
+        self.toolset_name = named or _shown(toolset_id or toolset.id)
+        declared = (own.metadata or {}).get("labels") or ()
+        self.labels = frozenset([declared] if isinstance(declared, str) else declared)
+        """Of the tool itself, as its toolset defines it: what other capabilities put on top is not believed."""
+        self.policies = frozenset(id(one) for toolset, _ in steps for one in _attached(toolset))
+        starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
+        self.start = next(starts, "")
+        self.needs_approval = _hooks(steps, "needs_approval")
+        self.describe_approval = _hooks(steps, "describe_approval")
+        self.capability_labels = _hooks(steps, "capability_labels")
+        self.claimed_labels = _hooks(steps, "claimed_labels")
+
+
+def _attached(toolset: object) -> Iterator[object]:
+    """What a toolset judges its calls by, to tell which of them had a say."""
+    if (own := getattr(toolset, "policy", None)) is not None:
+        yield own
+    yield from getattr(toolset, "policies", ())
+
+
+def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
+    """The optional methods of that name, outermost first."""
+    found = ((getattr(toolset, name, None), tool) for toolset, tool in steps)
+    return tuple(partial(method, tool) for method, tool in found if callable(method))
+
+
+def origin_of(tool: ToolsetTool[Any]) -> Origin:
+    """Look through wrappers, so that a renamed or prefixed toolset keeps what it declares."""
+    own = tool
+    while isinstance(below := getattr(own, "source_tool", None), ToolsetTool):
+        own = cast("ToolsetTool[Any]", below)
+    return Origin(steps_of(tool), tool.tool_def.toolset_id, own.tool_def)
+
+
+def _shown(toolset_id: str | None) -> str | None:
+    """A toolset's name for rules; in angle brackets stand roles that PydanticAI fills itself."""
+    return None if toolset_id is None or toolset_id.startswith("<") else toolset_id
+
+
+def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
+    """Digest of what a tool takes. If it changes, approvals and grants for the tool no longer hold.
+
+    Where somebody else makes `claims` about the tool, such as a server that may change it any time, they count too.
+    """
+    takes = tool_def.parameters_json_schema
+    if not claims:
+        return digest(to_jsonable_python(takes))
+    said = (tool_def.metadata or {}).get("annotations")
+    return digest(to_jsonable_python([takes, tool_def.description, said], fallback=repr))
+
+
+# --- reading ---
+
+
+@dataclass(frozen=True, slots=True)
+class CallReader:
+    """Makes `Call`s. Holds what does not change from call to call."""
+
+    labels: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
+    """Capability labels by tool name or glob, for tools that declare none themselves."""
+    claims: Sequence[Mapping[str, Iterable[str]]] = ()
+    """Labels that callers give to tools by name: inside their calls they can make policy stricter, no more."""
+    paths_of: Callable[[Call], Iterable[str]] | None = None
+    """Lists the paths in a call, where policy wants to know where they lead."""
+    root: str = ""
+    """The directory relative paths start from, as a real path."""
+    several_roots: bool = False
+    """Whether rules start from other directories too, so that a call has to say where its paths start from."""
+    key: bytes = PROCESS_KEY
+    """Tells secrets apart without showing them; a store has one of its own, for all processes that share it."""
+
+    def read(
+        self,
+        ctx: RunContext[Any],
+        tool_def: ToolDefinition,
+        args: Mapping[str, Any],
+        origin: Origin,
+        workers: tuple[str, ...] = (),
+        path: str = "",
+    ) -> Call:
+        """The call as policy sees it. `workers` and `path` are those of the call that its run is inside of."""
+        worker = ctx.agent.name if ctx.agent is not None else None
+        values, unreadable = as_json(args, self.key)
+        call_id = ctx.tool_call_id or ""
+        try:
+            labels = self._labels(ctx, tool_def, values, origin)
+            claimed = self._claimed(ctx, tool_def, values, origin)
+        except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
+            labels, claimed, unreadable = _NO_LABELS, _NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
+        call = Call.made(
+            {
+                "tool": tool_def.name,
+                "args": values,
+                "toolset": origin.toolset_name,
+                "worker": (*workers, worker) if worker else workers,
+                "labels": labels,
+                "claimed": claimed,
+                "deps": ctx.deps,
+                "start": origin.start,
+                "also": self.root if self.several_roots and self.paths_of is not None and not origin.start else "",
+                "resolved": _NOTHING_RESOLVED,
+                "unreadable": unreadable,
+                "call_id": call_id,
+                "run_id": ctx.run_id or "",
+                "conversation_id": ctx.conversation_id or "",
+                "path": f"{path}/{call_id}" if path else call_id,
+            }
+        )
+        if self.paths_of is None:
+            return call
+        leads = followed(call.start or self.root, self.paths_of(call))
+        return call.changed(resolved=leads) if leads else call
+
+    def follow_links(self, call: Call) -> Call:
+        """The call with where every text in it leads that may be a path, for patterns that speak of directories."""
+        texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
+        leads = followed(call.start or self.root, texts)
+        return call.changed(resolved={**call.resolved, **leads})
+
+    def _labels(
+        self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin
+    ) -> frozenset[str]:
+        if not (self.labels or origin.labels or origin.capability_labels):
+            return _NO_LABELS
+        return origin.labels | _by_name(self.labels, tool_def.name) | _declared(origin.capability_labels, args, ctx)
+
+    def _claimed(
+        self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin
+    ) -> frozenset[str]:
+        if not (self.claims or origin.claimed_labels):
+            return _NO_LABELS
+        by_name = (_by_name(given, tool_def.name) for given in self.claims)
+        return _declared(origin.claimed_labels, args, ctx).union(*by_name)
+
+
+def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:
+    return {label for pattern, given in labels.items() if fnmatchcase(tool, pattern) for label in given}
+
+
+def _declared(hooks: Sequence[Hook], args: Mapping[str, Any], ctx: RunContext[Any]) -> frozenset[str]:
+    """All labels that a toolset and its wrappers declare for a call."""
+    return frozenset[str]().union(*(hook(args, ctx) for hook in hooks))
