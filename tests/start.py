@@ -95,11 +95,27 @@ class Process(subprocess.Popen[Any]):
 
         `serves`: with a fork server of its own, where this one comes from one as well.
         """
+        self.has_reader = False
+        """Whether a thread reads what it prints."""
         self._serves = serves
         self._forks = not fresh and can_fork(command, options.get("env")) and not (OWN_WAYS & options.keys())
         if not self._forks:
             options.setdefault("preexec_fn", default_signals)
         super().__init__(list(command), **options)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        """Wait until it has ended; where something failed it is ended. Popen would first close what somebody reads."""
+        if kind is not None:
+            self.kill()
+        if self.has_reader:
+            if self.stdin is not None:
+                self.stdin.close()
+            try:
+                self.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"it did not end within {PATIENCE} s: {self.args}") from None
+        super().__exit__(kind, *error)
 
     def _execute_child(self, *options: Any) -> None:  # between what Popen prepares and what it waits for
         if not self._forks:
@@ -126,8 +142,9 @@ class Process(subprocess.Popen[Any]):
 class Lines:
     """What a program prints, line by line as it comes. Nobody waits for ever."""
 
-    def __init__(self, process: subprocess.Popen[Any]) -> None:
+    def __init__(self, process: Process) -> None:
         assert process.stdout is not None
+        process.has_reader = True
         self.seen: list[str] = []
         """The lines that were waited for so far."""
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()

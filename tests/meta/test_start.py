@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,8 @@ def test_signals_reach_it_also_where_the_tests_ignore_them(number: signal.Signal
     """As under `nohup ./dev test &`."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        code = "import signal\nprint('ready', flush=True)\nwhile True: signal.pause()"
+        # Not `signal.pause`: a signal that comes just before it is noted, and then waits for another one.
+        code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
         with start.Process(
             [sys.executable, "-c", code], fresh=fresh, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
@@ -124,6 +126,15 @@ def test_what_a_fork_cannot_honour_has_an_interpreter_of_its_own() -> None:
     assert not start.can_fork(["/bin/sh", "-c", "true"], {})
     assert not start.can_fork(asked, {"PYTHONIOENCODING": "latin-1"})
     assert start.can_fork(asked, {"PYTHONPATH": "x"}) is (sys.platform == "linux")
+
+
+def test_one_that_does_not_end_is_ended_though_somebody_reads_what_it_prints() -> None:
+    """To close what a thread is just reading from would wait for that thread."""
+    code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
+    with suppress(ZeroDivisionError), start.Process([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        start.Lines(process).next("ready")
+        raise ZeroDivisionError
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_nobody_waits_for_ever() -> None:
