@@ -50,7 +50,7 @@ class Place:
     def gate(self, rules: Any, *, dies: bool = False, **options: Any) -> Signoff:
         signoff = Signoff(rules, **{"wait": "suspend", "store": self.store(), **options})
         if dies:  # whoever looks for its process finds nobody
-            signoff.broker._process = replace(signoff.broker.process, born="long ago")
+            signoff.broker.ledger._process = replace(signoff.broker.process, born="long ago")
         return signoff
 
     def broker(self, **options: Any) -> Broker:

@@ -91,9 +91,9 @@ async def test_only_the_attempt_that_has_the_claim_gives_it_back(place: Place) -
     broker = signoff.broker
     await broker.claim(request.id, token="winner")
     for attempt in ("loser", ""):
-        broker.stopping.give_back(request.id, attempt)
+        broker.give_back(request.id, attempt)
         assert (await broker.get(request.id)).state is State.CLAIMED
-    broker.stopping.give_back(request.id, "winner")
+    broker.give_back(request.id, "winner")
     assert (await broker.get(request.id)).state is State.CANCELLED, "nothing ran on it, so it may be asked about anew"
 
 

@@ -156,7 +156,7 @@ async def test_a_promise_to_do_nothing_more_cannot_be_taken_back(world: World) -
 @pytest.mark.parametrize("late", ["pause", "lose", "finish", "give back", "enter"])
 async def test_whoever_lost_a_claim_changes_nothing_about_the_next(world: World, late: str) -> None:
     stalled, other = world.broker(), world.broker()
-    stalled._process = replace(stalled.process, born="long ago")  # whoever looks for it finds nobody
+    stalled.ledger._process = replace(stalled.process, born="long ago")  # whoever looks for it finds nobody
     call = Call(tool="transfer", args={"a": 1}, call_id="a-1", run_id="r", path="a-1")
     asked = ApprovalRequest(
         id="",

@@ -63,7 +63,7 @@ def another(request: pytest.FixtureRequest, ram: Path, clock: FakeClock) -> Iter
         broker.remembers = options.get("remembers", True)  # also where it does not outlive the process
         broker.store.remind(3_600, lambda: None)  # only the test says that a process lives
         if far:
-            broker._process = replace(broker.process, host="another machine")
+            broker.ledger._process = replace(broker.process, host="another machine")
         return broker
 
     yield open_one

@@ -32,6 +32,7 @@ from tests.broker.conftest import RAM
 from tests.broker.model import FILE, Happened, Life, Made, Model, No, Question, Remembered, same
 
 from signoff.broker import Broker
+from signoff.broker.requests import enter
 from signoff.broker.runs import Progress
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
@@ -382,7 +383,7 @@ class AnyOrder(RuleBasedStateMachine):
         broker = Broker(self.open_store(), self.clock, people={name: frozenset(FILE[name]) for name in FILE})
         broker.remembers = True
         if far:
-            broker._process = replace(broker.process, host="another machine")
+            broker.ledger._process = replace(broker.process, host="another machine")
         self.model.lives[broker.process.id] = Life(far=far)
         broker.store.remind(3_600, lambda: None)  # only what happens here says that a process lives
         return broker
@@ -438,7 +439,7 @@ class AnyOrder(RuleBasedStateMachine):
     def beat(self, broker: Broker) -> None:
         life = self.model.lives[broker.process.id]
         if life.far and life.seen is not None:
-            broker.beat()
+            broker.ledger.beat()
             self.do(broker.store.flush())
             life.seen = self.model.now
 
@@ -637,11 +638,12 @@ class AnyOrder(RuleBasedStateMachine):
         process = broker.process.id
 
         async def pause() -> None:
-            broker.inside.pause_later(request_id, process)
+            broker.release(request_id, process)
             await broker.store.flush()
 
         if how == "entered":
-            entering = broker.store.write("enter", lambda tx: broker.inside.enter(tx, request_id, process, now))
+            journal = broker.ledger.journal
+            entering = broker.store.write("enter", lambda tx: enter(tx, journal, request_id, process, now))
             self.agree(broker, lambda: self.model.enter(question, process), lambda: entering)
         else:
             self.agree(broker, lambda: self.model.pause(question, process), pause)
@@ -656,7 +658,7 @@ class AnyOrder(RuleBasedStateMachine):
 
         async def tell() -> None:
             if how == "given back":
-                broker.stopping.give_back(request_id, broker.process.id)
+                broker.give_back(request_id, broker.process.id)
             else:
                 broker.finish(request_id, error=None if how == "well" else "boom")
             await broker.store.flush()

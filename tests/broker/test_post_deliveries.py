@@ -113,7 +113,7 @@ async def test_what_is_gone_while_an_update_fails_is_closed_once_it_works_again(
     board.fails = lambda notice: ChannelFailed("away")
     stored = await broker.get(request)
     await broker.store.write("take", lambda tx: tx.put_request(advance(stored, Assigned("ana"), clock.now())))
-    await broker.store.write("note", lambda tx: tx.append([broker.journal.step(stored, "taken", clock.now())]))
+    await broker.store.write("note", lambda tx: tx.append([broker.ledger.journal.step(stored, "taken", clock.now())]))
     await post.round()
     board.fails = lambda notice: None
     await broker.answer(request, NO, by=ANA)

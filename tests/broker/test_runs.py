@@ -71,7 +71,7 @@ async def test_a_process_far_away_counts_as_gone_when_it_was_silent_for_long(ano
     clock.advance(LEASE - timedelta(seconds=1))
     with pytest.raises(RunTaken):
         await here.runs.take("run1")
-    far.beat()
+    far.ledger.beat()
     await far.store.flush()
     clock.advance(LEASE - timedelta(seconds=1))
     with pytest.raises(RunTaken):

@@ -10,7 +10,7 @@ import pytest
 from tests.broker.conftest import Opens, ask, kill, kinds
 
 from signoff.broker import Broker
-from signoff.broker.sweeper import EVERY
+from signoff.broker.deadlines import EVERY
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer, AnswererKind
 from signoff.core.request import State
@@ -137,7 +137,7 @@ async def test_of_an_answer_and_the_deadline_in_the_same_instant_one_wins(anothe
 
 async def test_it_sweeps_by_itself_every_few_seconds(broker: Broker, clock: FakeClock) -> None:
     request = await ask(broker, need=within_a_minute())
-    sweeping = asyncio.ensure_future(broker.sweeper.sweep_forever())
+    sweeping = asyncio.ensure_future(broker.deadlines.sweep_forever())
     waiting = asyncio.ensure_future(broker.wait(request))
     try:
         for _ in range(13):
@@ -177,7 +177,7 @@ async def test_far_away_a_silent_process_counts_as_gone_and_may_come_back(anothe
     request = await claimed(far)
     clock.advance(LEASE - SECOND)
     assert await here.sweep() == []
-    far.beat()
+    far.ledger.beat()
     await far.store.flush()
     clock.advance(LEASE - SECOND)
     assert await here.sweep() == []

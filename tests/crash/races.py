@@ -18,6 +18,7 @@ from tests.crash.stage import Stage, begin, kept_run_of, opened, take_up
 from tests.crash.trips import Case, effects_of
 
 from signoff.broker import Broker
+from signoff.broker.deadlines import feed
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer
@@ -271,8 +272,8 @@ def votes_and_time(url: str, count: int) -> dict[str, Any]:
                         decision = ApprovalDecision(approved=True)
                         fared.append(await tried(broker.answer(one, decision, by=people(number))))
                     else:
-                        feed = partial(broker.sweeper.feed, request_id=one, now=deadline)
-                        expired = await broker.store.write("expire", feed)
+                        due = partial(feed, ledger=broker.ledger, request_id=one, now=deadline)
+                        expired = await broker.store.write("expire", due)
                         fared.append(["won" if expired else "late", one])
             return fared
 

@@ -32,7 +32,7 @@ async def unknown(house: Timed) -> tuple[ApprovalRequest, Message]:
     request, _ = await house.shown(need=Requirement(role="ops"))
     await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
     gone = Broker(house.store, house.clock)
-    gone._process = replace(gone.process, id="gone", born="before")
+    gone.ledger._process = replace(gone.process, id="gone", born="before")
     await gone.claim(request.id)
     house.clock.advance(timedelta(hours=1))
     await house.becomes(request, State.UNKNOWN)

@@ -44,7 +44,7 @@ def process(tmp_path: Path) -> Callable[..., Signoff]:
         given = {"wait": "suspend", "store": SqliteStore(tmp_path / "signoff.db"), **options}
         signoff = Signoff(given.pop("policy", RULES), **given)
         if dies:  # whoever looks for it finds nobody
-            signoff.broker._process = replace(signoff.broker.process, born="long ago")
+            signoff.broker.ledger._process = replace(signoff.broker.process, born="long ago")
         return signoff
 
     return start

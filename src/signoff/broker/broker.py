@@ -1,69 +1,47 @@
 """The broker opens requests, takes answers, hands out the right to run once, and wakes whoever waits.
 
-It is the only writer. Every change is one transaction in which the request is read, advanced by the lifecycle table,
-put back, and written down on the record.
+It is the only writer. Every change is one transaction, made of functions that are grouped by what they are about:
+`requests`, `runs`, `grants`, `deadlines`, `people`. None of them knows the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from signoff.broker import requests as stored
+from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
-from signoff.broker.clock import AgreedClock, SystemClock
+from signoff.broker.deadlines import Deadlines, feed
 from signoff.broker.deliveries import Deliveries
-from signoff.broker.grants import Grants, check_terms
-from signoff.broker.holder import BEAT, seen, steady_seconds, this_process
-from signoff.broker.ids import new_id
-from signoff.broker.inside import Inside
+from signoff.broker.grants import Grants, check_terms, remember
+from signoff.broker.holder import BEAT, seen, steady_seconds
 from signoff.broker.journal import Journal
-from signoff.broker.notes import Notes
+from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
 from signoff.broker.policies import Policies
-from signoff.broker.runs import Progress, Runs
-from signoff.broker.stopping import Stopping
-from signoff.broker.sweeper import Sweeper
-from signoff.broker.switch import Switch
+from signoff.broker.runs import Progress, Runs, check, refuse_over, save
+from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
-from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox import Item
-from signoff.core.lifecycle import (
-    OPEN,
-    AskedAgain,
-    Assigned,
-    Cancelled,
-    Claimed,
-    Event,
-    Failed,
-    Lost,
-    Succeeded,
-    Told,
-    Voted,
-    advance,
-    remind_at,
-)
+from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, Told, Voted
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
-from signoff.errors import AlreadySettled, RequestError, RunTaken, UnknownRequest
+from signoff.errors import RunTaken
 from signoff.ports import Clock, Store, Transaction
 
 if TYPE_CHECKING:
     from signoff.policy.engine import Policy
     from signoff.policy.layers import Layers
 
-T = TypeVar("T")
-PREVIEW = 500
-"""Characters of a result, or an error, that are kept for people."""
-
 
 class Broker:
-    """The only writer of requests and decisions. `runs`, `grants` and `switch` hold what belongs to those."""
+    """The only writer of requests and decisions. `runs`, `grants`, `people` and `switch` hold what belongs to those."""
 
     def __init__(
         self,
@@ -79,34 +57,30 @@ class Broker:
 
         Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
-        self.store = store
-        clock = clock or SystemClock()
-        self.clock: Clock = clock if store.clock_lead is None else AgreedClock(clock, store)
-        self.journal = Journal(tuple(masked))
-        self._process = this_process(self.clock.now())
+        self.ledger = ledger = Ledger(store, clock, Journal(tuple(masked)))
         self.watch = Watch(store)
-        self.runs = Runs(self)
-        self.grants = Grants(self)
-        self.switch = Switch(self)
-        self.notes = Notes(self)
-        self.sweeper = Sweeper(self)
-        self.stopping = Stopping(self)
-        self.inside = Inside(self)
-        self.policies = Policies(self)
-        self.deliveries = Deliveries(self)
-        self.people = People(self, people or {})
-        self.signer = signer
+        self.runs = Runs(ledger)
+        self.grants = Grants(ledger)
+        self.switch = Switch(ledger, self.watch)
+        self.audit_buffer = AuditBuffer(ledger)
+        self.deadlines = Deadlines(ledger, signer)
+        self.policies = Policies(ledger)
+        self.deliveries = Deliveries(ledger)
+        self.people = People(ledger, people or {})
         self.remembers = remembers and store.is_durable
-        self._beaten: datetime | None = None
-        if store.is_durable:
-            store.remind(BEAT.total_seconds(), self.beat)
+
+    @property
+    def store(self) -> Store:
+        return self.ledger.store
+
+    @property
+    def clock(self) -> Clock:
+        return self.ledger.clock
 
     @property
     def process(self) -> Process:
         """This process. A fork of it is another one, which holds nothing yet."""
-        if self._process.pid != os.getpid():
-            self._process, self._beaten = this_process(self.clock.now()), None
-        return self._process
+        return self.ledger.process
 
     # --- opening and looking ---
 
@@ -121,58 +95,31 @@ class Broker:
         `policy` is what they were asked under. A call is asked about once: if there is a request about the very same
         call, whatever became of it, that one is returned, unless it was withdrawn.
         """
-        now = self.clock.now()
-        fresh = [self._dated(request, now) for request in requests]
+        ledger, now = self.ledger, self.ledger.now()
+        fresh = [stored.opened(ledger.journal, request, now) for request in requests]
 
         def work(tx: Transaction) -> list[ApprovalRequest]:
             for one in progress:
-                self.runs.save(tx, one, now)
+                save(tx, ledger, one, now)
             if policy is not None and fresh:
                 self.policies.keep(tx, policy)
             opened: list[ApprovalRequest] = []
             for request in fresh:
-                self.runs.refuse_over(tx, request.run)
-                known = tx.about(request.call.key) if request.call is not None else None
-                if known is None or known.state is State.CANCELLED:
-                    tx.add_request(request)
-                    tx.append([self.journal.asked(request, now)])
-                    known = request
-                opened.append(known)
+                refuse_over(tx, request.run)
+                opened.append(stored.ask(tx, ledger.journal, request, now))
             return opened
 
         if not fresh and not progress:
             return []
-        return await self.store.write("ask", work)
-
-    def _dated(self, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
-        requirement = request.requirement
-        deadline = now + requirement.timeout if requirement.timeout is not None else None
-        return request.changed_to(
-            id=request.id or new_id(),
-            opened_at=now,
-            deadline=deadline,
-            remind_at=remind_at(requirement, deadline),
-            title=request.title or safe_summary(request, secrets=self.journal.secrets),
-        )
+        return await ledger.store.write("ask", work)
 
     async def get(self, request_id: str) -> ApprovalRequest:
         """The request as it stands; raises `UnknownRequest`."""
-        return await self.store.read(lambda tx: self.found(tx, request_id))
+        return await self.store.read(lambda tx: stored.found(tx, request_id))
 
     async def find(self, prefix: str) -> ApprovalRequest:
         """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
-
-        def work(tx: Transaction) -> ApprovalRequest:
-            if (request := tx.request(prefix)) is not None:
-                return request
-            ids = [one for one in tx.ids_like(prefix) if tx.request(one) is not None] if prefix else []
-            if len(ids) == 1:
-                return self.found(tx, ids[0])
-            if ids:
-                raise RequestError(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
-            raise UnknownRequest(_is_run(tx, prefix) or f"no request has the id {prefix!r}")
-
-        return await self.store.read(work)
+        return await self.store.read(lambda tx: stored.found_by_prefix(tx, prefix))
 
     async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
         """What waits for a person, oldest first."""
@@ -206,72 +153,75 @@ class Broker:
             if request.state is State.PENDING:
                 refuse_veiled(request)
                 decision = replace(decision, edited_args=fitting(request, decision.edited_args))
-        by = self.people.known(by)
+        by, ledger = self.people.known(by), self.ledger
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            request = self.found(tx, request_id)
+            request = stored.found(tx, request_id)
             if request.state is State.PENDING and request.deadline is not None and request.deadline <= now:
                 # What a deadline parks or escalates is still open, to those who are asked from then on.
-                request = self.sweeper.feed(tx, request_id, now) or request
+                request = feed(tx, ledger, request_id, now) or request
             if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
                 self.people.check(request, by)
                 check_terms(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
-            voted = self.put(tx, request, Voted(by, decision, absent), now)
-            drafts = [self.journal.voted(voted, now)]
+            voted = stored.put(tx, request, Voted(by, decision, absent), now)
+            drafts = [ledger.journal.voted(voted, now)]
             if voted.state is not State.PENDING:
-                drafts.append(self.journal.settled(voted, now))
-                drafts.extend(self.grants.from_answer(tx, voted, now))
+                drafts.append(ledger.journal.settled(voted, now))
+                if self.remembers:
+                    drafts.extend(remember(tx, ledger.journal, voted, now))
             tx.append(drafts)
             return voted
 
-        return await self._write("vote", work)
+        return await ledger.write("vote", work)
 
     async def assign(self, request_id: str, to: str, *, by: Answerer) -> ApprovalRequest:
         """Say who works on a request, so that nobody else starts; an empty name frees it."""
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            request = self.put(tx, self.found(tx, request_id), Assigned(to), now)
-            tx.append([self.journal.step(request, "assigned", now, to=to, by=by.name)])
+            request = stored.put(tx, stored.found(tx, request_id), Assigned(to), now)
+            tx.append([self.ledger.journal.step(request, "assigned", now, to=to, by=by.name)])
             return request
 
-        return await self._write("assign", work)
+        return await self.ledger.write("assign", work)
 
     async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process is gone. If it did not happen, it may be asked about anew."""
-        by = self.people.known(by)
+        by, people, journal = self.people.known(by), self.people, self.ledger.journal
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            request = self.found(tx, request_id)
+            request = stored.found(tx, request_id)
             if request.state is State.UNKNOWN:
-                self.people.check(request, by)
-            absent = self.people.stands_in_for(tx, request, by, now, denies=False)
-            told = self.put(tx, request, Told(by, happened, note, absent), now)
-            place = self.people.in_whose_place(request, by, absent)
-            tx.append([self.journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
+                people.check(request, by)
+            absent = people.stands_in_for(tx, request, by, now, denies=False)
+            told = stored.put(tx, request, Told(by, happened, note, absent), now)
+            place = people.in_whose_place(request, by, absent)
+            tx.append([journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
             return told
 
-        return await self._write("tell", work)
+        return await self.ledger.write("tell", work)
 
     # --- running ---
 
     async def claim(self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "") -> ApprovalRequest:
         """Take the right to run, once. Raises `AlreadySpent` for everyone but the first, and `Halted` while halted.
 
-        `token` tells this attempt from others of the same process. With a kept run, `RunTaken` or `RunOver` where this
-        process no longer has it in hand.
+        `token` tells this attempt from others of the same process. With a saved run, `RunTaken` or `RunOver` where this
+        process no longer executes it.
         """
+        ledger = self.ledger
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            self.switch.check(tx)
+            check_not_halted(tx)
             if run:
-                self.runs.check(tx, run, epoch)
-            claimed = self.put(tx, self.found(tx, request_id), Claimed(self.process.id, token), now)
-            self.enlist(tx, now)
-            tx.append([self.journal.about(claimed, "claimed", now, {"process": self.process.id})])
+                check(tx, run, epoch)
+            process = ledger.process.id
+            claimed = stored.put(tx, stored.found(tx, request_id), Claimed(process, token), now)
+            ledger.enlist(tx, now)
+            tx.append([ledger.journal.about(claimed, "claimed", now, {"process": process})])
             return claimed
 
-        return await self._write("claim", work)
+        return await ledger.write("claim", work)
 
     async def confirm(self, claimed: ApprovalRequest, since: float) -> None:
         """Just before a claimed call runs: raise `RunTaken` if it was given up for lost while this process stood still.
@@ -281,9 +231,8 @@ class Broker:
         """
 
         def work(tx: Transaction, now: datetime) -> None:
-            request = self.found(tx, claimed.id)
             token = claimed.claim.token if claimed.claim is not None else ""
-            if request.state is not State.CLAIMED or request.claim is None or request.claim.token != token:
+            if not stored.is_held(stored.found(tx, claimed.id), token):
                 raise RunTaken(
                     f"the call {claimed.id} was given up for lost while this process stood still, so it does not run"
                 )
@@ -291,7 +240,7 @@ class Broker:
 
         while steady_seconds() - since >= BEAT.total_seconds():
             since = steady_seconds()
-            await self._write("confirm", work)
+            await self.ledger.write("confirm", work)
 
     def finish(
         self,
@@ -308,50 +257,76 @@ class Broker:
 
         With the claim's `token`, whoever has lost the claim meanwhile only leaves a note.
         """
-        now = self.clock.now()
 
-        def work(tx: Transaction) -> None:
-            request = self.found(tx, request_id)
-            told = self.journal.text(error or preview, longest=PREVIEW, secrets=(*request.secrets, *secrets))
-            event: Event = Succeeded(digest, told) if error is None else Failed(told)
-            try:
-                if token is not None and request.claim is not None and request.claim.token != token:
-                    raise AlreadySettled("another process has claimed it since")
-                ended = self.put(tx, request, event, now)
-            except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
-                body = {"outcome": told, "note": self.journal.text(str(late))}
-                tx.append([self.journal.about(request, "late outcome", now, body)])
-                return
-            if result is not None:
-                tx.keep_result(request_id, result)
-            if error is None:
-                tx.append([self.journal.about(ended, "ran", now, {"digest": digest, "preview": told})])
-            else:
-                tx.append([self.journal.about(ended, "failed", now, {"error": told})])
+        def work(tx: Transaction, now: datetime) -> None:
+            stored.finish(
+                tx,
+                self.ledger.journal,
+                stored.found(tx, request_id),
+                now,
+                error=error,
+                digest=digest,
+                preview=preview,
+                result=result,
+                token=token,
+                secrets=secrets,
+            )
 
-        self.store.later("outcome", work)
+        self.ledger.later("outcome", work)
 
     async def result(self, request_id: str) -> bytes | None:
         """What a call returned, where it was kept."""
         return await self.store.read(lambda tx: tx.result(request_id))
 
-    async def lose(self, request_id: str) -> ApprovalRequest:
+    async def lose(self, request_id: str, why: str = "") -> ApprovalRequest:
         """Record that nobody knows how a claimed call ended."""
-        return await self.advance("lose", request_id, Lost(), "unknown")
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            return stored.lose(tx, self.ledger.journal, stored.found(tx, request_id), why, now)
+
+        return await self.ledger.write("lose", work)
 
     async def ask_again(self, request_id: str) -> ApprovalRequest:
         """Record that a claimed call asked again instead of running, so that it may be asked about anew."""
-        return await self.advance("ask again", request_id, AskedAgain(), "settled")
+        return await self._settle("ask again", request_id, AskedAgain())
 
     async def cancel(self, request_id: str, reason: str) -> ApprovalRequest:
         """Withdraw a question, or an approval that was not spent."""
-        return await self.advance("cancel", request_id, Cancelled(reason), "settled")
+        return await self._settle("cancel", request_id, Cancelled(reason))
+
+    async def _settle(self, name: str, request_id: str, event: Event) -> ApprovalRequest:
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            return stored.settle(tx, self.ledger.journal, stored.found(tx, request_id), event, now)
+
+        return await self.ledger.write(name, work)
+
+    # --- by whoever is being stopped, and must not wait ---
+
+    def give_back(self, request_id: str, token: str) -> None:
+        """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
+        journal = self.ledger.journal
+        self.ledger.later("give back", lambda tx, now: stored.give_back(tx, journal, request_id, token, now))
+
+    def cut_off(self, request_id: str, token: str) -> None:
+        """Record that nobody knows how a claimed call ended; one that only waited for runs inside it is paused."""
+        journal = self.ledger.journal
+        self.ledger.later("lose", lambda tx, now: stored.cut_off(tx, journal, request_id, token, now))
+
+    def release(self, request_id: str, token: str) -> None:
+        """Put a claimed call down with the runs inside it: whoever resumes those claims it anew."""
+        journal = self.ledger.journal
+        self.ledger.later("pause", lambda tx, now: stored.release(tx, journal, request_id, token, now))
+
+    def withdraw(self, request_ids: Sequence[str], reason: str) -> None:
+        """Withdraw questions that are still open."""
+        journal = self.ledger.journal
+        self.ledger.later("withdraw", lambda tx, now: stored.withdraw(tx, journal, request_ids, reason, now))
 
     # --- time ---
 
     async def sweep(self) -> list[ApprovalRequest]:
         """Feed time to whatever is due; what changed. Any number of processes may do this at once."""
-        return await self.sweeper.sweep()
+        return await self.deadlines.sweep()
 
     async def wait(self, request_id: str) -> ApprovalRequest:
         """Wait until nobody has to say anything about the request, expiring it when its time comes."""
@@ -375,56 +350,4 @@ class Broker:
                 task.cancel()
         now = self.clock.now()
         if moment <= now:
-            await self.store.write("expire", lambda tx: self.sweeper.feed(tx, request.id, now))
-
-    # --- parts, also of `runs` and `grants` ---
-
-    def enlist(self, tx: Transaction, now: datetime) -> None:
-        """Say that this process lives, which whoever finds its claims and runs will want to know."""
-        if self._beaten is None or now - self._beaten >= BEAT or tx.process(self.process.id) is None:
-            tx.put_process(seen(self.process, now))
-            self._beaten = now
-
-    def beat(self) -> None:
-        """Say again that this process lives, if it ever said so."""
-        if self._beaten is not None:
-            now = self.clock.now()
-            self.store.later("beat", lambda tx: tx.put_process(seen(self.process, now)))
-
-    def put(self, tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-        """The request after an event, stored."""
-        changed = advance(request, event, now)
-        tx.put_request(changed)
-        return changed
-
-    def found(self, tx: Transaction, request_id: str) -> ApprovalRequest:
-        """The request; raises `UnknownRequest`."""
-        request = tx.request(request_id)
-        if request is None:
-            raise UnknownRequest(f"no request has the id {request_id!r}")
-        return request
-
-    async def advance(self, name: str, request_id: str, event: Event, kind: str) -> ApprovalRequest:
-        """The request after an event, stored and on the record as `kind`."""
-
-        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            changed = self.put(tx, self.found(tx, request_id), event, now)
-            settled = kind == "settled"
-            tx.append([self.journal.settled(changed, now) if settled else self.journal.step(changed, kind, now)])
-            return changed
-
-        return await self._write(name, work)
-
-    async def _write(self, name: str, work: Callable[[Transaction, datetime], T]) -> T:
-        # Looked at inside: only then a store that was not reached before knows how its clock stands to this one.
-        return await self.store.write(name, lambda tx: work(tx, self.clock.now()))
-
-
-def _is_run(tx: Transaction, prefix: str) -> str:
-    """What to say to whoever gives the id of a run instead of that of a question; empty where it is none."""
-    runs = [one for one in tx.ids_like(prefix) if tx.run(one) is not None] if prefix else []
-    if len(runs) != 1:
-        return ""
-    waiting = [one.id for one in tx.requests_of(run=runs[0]) if one.state in OPEN]
-    its = f"its open questions are {', '.join(waiting)}" if waiting else "it has no open question"
-    return f"{runs[0]} is a run; {its}"
+            await self.store.write("expire", lambda tx: feed(tx, self.ledger, request.id, now))

@@ -6,17 +6,15 @@ import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from signoff.broker.leases import Down, put_down
+from signoff.broker.ledger import Ledger
 from signoff.broker.routes import LONGEST_PAUSE, Line
 from signoff.broker.showing import NotShown, Showing, Showings
 from signoff.core.notice import Reminder
 from signoff.errors import ChannelFailed, StoreError, WrongUse
 from signoff.ports import Channel, Desk, Reminding, Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 T = TypeVar("T")
 LIMIT = timedelta(seconds=60)
@@ -28,8 +26,8 @@ STOP_LIMIT = timedelta(seconds=10)
 class Courier:
     """Does the trying. What goes wrong outside is written down; only what goes wrong with the store is raised."""
 
-    def __init__(self, broker: Broker, showings: Showings) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger, showings: Showings) -> None:
+        self._ledger = ledger
         self._showings = showings
 
     async def open(self, line: Line, desk: Desk) -> None:
@@ -38,21 +36,21 @@ class Courier:
         try:
             await self._within_limit(line.route.channel.start(desk))
         except ChannelFailed as failure:
-            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
         except WrongUse as error:
             line.wrong = error
             failure = ChannelFailed(str(error), again=False, whole=True)
-            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
         except Exception as error:
             failure = failure_of(error, whole=True)
-            await self._persist(line, line.fell(failure, self._broker.clock.now(), seen))
+            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
         else:
             line.is_open, line.down = True, None
             await self._persist(line, None)
 
     async def close(self, line: Line) -> None:
         """Stop a channel. One that does not come to an end is left behind."""
-        clock = self._broker.clock
+        clock = self._ledger.clock
         doing = asyncio.ensure_future(_stopped(line))
         limit = asyncio.ensure_future(clock.sleep_until(clock.now() + STOP_LIMIT))
         try:
@@ -76,10 +74,10 @@ class Courier:
         """Show these, in order, until one fails that others wait for; how many were tried."""
         tried = 0
         for subject in subjects:
-            now, seen = self._broker.clock.now(), line.failures
+            now, seen = self._ledger.clock.now(), line.failures
             if line.rests(now):
                 break
-            showing = await self._broker.store.write(
+            showing = await self._ledger.store.write(
                 "show", lambda tx, subject=subject, now=now: self._showings.begin(tx, line, subject, now), synced=False
             )
             if showing is None:
@@ -103,12 +101,12 @@ class Courier:
         else:
             await self._shown(line, showing, at, seen)
             return True
-        now = self._broker.clock.now()
+        now = self._ledger.clock.now()
         down = line.fell(failure, now, seen) if failure.whole else line.down
 
         def work(tx: Transaction) -> NotShown:
             if failure.whole:
-                put_down(tx, self._broker, line.name, down)
+                put_down(tx, self._ledger, line.name, down)
             return self._showings.failed(tx, line, showing, failure, now, known=known)
 
         left = await self._insist("not shown", work)
@@ -118,26 +116,26 @@ class Courier:
         return not (left.holds or failure.whole)
 
     async def _shown(self, line: Line, showing: Showing, at: str, seen: int) -> None:
-        clock = self._broker.clock
+        clock = self._ledger.clock
         down = line.worked(clock.now(), seen)
 
         def work(tx: Transaction) -> None:
             if down is None:
-                put_down(tx, self._broker, line.name, None)
+                put_down(tx, self._ledger, line.name, None)
             # By now, and not by when it was shown: while the store fails nobody can answer.
             self._showings.shown(tx, line, showing, at, clock.now())
 
         await self._insist("shown", work)
 
     async def _persist(self, line: Line, down: Down | None) -> None:
-        await self._insist("channel", lambda tx: put_down(tx, self._broker, line.name, down))
+        await self._insist("channel", lambda tx: put_down(tx, self._ledger, line.name, down))
 
     async def _insist(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Write what happened outside. It did happen, so a store that fails is tried until it works again."""
-        clock, attempts = self._broker.clock, 0
+        clock, attempts = self._ledger.clock, 0
         while True:
             try:
-                return await self._broker.store.write(name, work)
+                return await self._ledger.store.write(name, work)
             except StoreError as error:
                 attempts += 1
                 warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
@@ -145,7 +143,7 @@ class Courier:
 
     async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
         """What a channel does, cancelled if it takes too long, which is a failure."""
-        clock = self._broker.clock
+        clock = self._ledger.clock
         doing = asyncio.ensure_future(work)
         limit = asyncio.ensure_future(clock.sleep_until(clock.now() + LIMIT))
         try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
 from signoff.broker.leases import Lease, leases
+from signoff.broker.ledger import Ledger
+from signoff.broker.requests import found
 from signoff.broker.said import keep_said
 from signoff.broker.showing import marked
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
@@ -21,9 +22,6 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.ports import Transaction
 
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
-
 _OPENED = "opened:"
 """Before a request's id, in the name of the setting that says who read the whole of it."""
 
@@ -31,8 +29,8 @@ _OPENED = "opened:"
 class Deliveries:
     """The broker's part about channels."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.here: set[str] = set()
         """Channels that a `Post` in this very process has in hand."""
         self.listeners: list[Callable[[str], None]] = []
@@ -40,7 +38,7 @@ class Deliveries:
 
     async def where(self, channel: str, request_id: str) -> str:
         """Where a channel shows a request, as the channel says; empty where it does not."""
-        delivery = await self._broker.store.read(lambda tx: tx.delivery(channel, request_id))
+        delivery = await self._ledger.store.read(lambda tx: tx.delivery(channel, request_id))
         return delivery.at if delivery is not None and delivery.shown != NEVER else ""
 
     async def gone(self, channel: str, request_id: str) -> None:
@@ -62,7 +60,7 @@ class Deliveries:
             tx.put_delivery(replace(again, attempts=0, since=None, next_at=None, problem=""))
             return delivery.trail
 
-        if trail := await self._broker.store.write("gone", work):
+        if trail := await self._ledger.store.write("gone", work):
             self._tell(trail)
 
     def _tell(self, trail: str) -> None:
@@ -71,16 +69,16 @@ class Deliveries:
 
     async def opened(self, request_id: str, by: Answerer) -> None:
         """Note that somebody was given the whole of a call, with the arguments it has now."""
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> None:
-            request = broker.found(tx, request_id)
+            request = found(tx, request_id)
             readers = _readers(tx, request_id)
             if (mine := [request.args_digest, by.key]) not in readers:
                 tx.set_setting(_OPENED + request_id, json.dumps([*readers, mine]))
-                tx.append([broker.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)])
+                tx.append([ledger.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)])
 
-        await broker.store.write("opened", work)
+        await ledger.store.write("opened", work)
 
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
         """Whether somebody was given the whole of a call, with the arguments it has now."""
@@ -89,13 +87,13 @@ class Deliveries:
             request = tx.request(request_id)
             return request is not None and [request.args_digest, by.key] in _readers(tx, request_id)
 
-        return await self._broker.store.read(work)
+        return await self._ledger.store.read(work)
 
     async def troubles(self, request_ids: Iterable[str]) -> Mapping[str, Sequence[Delivery]]:
         """What could not be shown: for each of these requests that has any, deliveries that are due and say a problem,
         or failed. One for a channel in which nothing can be shown now is among them, though nobody tried that one.
         """
-        ids, now = list(request_ids), self._broker.clock.now()
+        ids, now = list(request_ids), self._ledger.now()
 
         def work(tx: Transaction) -> dict[str, Sequence[Delivery]]:
             down = {
@@ -106,16 +104,16 @@ class Deliveries:
             found = {one: _troubles(tx, request, down) for one in ids if (request := tx.request(one)) is not None}
             return {one: troubles for one, troubles in found.items() if troubles}
 
-        return await self._broker.store.read(work)
+        return await self._ledger.store.read(work)
 
     async def channels(self) -> Mapping[str, Lease]:
         """Channels that some process has in hand now, and what is wrong with them, if anything."""
-        now = self._broker.clock.now()
+        now = self._ledger.now()
 
         def work(tx: Transaction) -> dict[str, Lease]:
             return {name: one for name, one in leases(tx).items() if is_alive(tx.process(one.process), now)}
 
-        return await self._broker.store.read(work)
+        return await self._ledger.store.read(work)
 
     async def say(
         self, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
@@ -124,8 +122,8 @@ class Deliveries:
 
         Said once, it is told again only where it differs. Secrets are masked: the broker's, and `secrets`.
         """
-        hidden = (*self._broker.journal.secrets, *secrets)
-        where = await self._broker.store.write("say", lambda tx: keep_said(tx, run_id, worker, state, text, hidden))
+        hidden = (*self._ledger.journal.secrets, *secrets)
+        where = await self._ledger.store.write("say", lambda tx: keep_said(tx, run_id, worker, state, text, hidden))
         self._tell(run_id)
         return where
 

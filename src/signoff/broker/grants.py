@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.broker.ids import new_id
+from signoff.broker.journal import Journal
+from signoff.broker.ledger import Ledger
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.card import safe_summary
@@ -23,37 +25,34 @@ from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
-
 
 class Grants:
     """The broker's part about what is remembered."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
 
     async def recall(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first."""
-        now = self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
         found = await self._found(call, places, now)
         if found is None or not found.is_counted:
             return found
 
         def work(tx: Transaction) -> Grant | None:
-            grant = self._speaks(tx, call, places, now)
+            grant = speaking(tx, call, places, now)
             if grant is None or not grant.is_counted:
                 return grant
             used = grant.used_for(call, now)
             tx.put_grant(used)
-            tx.append([self._broker.journal.granted(used, "grant used", now, by=grant.by)])
+            tx.append([ledger.journal.granted(used, "grant used", now, by=grant.by)])
             return used
 
-        return await self._broker.store.write("use grant", work)
+        return await ledger.store.write("use grant", work)
 
     async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """A no that is remembered for a call. Nothing is counted."""
-        found = await self._found(call, places, self._broker.clock.now())
+        found = await self._found(call, places, self._ledger.now())
         return found if found is not None and not found.approved else None
 
     async def _found(self, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
@@ -61,37 +60,11 @@ class Grants:
             call.memory_key  # noqa: B018 - it is worked out once, and kept
         except CannotCanonicalise:
             return None
-        return await self._broker.store.read(lambda tx: self._speaks(tx, call, places, now))
-
-    def _speaks(self, tx: Transaction, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
-        speaking = [
-            grant
-            for grant in tx.grants_about(call.tool, call.memory_key)
-            if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
-        ]
-        # A no first; of several that say yes, one that need not be counted.
-        return min(speaking, key=lambda grant: (grant.approved, grant.is_counted), default=None)
-
-    def from_answer(self, tx: Transaction, request: ApprovalRequest, now: datetime) -> Sequence[Draft]:
-        """Remember a settled answer as far as it says so; the events to write down."""
-        decision = request.decision
-        if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
-            return ()
-        if not (self._broker.remembers and may_be_remembered(request)) or decision.by.kind is AnswererKind.MODE:
-            return ()
-        call = request.call.changed(args=request.effective_args)
-        summary = request.title
-        if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
-            plain = request.changed_to(summary="", metadata={})
-            summary = safe_summary(plain, secrets=self._broker.journal.secrets)
-        grant = Grant.of(call, decision, summary=summary, where=places_of(request.call, request.run))
-        grant = replace(grant, id=new_id())
-        tx.add_grant(grant)
-        return [self._broker.journal.granted(grant, "granted", now, by=decision.by.name)]
+        return await self._ledger.store.read(lambda tx: speaking(tx, call, places, now))
 
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
         """Everything remembered, oldest first."""
-        return await self._broker.store.read(lambda tx: tx.grants(revoked=revoked))
+        return await self._ledger.store.read(lambda tx: tx.grants(revoked=revoked))
 
     async def get(self, prefix: str) -> Grant:
         """The grant whose id begins so."""
@@ -103,8 +76,8 @@ class Grants:
         raise UnknownRequest(f"no grant has the id {prefix!r}")
 
     async def revoke(self, grant_id: str, *, by: str) -> Grant:
-        """Let a grant speak no longer."""
-        broker, now = self._broker, self._broker.clock.now()
+        """Revoke a grant."""
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> Grant:
             grant = tx.grant(grant_id)
@@ -114,10 +87,38 @@ class Grants:
                 return grant
             revoked = replace(grant, revoked_at=now, revoked_by=by)
             tx.put_grant(revoked)
-            tx.append([broker.journal.granted(revoked, "revoked", now, by=by)])
+            tx.append([ledger.journal.granted(revoked, "revoked", now, by=by)])
             return revoked
 
-        return await broker.store.write("revoke", work)
+        return await ledger.store.write("revoke", work)
+
+
+def speaking(tx: Transaction, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
+    """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
+    covering = [
+        grant
+        for grant in tx.grants_about(call.tool, call.memory_key)
+        if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
+    ]
+    return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
+
+
+def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[Draft]:
+    """Remember a settled answer as far as it says so; the events to write down."""
+    decision = request.decision
+    if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
+        return ()
+    if not may_be_remembered(request) or decision.by.kind is AnswererKind.MODE:
+        return ()
+    call = request.call.changed(args=request.effective_args)
+    summary = request.title
+    if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
+        plain = request.changed_to(summary="", metadata={})
+        summary = safe_summary(plain, secrets=journal.secrets)
+    grant = Grant.of(call, decision, summary=summary, where=places_of(request.call, request.run))
+    grant = replace(grant, id=new_id())
+    tx.add_grant(grant)
+    return [journal.granted(grant, "granted", now, by=decision.by.name)]
 
 
 def places_of(call: Call, run: str) -> dict[Scope, str]:

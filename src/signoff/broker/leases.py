@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.broker.holder import is_alive
+from signoff.broker.ledger import Ledger
 from signoff.errors import WrongUse
 from signoff.ports import Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 LONGEST_PROBLEM = 500
 _NAME = "channel:"
@@ -56,41 +54,41 @@ def leases(tx: Transaction) -> Mapping[str, Lease]:
     return {name: lease_of(tx, name) for name in json.loads(tx.setting(_NAMES) or "[]")}
 
 
-def take_lease(tx: Transaction, broker: Broker, channel: str, backup_for: str, now: datetime) -> Lease:
+def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, now: datetime) -> Lease:
     """Take a channel in this process's hand; raises `WrongUse`, which names the process, where another one has it."""
     lease = lease_of(tx, channel)
-    if lease.process not in ("", broker.process.id) and is_alive(process := tx.process(lease.process), now):
+    if lease.process not in ("", ledger.process.id) and is_alive(process := tx.process(lease.process), now):
         where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else lease.process
         raise WrongUse(f"channel {channel!r} is run by {where}; two would show everything twice: stop that one first")
     names: list[str] = json.loads(tx.setting(_NAMES) or "[]")
     if channel not in names:
         tx.set_setting(_NAMES, json.dumps([*names, channel]))
-    taken = replace(lease, process=broker.process.id, backup_for=backup_for)
+    taken = replace(lease, process=ledger.process.id, backup_for=backup_for)
     _put(tx, channel, taken)
-    broker.enlist(tx, now)
+    ledger.enlist(tx, now)
     return taken
 
 
-def check_lease(tx: Transaction, broker: Broker, channel: str) -> Lease:
+def check_lease(tx: Transaction, ledger: Ledger, channel: str) -> Lease:
     """The lease, if this process has it; raises `WrongUse` where another one took it over, thinking this one gone."""
     lease = lease_of(tx, channel)
-    if lease.process != broker.process.id:
+    if lease.process != ledger.process.id:
         raise WrongUse(f"channel {channel!r} was taken over by another process, which heard nothing of this one")
     return lease
 
 
-def give_back(tx: Transaction, broker: Broker, channel: str) -> None:
+def give_back(tx: Transaction, ledger: Ledger, channel: str) -> None:
     """Let go of a channel, if this process has it."""
     lease = lease_of(tx, channel)
-    if lease.process == broker.process.id:
+    if lease.process == ledger.process.id:
         _put(tx, channel, replace(lease, process=""))
 
 
-def put_down(tx: Transaction, broker: Broker, channel: str, down: Down | None) -> None:
+def put_down(tx: Transaction, ledger: Ledger, channel: str, down: Down | None) -> None:
     """Say that nothing can be shown in a channel, or that it can again."""
-    lease = check_lease(tx, broker, channel)
+    lease = check_lease(tx, ledger, channel)
     if down is not None:
-        down = replace(down, problem=broker.journal.text(down.problem, longest=LONGEST_PROBLEM))
+        down = replace(down, problem=ledger.journal.text(down.problem, longest=LONGEST_PROBLEM))
     if lease.down != down:
         _put(tx, channel, replace(lease, down=down))
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from signoff.broker.ledger import Ledger
 from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
 from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
 
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
-
 
 class People:
     """The broker's part about people."""
 
-    def __init__(self, broker: Broker, roles: Mapping[str, frozenset[str]]) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger, roles: Mapping[str, frozenset[str]]) -> None:
+        self._ledger = ledger
         self._roles: Callable[[], Mapping[str, frozenset[str]]] = lambda: roles
         self._is_followed = False
         self._is_closed = False
@@ -52,18 +49,18 @@ class People:
         if delegation.until <= delegation.since:
             raise WrongUse("the delegation would end before it begins")
 
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> None:
             tx.add_delegation(delegation)
-            tx.append([broker.journal.delegated(delegation, now)])
+            tx.append([ledger.journal.delegated(delegation, now)])
 
-        await broker.store.write("delegate", work)
+        await ledger.store.write("delegate", work)
 
     async def delegations(self) -> Sequence[Delegation]:
         """Who stands in for whom now."""
-        now = self._broker.clock.now()
-        return await self._broker.store.read(lambda tx: tx.delegations(now))
+        now = self._ledger.now()
+        return await self._ledger.store.read(lambda tx: tx.delegations(now))
 
     def known(self, by: Answerer) -> Answerer:
         """With the roles on file. Where people are on file, nobody else's word about roles counts."""
@@ -84,13 +81,13 @@ class People:
 
     async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
         """Those of these people who may answer a request now, be it with a no only, or in the place of another."""
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> list[Answerer]:
             request = tx.request(request_id)
             return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
 
-        return await broker.store.read(work)
+        return await ledger.store.read(work)
 
     def _may_answer(self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime) -> bool:
         try:

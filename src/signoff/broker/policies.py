@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from signoff.broker.ledger import Ledger
 from signoff.core.request import ApprovalRequest
 from signoff.errors import PolicyError
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
     from signoff.policy.engine import Policy
     from signoff.policy.layers import Layers
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 class Policies:
     """The broker's part about policies on record, by their revision."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._kept: set[str] = set()
         """Names of those that are in the store for sure."""
 
     def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
         """Keep a policy, unless that was done."""
         name = _name(policy.revision)
-        if not policy.revision or name in self._kept or not self._broker.store.is_durable:
+        if not policy.revision or name in self._kept or not self._ledger.store.is_durable:
             return
         if tx.setting(name) is None:
             from signoff.policy.written import written  # who only lists questions needs no parser
@@ -46,7 +46,7 @@ class Policies:
         from signoff.policy.written import layers_of, read_written
 
         name = _name(request.policy_revision)
-        text = await self._broker.store.read(lambda tx: tx.setting(name))
+        text = await self._ledger.store.read(lambda tx: tx.setting(name))
         try:
             found = read_written(text) if text is not None else None
         except PolicyError:  # written by a version that knows other rules

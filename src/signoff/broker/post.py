@@ -13,22 +13,20 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.broker.agenda import Agenda, Plan
 from signoff.broker.batches import Batches
+from signoff.broker.broker import Broker
 from signoff.broker.courier import Courier
+from signoff.broker.deadlines import EVERY
 from signoff.broker.endings import Endings
 from signoff.broker.leases import give_back, take_lease
 from signoff.broker.routes import LONGEST_PAUSE, Line, Route, lines_for
 from signoff.broker.showing import Showings
-from signoff.broker.sweeper import EVERY
 from signoff.core.run import RunState
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Desk, Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 __all__ = ["Post", "Route"]
 
@@ -53,10 +51,10 @@ class Post:
         self._desk = desk
         self._lines = lines_for(routes)
         batches = Batches()
-        self._showings = Showings(broker, batches)
+        self._showings = Showings(broker.ledger, batches)
         self._agenda = Agenda(self._lines, batches)
         self._endings = Endings(tuple(self._lines))
-        self._courier = Courier(broker, self._showings)
+        self._courier = Courier(broker.ledger, self._showings)
         self._step = asyncio.Lock()
         self._tasks: set[asyncio.Task[int]] = set()
         self._news = asyncio.Event()
@@ -148,7 +146,7 @@ class Post:
 
         def work(tx: Transaction) -> None:
             for name in names:
-                give_back(tx, self._broker, name)
+                give_back(tx, self._broker.ledger, name)
 
         self._broker.store.later("stop", work)
 
@@ -165,7 +163,7 @@ class Post:
             if sweep or now >= self._sweeps_at:
                 self._sweeps_at = now + EVERY
                 await self._broker.sweep()
-                await self._broker.sweeper.sign_if_due()
+                await self._broker.deadlines.sign_if_due()
                 await self._tell_endings()
             if self._afresh is None or now - self._afresh >= AFRESH:
                 self._afresh = now
@@ -217,7 +215,7 @@ class Post:
 
         def work(tx: Transaction) -> None:
             for name, line in self._lines.items():
-                lease = take_lease(tx, broker, name, line.route.backup_for, now)
+                lease = take_lease(tx, broker.ledger, name, line.route.backup_for, now)
                 # What was down when the last process ended is not known to be up, but may be tried at once.
                 line.down = None if lease.down is None else replace(lease.down, next_at=None)
 

@@ -1,4 +1,4 @@
-"""Runs that outlive their process: begun, saved at every pause, taken up by one process at a time, ended."""
+"""Runs that outlive their process: begun, saved at every pause, executed by one process at a time, ended."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from signoff.broker.deadlines import feed
 from signoff.broker.holder import is_alive
-from signoff.broker.standing import RunStatus, standing
+from signoff.broker.ledger import Ledger
+from signoff.broker.requests import enter, settle
+from signoff.broker.status import RunStatus, run_status
+from signoff.broker.switch import check_not_halted
 from signoff.broker.talks import following, not_news, note_heard, note_turn, talk_called
-from signoff.core.lifecycle import Cancelled, advance
+from signoff.core.lifecycle import Cancelled
 from signoff.core.moment import moment_text
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
 from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
 from signoff.ports import Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
-
 
 LONGEST_DETAIL = 200
 
@@ -44,10 +43,12 @@ class Progress:
 class Runs:
     """The broker's part about runs."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._in_hand: dict[str, object] = {}
         """Runs that something in this very process is busy with, each with what tells it from others."""
+
+    # --- within this process ---
 
     @contextmanager
     def in_hand(self, run_id: str) -> Generator[None]:
@@ -66,10 +67,7 @@ class Runs:
         """Undo what `take_up` says about this process."""
         self._in_hand.pop(run_id, None)
 
-    def refuse_over(self, tx: Transaction, run_id: str) -> None:
-        """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
-        if run_id and (run := tx.run(run_id)) is not None:
-            _still_going(run)
+    # --- beginning, saving ---
 
     async def begin(self, run: KeptRun, *, talk: str = "", heard: str = "", put_down: bool = False) -> KeptRun:
         """Keep a new run, in this process's hand, or `put_down` for any process to take up.
@@ -78,13 +76,13 @@ class Runs:
         `RunTaken` is raised while any other is going. `heard` is the number of the message that it begins with;
         raises `AlreadyHeard` where that was heard there, `HeardTooLate` where only a later one was.
         """
-        broker, now = self._broker, self._broker.clock.now()
-        holder = "" if put_down else broker.process.id
+        ledger, now = self._ledger, self._ledger.now()
+        holder = "" if put_down else ledger.process.id
 
         def work(tx: Transaction) -> KeptRun | RunError:
-            broker.switch.check(tx)
+            check_not_halted(tx)
             if not talk:
-                return self._begin(tx, run, now, holder)
+                return _begin(tx, ledger, run, now, holder)
             known = talk_called(tx, talk)
             if (why := not_news(known, heard)) is not None:
                 note_heard(tx, talk, known, heard)  # told again, it is no longer too late but known
@@ -92,105 +90,76 @@ class Runs:
             last = tx.run(known.run)
             if last is not None and last.state is RunState.GOING:
                 note_heard(tx, talk, known, heard)  # whoever said it is told so, and it does not begin by itself later
-                waits = bool(standing(broker, tx, last).waiting)
+                waits = bool(run_status(tx, ledger, last).waiting)
                 return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
-            begun = self._begin(tx, following(tx, known, run), now, holder)
+            begun = _begin(tx, ledger, following(tx, known, run), now, holder)
             note_turn(tx, talk, known, heard, begun)
             return begun
 
-        done = await broker.store.write("begin", work)
+        done = await ledger.store.write("begin", work)
         if isinstance(done, RunError):
             raise done
         return done
 
     async def talk(self, name: str) -> KeptRun | None:
         """The last turn of a talk; None where nothing was said there yet."""
-        return await self._broker.store.read(lambda tx: tx.run(talk_called(tx, name).run))
+        return await self._ledger.store.read(lambda tx: tx.run(talk_called(tx, name).run))
 
-    def _begin(self, tx: Transaction, run: KeptRun, now: datetime, holder: str) -> KeptRun:
-        if run.parent:  # part of a run that is on record: whoever has that in hand has it too
-            begun = replace(run, started_at=now, changed_at=now)
-            tx.add_run(begun)
-            return begun
-        begun = replace(run, started_at=now, changed_at=now, holder=holder)
-        tx.add_run(begun)
-        self._broker.enlist(tx, now)
-        tx.append([self._broker.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
-        return begun
-
-    def save(self, tx: Transaction, progress: Progress, now: datetime) -> None:
+    async def save(self, progress: Progress) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
-        run = progress.run
-        if progress.fence[0]:
-            self.check(tx, *progress.fence)
-        if progress.entered[0]:
-            self._broker.inside.enter(tx, *progress.entered, now)
-        holder = "" if progress.put_down or run.parent else self._broker.process.id
-        if (stored := tx.run(run.id)) is None:
-            self._begin(tx, run, now, holder)
-        elif run.parent:
-            tx.put_run(replace(run, started_at=stored.started_at, changed_at=now))
-        else:
-            _still_ours(stored, run.epoch)
-            tx.put_run(
-                replace(
-                    stored, tip=run.tip, rest=run.rest, heard=_heard(stored, run.heard), holder=holder, changed_at=now
-                )
-            )
-        _add_segments(tx, progress)
+        await self._ledger.write("save", lambda tx, now: save(tx, self._ledger, progress, now))
 
     def save_later(self, made: Callable[[], Progress | None]) -> None:
         """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written."""
-        now = self._broker.clock.now()
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction, now: datetime) -> None:
             with suppress(RunError):  # in other hands by now, or over: whoever goes on finds out with the next step
                 if (progress := made()) is not None:
-                    self.save(tx, progress, now)
+                    save(tx, self._ledger, progress, now)
 
-        self._broker.store.later("save", work)
+        self._ledger.later("save", work)
 
     async def put_down(self, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
         """Let go of a run, for any process to take up. `heard` are the refusals that it has gone on with."""
-        await self._broker.store.write("put down", lambda tx: self._put_down(tx, run_id, epoch, heard))
+        await self._ledger.store.write("put down", lambda tx: _put_down(tx, run_id, epoch, heard))
 
     def put_down_later(self, run_id: str, epoch: int) -> None:
         """As `put_down`, without waiting: for whoever is being stopped. Not ours any longer: nothing."""
 
         def work(tx: Transaction) -> None:
             with suppress(RunError):
-                self._put_down(tx, run_id, epoch)
+                _put_down(tx, run_id, epoch)
 
-        self._broker.store.later("put down", work)
+        self._ledger.store.later("put down", work)
 
-    def _put_down(self, tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
-        run = self.check(tx, run_id, epoch)
-        tx.put_run(replace(run, holder="", heard=_heard(run, heard)))
+    # --- resuming ---
 
     async def take(self, run_id: str) -> KeptRun:
         """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
         # Others have to see it, no more: after a power cut no process has anything in hand.
-        return await self._broker.store.write("take", lambda tx: self._take(tx, _going(tx, run_id)), synced=False)
+        return await self._ledger.write(
+            "take", lambda tx, now: _take(tx, self._ledger, _going(tx, run_id), now), synced=False
+        )
 
     async def take_up(self, prefix: str) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
         """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them.
 
         Nothing else in this process takes it up until `let_go`.
         """
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
         attempt: dict[str, int] = {}
 
         def work(tx: Transaction) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
-            broker.switch.check(tx)
+            check_not_halted(tx)
             run = _still_going(_by_prefix(tx, prefix))
             self._hold(run.id, attempt)
             attempt[run.id] = run.epoch + 1
-            taken = self._take(tx, run)
+            taken = _take(tx, ledger, run, ledger.now())
             requests = tx.requests_of(run=taken.id)
-            return taken, [broker.sweeper.feed(tx, one.id, now) or one for one in requests]
+            return taken, [feed(tx, ledger, one.id, now) or one for one in requests]
 
         try:
-            return await broker.store.write("take", work, synced=False)
+            return await ledger.store.write("take", work, synced=False)
         except asyncio.CancelledError:  # nobody goes on with it here, and it may yet be written
             self._give_up_later(attempt)
             raise
@@ -201,39 +170,21 @@ class Runs:
 
     def _give_up_later(self, attempt: Mapping[str, int]) -> None:
         """Undo an attempt to take a run up, if it comes to anything: the epoch it takes it up with, by its id."""
-        broker = self._broker
 
         def work(tx: Transaction) -> None:
             for run_id, epoch in attempt.items():
                 self.let_go(run_id)
                 run = tx.run(run_id)
-                if run is not None and (run.holder, run.epoch) == (broker.process.id, epoch):
+                if run is not None and (run.holder, run.epoch) == (self._ledger.process.id, epoch):
                     tx.put_run(replace(run, holder=""))
 
-        broker.store.later("put down", work)
-
-    def _take(self, tx: Transaction, run: KeptRun) -> KeptRun:
-        broker, now = self._broker, self._broker.clock.now()
-        if run.holder and run.holder != broker.process.id:
-            process = tx.process(run.holder)
-            if is_alive(process, now):
-                where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
-                raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
-        if run.format != FORMAT:
-            raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
-        taken = replace(run, epoch=run.epoch + 1, holder=broker.process.id, changed_at=now)
-        tx.put_run(taken)
-        broker.enlist(tx, now)
-        tx.append([broker.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
-        return taken
-
-    def check(self, tx: Transaction, run_id: str, epoch: int) -> KeptRun:
-        """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
-        return _still_ours(_known(tx, run_id), epoch)
+        self._ledger.store.later("put down", work)
 
     async def still(self, run_id: str, epoch: int) -> None:
         """Raise `RunTaken` or `RunOver` where the run is no longer in this process's hands."""
-        await self._broker.store.read(lambda tx: self.check(tx, run_id, epoch), own=False)
+        await self._ledger.store.read(lambda tx: check(tx, run_id, epoch), own=False)
+
+    # --- ending ---
 
     async def end(
         self,
@@ -249,87 +200,76 @@ class Runs:
 
         Raises `Stale` where the messages that those build upon are not there.
         """
-        now, told = self._broker.clock.now(), self._detail(detail, secrets)
-        await self._broker.store.write("end", lambda tx: self._end(tx, run_id, epoch, state, told, now, last))
+        text, now = self._detail(detail, secrets), self._ledger.now()
+
+        def work(tx: Transaction) -> None:
+            _end(tx, self._ledger, run_id, epoch, state, text, now, last)
+
+        await self._ledger.store.write("end", work)
 
     def end_later(
         self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
     ) -> None:
         """As `end`, without waiting: for whoever is being stopped. Not ours any longer, or over: nothing."""
-        now, told = self._broker.clock.now(), self._detail(detail, secrets)
+        text = self._detail(detail, secrets)
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction, now: datetime) -> None:
             with suppress(RunError):
-                self._end(tx, run_id, epoch, state, told, now)
+                _end(tx, self._ledger, run_id, epoch, state, text, now)
 
-        self._broker.store.later("end", work)
-
-    def _end(
-        self,
-        tx: Transaction,
-        run_id: str,
-        epoch: int,
-        state: RunState,
-        detail: str,
-        now: datetime,
-        last: Progress | None = None,
-    ) -> None:
-        run = self.check(tx, run_id, epoch)
-        if last is not None:
-            _add_segments(tx, last)
-            run = replace(run, tip=last.run.tip, rest=last.run.rest)
-        self._close(tx, run, state, detail, now, why="the run ended")
+        self._ledger.later("end", work)
 
     def _detail(self, detail: str, secrets: Sequence[str]) -> str:
-        return self._broker.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets, lines=True)
+        return self._ledger.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets, lines=True)
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
-        broker, now = self._broker, self._broker.clock.now()
-        why = broker.journal.text(f"{by} cancelled the run" + (f": {reason}" if reason else ""))
+        ledger, now = self._ledger, self._ledger.now()
+        why = ledger.journal.text(f"{by} cancelled the run" + (f": {reason}" if reason else ""))
 
         def work(tx: Transaction) -> KeptRun:
-            return self._close(tx, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
+            return _close(tx, ledger, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
 
-        return await broker.store.write("cancel run", work)
+        return await ledger.store.write("cancel run", work)
 
-    def _close(
-        self, tx: Transaction, run: KeptRun, state: RunState, detail: str, now: datetime, *, why: str
-    ) -> KeptRun:
-        journal = self._broker.journal
-        for request in tx.requests_of(run=run.id):
-            if request.state in (State.PENDING, State.APPROVED):
-                moot = advance(request, Cancelled(why), now)
-                tx.put_request(moot)
-                tx.append([journal.settled(moot, now)])
-        tx.drop_results(run.id)
-        # One more epoch: whoever still has it in hand finds out with its next step.
-        epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
-        closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
-        tx.put_run(closed)
-        tx.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
-        return closed
+    # --- looking ---
 
     async def get(self, prefix: str) -> KeptRun:
         """The run whose id begins so; raises `UnknownRun`."""
-
-        return await self._broker.store.read(lambda tx: _by_prefix(tx, prefix))
+        return await self._ledger.store.read(lambda tx: _by_prefix(tx, prefix))
 
     async def list(self, *, going: bool = False, limit: int | None = None) -> Sequence[RunStatus]:
         """Runs, newest first, each with what it waits for."""
 
         def work(tx: Transaction) -> Sequence[RunStatus]:
-            return [standing(self._broker, tx, run) for run in tx.runs(going=going, limit=limit)]
+            return [run_status(tx, self._ledger, run) for run in tx.runs(going=going, limit=limit)]
 
-        return await self._broker.store.read(work)
+        return await self._ledger.store.read(work)
 
     async def status(self, run_id: str) -> RunStatus:
         """One run, with what it waits for."""
-        return await self._broker.store.read(lambda tx: standing(self._broker, tx, _known(tx, run_id)))
+        return await self._ledger.store.read(lambda tx: run_status(tx, self._ledger, _known(tx, run_id)))
 
     async def inside(self, run_id: str) -> KeptRun | None:
         """A run inside another one, as it was kept last."""
-        return await self._broker.store.read(lambda tx: tx.run(run_id))
+        return await self._ledger.store.read(lambda tx: tx.run(run_id))
+
+    async def messages(self, run: KeptRun) -> Sequence[Segment]:
+        """What was saved of a run's messages, oldest first."""
+        return await self._ledger.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
+
+    # --- calls that runs are inside of ---
+
+    def enter_later(self, request_id: str, token: str, fence: tuple[str, int]) -> None:
+        """Record that all a claimed call does is to wait for runs inside it, if this process still executes `fence`."""
+
+        def work(tx: Transaction, now: datetime) -> None:
+            with suppress(RunError):  # another process executes it by now
+                if fence[0]:
+                    check(tx, *fence)
+                enter(tx, self._ledger.journal, request_id, token, now)
+
+        self._ledger.later("enter", work)
 
     async def enter_again(self, entry: KeptRun) -> bool:
         """Whether a call was let through before and paused: it may pass once more, this time, and no more often."""
@@ -343,11 +283,104 @@ class Runs:
             tx.put_run(replace(known, state=RunState.DONE))
             return True
 
-        return await self._broker.store.write("enter", work)
+        return await self._ledger.store.write("enter", work)
 
-    async def messages(self, run: KeptRun) -> Sequence[Segment]:
-        """What was saved of a run's messages, oldest first."""
-        return await self._broker.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
+
+# --- inside a transaction ---
+
+
+def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> None:
+    """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
+    run = progress.run
+    if progress.fence[0]:
+        check(tx, *progress.fence)
+    if progress.entered[0]:
+        enter(tx, ledger.journal, *progress.entered, now)
+    holder = "" if progress.put_down or run.parent else ledger.process.id
+    if (stored := tx.run(run.id)) is None:
+        _begin(tx, ledger, run, now, holder)
+    elif run.parent:
+        tx.put_run(replace(run, started_at=stored.started_at, changed_at=now))
+    else:
+        _still_ours(stored, run.epoch)
+        heard = _heard(stored, run.heard)
+        tx.put_run(replace(stored, tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
+    _add_segments(tx, progress)
+
+
+def check(tx: Transaction, run_id: str, epoch: int) -> KeptRun:
+    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
+    return _still_ours(_known(tx, run_id), epoch)
+
+
+def refuse_over(tx: Transaction, run_id: str) -> None:
+    """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
+    if run_id and (run := tx.run(run_id)) is not None:
+        _still_going(run)
+
+
+def _begin(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, holder: str) -> KeptRun:
+    if run.parent:  # part of a run that is on record: whoever has that in hand has it too
+        begun = replace(run, started_at=now, changed_at=now)
+        tx.add_run(begun)
+        return begun
+    begun = replace(run, started_at=now, changed_at=now, holder=holder)
+    tx.add_run(begun)
+    ledger.enlist(tx, now)
+    tx.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
+    return begun
+
+
+def _put_down(tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
+    run = check(tx, run_id, epoch)
+    tx.put_run(replace(run, holder="", heard=_heard(run, heard)))
+
+
+def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptRun:
+    if run.holder and run.holder != ledger.process.id:
+        process = tx.process(run.holder)
+        if is_alive(process, now):
+            where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
+            raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
+    if run.format != FORMAT:
+        raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
+    taken = replace(run, epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now)
+    tx.put_run(taken)
+    ledger.enlist(tx, now)
+    tx.append([ledger.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
+    return taken
+
+
+def _end(
+    tx: Transaction,
+    ledger: Ledger,
+    run_id: str,
+    epoch: int,
+    state: RunState,
+    detail: str,
+    now: datetime,
+    last: Progress | None = None,
+) -> None:
+    run = check(tx, run_id, epoch)
+    if last is not None:
+        _add_segments(tx, last)
+        run = replace(run, tip=last.run.tip, rest=last.run.rest)
+    _close(tx, ledger, run, state, detail, now, why="the run ended")
+
+
+def _close(
+    tx: Transaction, ledger: Ledger, run: KeptRun, state: RunState, detail: str, now: datetime, *, why: str
+) -> KeptRun:
+    for request in tx.requests_of(run=run.id):
+        if request.state in (State.PENDING, State.APPROVED):
+            settle(tx, ledger.journal, request, Cancelled(why), now)
+    tx.drop_results(run.id)
+    # One more epoch: whoever still has it in hand finds out with its next step.
+    epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
+    closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
+    tx.put_run(closed)
+    tx.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
+    return closed
 
 
 def _known(tx: Transaction, run_id: str) -> KeptRun:

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signoff.broker.batches import Batches, all_shown
 from signoff.broker.leases import LONGEST_PROBLEM, check_lease
+from signoff.broker.ledger import Ledger
+from signoff.broker.requests import found, put
 from signoff.broker.routes import PATIENCE, Line, pause
 from signoff.broker.said import places, put_said, said_in
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
@@ -23,9 +25,6 @@ from signoff.core.notice import Asked, Notice, Reminder, Said, Together, is_remi
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 TRY_CLOSING_FOR = timedelta(days=1)
 """How long it is tried to say in a channel what became of something nobody waits for any longer, or of a run."""
@@ -153,13 +152,13 @@ class NotShown(NamedTuple):
 class Showings:
     """What happens in the store around each try."""
 
-    def __init__(self, broker: Broker, batches: Batches) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger, batches: Batches) -> None:
+        self._ledger = ledger
         self._batches = batches
 
     def begin(self, tx: Transaction, line: Line, subject: str, now: datetime) -> Showing | None:
         """What is to be shown now, noted as begun; None where nothing is any longer."""
-        check_lease(tx, self._broker, line.name)
+        check_lease(tx, self._ledger, line.name)
         known = tx.delivery(line.name, subject)
         notice, want = self._notice(tx, line, subject, known)
         if notice is None:
@@ -213,19 +212,19 @@ class Showings:
 
         Where that took so long that it leaves people too little time, they get all of it, and see so with an update.
         """
-        check_lease(tx, self._broker, line.name)
+        check_lease(tx, self._ledger, line.name)
         notice, version = showing.notice, showing.version
         if isinstance(notice, Asked) and showing.deadline is not None and line.route.timeout is not None:
-            stored = self._broker.found(tx, notice.subject)
+            stored = found(tx, notice.subject)
             if may_be_dated(stored):
                 deadline = showing.deadline
                 if deadline - now >= line.route.timeout * (1 - SHORTENED):
                     version = notice.version  # not what is stored where that changed meanwhile: it is shown again
                 else:
                     deadline = now + line.route.timeout
-                dated = self._broker.put(tx, stored, Dated(deadline), now)
+                dated = put(tx, stored, Dated(deadline), now)
                 said = {"deadline": deadline.isoformat(), "channel": line.name}
-                tx.append([self._broker.journal.step(dated, "dated", now, **said)])
+                tx.append([self._ledger.journal.step(dated, "dated", now, **said)])
         known = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
         if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
             tx.put_delivery(replace(known, at=at))
@@ -251,7 +250,7 @@ class Showings:
 
         `known`: whether the channel itself said so, and not only did not answer, or broke.
         """
-        check_lease(tx, self._broker, line.name)
+        check_lease(tx, self._ledger, line.name)
         notice = showing.notice
         row = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
         before = showing.before is not None and may_stand(showing.before)
@@ -263,7 +262,7 @@ class Showings:
             at=failure.at or row.at,
             attempts=row.attempts + 1,
             since=row.since or now,
-            problem=self._broker.journal.text(str(failure), longest=LONGEST_PROBLEM),
+            problem=self._ledger.journal.text(str(failure), longest=LONGEST_PROBLEM),
         )
         row = replace(row, next_at=None if failure.whole else now + pause(failure, row.attempts))
         over = not failure.again and not failure.whole
@@ -282,14 +281,14 @@ class Showings:
 
     def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
         """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
-        check_lease(tx, self._broker, line.name)
+        check_lease(tx, self._ledger, line.name)
         known = tx.delivery(line.name, subject)
         notice, want = self._notice(tx, line, subject, known)
         if notice is None or want is not Want.SHOW or not may_be_handed_over(subject):
             return False
         row = known or _fresh(line.name, notice)
         if line.down is not None:
-            problem = self._broker.journal.text(line.down.problem, longest=LONGEST_PROBLEM)
+            problem = self._ledger.journal.text(line.down.problem, longest=LONGEST_PROBLEM)
             row = replace(row, since=row.since or line.down.since, problem=problem)
         self._hand_over(tx, line, row)
         return True

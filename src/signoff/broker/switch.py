@@ -4,67 +4,66 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from signoff.broker.watch import HALTED
+from signoff.broker.ledger import Ledger
+from signoff.broker.watch import HALTED, Watch
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.errors import Halted
 from signoff.ports import Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 
 class Switch:
     """The broker's part about stopping everything."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, ledger: Ledger, watch: Watch) -> None:
+        self._ledger = ledger
+        self._watch = watch
 
     async def halt(self, *, by: str, why: str = "", zone: Zone = in_utc) -> str:
         """Pull the switch; what it says now. If it is pulled already, that stays as it is."""
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> str:
             if (said := tx.setting(HALTED)) is None:
-                said = json.dumps({"by": by, "why": broker.journal.text(why), "at": now.isoformat()})
+                said = json.dumps({"by": by, "why": ledger.journal.text(why), "at": now.isoformat()})
                 tx.set_setting(HALTED, said)
-                tx.append([broker.journal.switched("halted", now, by=by, why=why)])
+                tx.append([ledger.journal.switched("halted", now, by=by, why=why)])
             return said
 
-        said = await broker.store.write("halt", work)
-        broker.watch.halted = said
+        said = await ledger.store.write("halt", work)
+        self._watch.halted = said
         return said_by(said, zone)
 
     async def unhalt(self, *, by: str, why: str = "") -> bool:
         """Let things run again; whether they did not."""
-        broker, now = self._broker, self._broker.clock.now()
+        ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> bool:
             was = tx.setting(HALTED) is not None
             if was:
                 tx.set_setting(HALTED, None)
-                tx.append([broker.journal.switched("unhalted", now, by=by, why=why)])
+                tx.append([ledger.journal.switched("unhalted", now, by=by, why=why)])
             return was
 
-        was = await broker.store.write("unhalt", work)
-        broker.watch.halted = ""
+        was = await ledger.store.write("unhalt", work)
+        self._watch.halted = ""
         return was
 
     async def state(self, zone: Zone = in_utc) -> str:
         """What the switch says; empty while it is not pulled."""
-        said = await self._broker.store.read(lambda tx: tx.setting(HALTED))
+        said = await self._ledger.store.read(lambda tx: tx.setting(HALTED))
         return said_by(said, zone) if said else ""
 
-    def check(self, tx: Transaction) -> None:
-        """Raise `Halted` while the switch is pulled."""
-        if said := tx.setting(HALTED):
+    def check_now(self) -> None:
+        """Raise `Halted` while the switch is pulled, by what was last heard: no look at the store."""
+        if said := self._watch.halted:
             raise _halted(said)
 
-    def check_now(self) -> None:
-        """As `check`, by what was last heard: no look at the store."""
-        if said := self._broker.watch.halted:
-            raise _halted(said)
+
+def check_not_halted(tx: Transaction) -> None:
+    """Raise `Halted` while the switch is pulled."""
+    if said := tx.setting(HALTED):
+        raise _halted(said)
 
 
 def _halted(said: str) -> Halted:

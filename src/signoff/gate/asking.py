@@ -179,7 +179,7 @@ class Questions:
         self, ctx: RunContext[Any], fresh: Sequence[ApprovalRequest], deferred: DeferredToolRequests | None
     ) -> list[ApprovalRequest]:
         gate, level = self.gate, self.level
-        gate.broker.notes.hand_over()
+        gate.broker.audit_buffer.flush()
         if level.saver is None or deferred is None:
             if level.root is not None:
                 return await level.root.opened_inside(fresh, gate.policy)
@@ -203,7 +203,7 @@ class Questions:
         """The run is over: what it still waited for is moot."""
         asked = {str(one.public["request"]) for one in self.asked.values() if "request" in one.public}
         if open_still := sorted(self.waiting | asked):
-            self.gate.broker.stopping.withdraw(open_still, reason)
+            self.gate.broker.withdraw(open_still, reason)
         self.waiting.clear()
 
 

@@ -263,7 +263,7 @@ class Signoff(AbstractCapability[Any]):
             await level.saver.stepped(ctx)
         elif level.root is not None:
             await level.root.still_ours()
-        run.gate.broker.notes.hand_over()
+        run.gate.broker.audit_buffer.flush()
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
             workers = running_call().workers

@@ -156,14 +156,14 @@ async def execute(
         try:
             result = await _guarded(run, handler)
         except Exception:
-            await broker.sweeper.sign_end()
+            await broker.deadlines.sign_end()
             raise
         if isinstance(result.output, DeferredToolRequests):
             await saver.put_down(result.conversation)
         else:
             conversation = result.conversation if saver.run.options.get("chat") else None  # for the next turn
             await saver.ended(RunState.DONE, str(result.output), conversation)
-            await broker.sweeper.sign_end()
+            await broker.deadlines.sign_end()
         return result
 
 
@@ -197,7 +197,7 @@ async def _guarded(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult
         _failed(run, error)
         raise
     finally:
-        run.gate.broker.notes.hand_over()
+        run.gate.broker.audit_buffer.flush()
         run.reporter.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -24,10 +24,10 @@ from signoff.broker.runs import Progress
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
-from signoff.errors import RunError, WrongUse
+from signoff.errors import WrongUse
 from signoff.gate.gate import Gate
 from signoff.gate.saving import RunSaver
-from signoff.ports import Clock, Transaction
+from signoff.ports import Clock
 
 PATIENCE = timedelta(minutes=1)
 """How long a run that pauses waits for approved calls beside it. Not for ever: one of them may be waiting for it."""
@@ -171,18 +171,10 @@ class EnclosingCall:
 
     def entered_again(self) -> None:
         """The call was claimed anew and goes on with a run that is saved: with the next write, that is on record."""
-        broker, entered, fence = self.level.gate.broker, self._entered, self.level.fence
-        if self.on_record or not entered[0]:
-            return
-        self.on_record, now = True, broker.clock.now()
-
-        def work(tx: Transaction) -> None:
-            with suppress(RunError):  # another process executes it by now
-                if fence[0]:
-                    broker.runs.check(tx, *fence)
-                broker.inside.enter(tx, *entered, now)
-
-        broker.store.later("enter", work)
+        request_id, token = self._entered
+        if not self.on_record and request_id:
+            self.on_record = True
+            self.level.gate.broker.runs.enter_later(request_id, token, self.level.fence)
 
     def paused(self) -> None:
         """The tool let a pause pass: the call ends here, and may be made again."""

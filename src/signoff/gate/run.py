@@ -374,7 +374,7 @@ class GatedRun:
         broker, root, request = self.gate.broker, self.level.root, _known(gated)
         token, since = new_id(), steady_seconds()
         run, epoch = root.fence(request) if root is not None else ("", 0)
-        broker.notes.hand_over()
+        broker.audit_buffer.flush()
         try:
             claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
         except AlreadySpent as spent:
@@ -383,7 +383,7 @@ class GatedRun:
             now = await broker.get(request.id)
             return await self._carry_out(gated, self._with_record(gated, facts, now))
         except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
-            broker.stopping.give_back(request.id, token)
+            broker.give_back(request.id, token)
             raise
         return await self._run_claimed(gated, claimed, since)
 
@@ -419,11 +419,11 @@ class GatedRun:
             case Ending.FAIL:
                 broker.finish(request.id, error=error, token=token, secrets=self.secrets)
             case Ending.RELEASE:
-                broker.inside.pause_later(request.id, token)
+                broker.release(request.id, token)
             case Ending.ASK_AGAIN:
                 await broker.ask_again(request.id)
             case Ending.LOSE:
-                broker.stopping.lose(request.id, token)
+                broker.cut_off(request.id, token)
 
     async def _run(self, gated: GatedCall, why: Happened, since: float = 0.0) -> Any:
         """Carry the call out. On an approval, which was claimed `since` that moment, only while the claim holds."""

@@ -247,9 +247,9 @@ class RunSaver:
         self.held = False
 
     async def _save(self, said: Conversation) -> None:
-        last, now = self._last(said), self.broker.clock.now()
+        last = self._last(said)
         if last.run.rest:
-            await self.broker.store.write("save", lambda tx: self.broker.runs.save(tx, last, now))
+            await self.broker.runs.save(last)
 
     def dropped(self) -> None:
         """As `put_down`, by whoever is being stopped."""

@@ -147,7 +147,7 @@ class Reporter:
     ) -> None:
         """Report a step. Nobody who hears of it can change what happens."""
         if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
-            self.gate.broker.notes.add(
+            self.gate.broker.audit_buffer.add(
                 what,
                 gated.call,
                 gated.verdict,

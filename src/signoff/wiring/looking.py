@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.said import places
-from signoff.broker.standing import RunStatus, standing
+from signoff.broker.status import RunStatus, run_status
 from signoff.broker.watch import HALTED
 from signoff.core.run import KeptRun, RunState
 from signoff.ports import Transaction
@@ -100,7 +100,7 @@ class Looking:
             if tx.setting(HALTED):
                 return [], head, over, free
             ours = [run for run in free if self._is_ours(tx, run)]
-            can = [status for run in ours if self._can(status := standing(self._broker, tx, run), now)]
+            can = [status for run in ours if self._can(status := run_status(tx, self._broker.ledger, run), now)]
             return can, head, over, free
 
         try:

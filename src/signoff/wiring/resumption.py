@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.post import Post
-from signoff.broker.standing import RunStatus
+from signoff.broker.status import RunStatus
 from signoff.core.run import RunState
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import Looking, cannot, elsewhere

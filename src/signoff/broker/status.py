@@ -1,18 +1,15 @@
-"""How a kept run stands: whether somebody has it in hand, what it waits for, what was answered."""
+"""The status of a saved run: whether some process executes it, what it waits for, what was answered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
+from signoff.broker.ledger import Ledger
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, Process, RunState
 from signoff.ports import Transaction
-
-if TYPE_CHECKING:
-    from signoff.broker.broker import Broker
 
 _ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
 
@@ -28,7 +25,7 @@ class RunStatus:
     """Requests that were answered and not yet acted upon."""
     process: Process | None
     alive: bool
-    """Whether a process has it in hand."""
+    """Whether a process executes it."""
 
     @property
     def word(self) -> str:
@@ -42,7 +39,7 @@ class RunStatus:
         return "waiting"
 
 
-def standing(broker: Broker, tx: Transaction, run: KeptRun) -> RunStatus:
+def run_status(tx: Transaction, ledger: Ledger, run: KeptRun) -> RunStatus:
     """How a run stands now."""
     requests = tx.requests_of(run=run.id) if run.state is RunState.GOING else ()
     process = tx.process(run.holder) if run.holder else None
@@ -54,7 +51,7 @@ def standing(broker: Broker, tx: Transaction, run: KeptRun) -> RunStatus:
             one for one in requests if one.state not in _ACTED and one.id not in run.heard and not _paused(one)
         ),
         process=process,
-        alive=run.holder == broker.process.id or is_alive(process, broker.clock.now()),
+        alive=run.holder == ledger.process.id or is_alive(process, ledger.now()),
     )
 
 

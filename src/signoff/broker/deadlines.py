@@ -1,0 +1,107 @@
+"""Feeds time to requests: deadlines, reminders, escalation, and claims whose process is gone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from signoff.broker.checkpoints import Signer, checkpoint_if_due, make_checkpoint
+from signoff.broker.holder import is_alive
+from signoff.broker.journal import Journal
+from signoff.broker.ledger import Ledger
+from signoff.broker.requests import found, lose, pause, put
+from signoff.core.lifecycle import Event, Expired, Reminded
+from signoff.core.quorum import who
+from signoff.core.record import Draft
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import RequestError, SignoffError
+from signoff.ports import Store, Transaction
+
+EVERY = timedelta(seconds=5)
+
+
+class Deadlines:
+    """The broker's part about time. Any number of processes may sweep the same store at once."""
+
+    def __init__(self, ledger: Ledger, signer: Signer | None = None) -> None:
+        self._ledger = ledger
+        self._signer = signer
+
+    async def sweep(self) -> list[ApprovalRequest]:
+        """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
+        ledger = self._ledger
+
+        def look(tx: Transaction) -> list[str]:
+            now = ledger.now()
+            lost = [one for one, holder in tx.claimed() if _is_gone(tx, holder, ledger.process.id, now)]
+            return [*tx.due(now), *lost]
+
+        due = await ledger.store.read(look)
+        if not due:
+            return []
+
+        def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
+            return [changed for one in due if (changed := feed(tx, ledger, one, now)) is not None]
+
+        return await ledger.write("sweep", work)
+
+    async def sweep_forever(self) -> None:
+        """Sweep every few seconds, until cancelled."""
+        clock = self._ledger.clock
+        while True:
+            await self.sweep()
+            await self.sign_if_due()
+            await clock.sleep_until(clock.now() + EVERY)
+
+    async def sign_if_due(self) -> None:
+        """Sign the end of the record, if it was not for a while and there is a key to sign with."""
+        await self._sign(checkpoint_if_due)
+
+    async def sign_end(self) -> None:
+        """Sign the record as it stands, if there is a key to sign with: at the end of a run."""
+        await self._sign(make_checkpoint)
+
+    async def _sign(self, make: Callable[[Store, Signer, datetime], Awaitable[object]]) -> None:
+        if self._signer is None:
+            return
+        try:
+            await make(self._ledger.store, self._signer, self._ledger.now())
+        except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
+            warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
+
+
+def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:
+    """A due request after its time was fed to it; None where somebody answered in the same instant."""
+    request, journal = found(tx, request_id), ledger.journal
+    if request.state is State.CLAIMED:
+        assert request.claim is not None, "a claimed request has a claim"
+        if not _is_gone(tx, request.claim.holder, ledger.process.id, now):
+            return None
+        if request.claim.inside:
+            return pause(tx, journal, request, now)
+        return lose(tx, journal, request, "the process that ran it is gone", now)
+    if request.state is not State.PENDING:
+        return None
+    event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
+    try:
+        changed = put(tx, request, event, now)
+    except RequestError:
+        return None
+    tx.append([_draft(journal, changed, event, now)])
+    return changed
+
+
+def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> Draft:
+    if isinstance(event, Reminded):
+        return journal.step(request, "reminded", now)
+    if request.state is not State.PENDING:
+        return journal.settled(request, now)
+    if request.deadline is None:
+        return journal.step(request, "parked", now)
+    needed = request.requirement
+    return journal.step(request, "escalated", now, to=needed.role or "", needs=who(needed))
+
+
+def _is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
+    return holder != own and not is_alive(tx.process(holder), now)

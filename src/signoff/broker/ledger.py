@@ -1,0 +1,63 @@
+"""What every part of the broker works with: the store, the time, what goes on the record, and which process this is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from signoff.broker.clock import AgreedClock, SystemClock
+from signoff.broker.holder import BEAT, seen, this_process
+from signoff.broker.journal import Journal
+from signoff.core.run import Process
+from signoff.ports import Clock, Store, Transaction
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """A store as one process uses it."""
+
+    def __init__(self, store: Store, clock: Clock | None = None, journal: Journal | None = None) -> None:
+        clock = clock or SystemClock()
+        self.store = store
+        self.clock: Clock = clock if store.clock_lead is None else AgreedClock(clock, store)
+        self.journal = journal or Journal()
+        self._process = this_process(self.clock.now())
+        self._beaten: datetime | None = None
+        if store.is_durable:
+            store.remind(BEAT.total_seconds(), self.beat)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    async def write(self, name: str, work: Callable[[Transaction, datetime], T], *, synced: bool = True) -> T:
+        """Do `work` in a transaction, with the time as it is in there."""
+        # Looked at inside: only then a store that was not reached before knows how its clock stands to this one.
+        return await self.store.write(name, lambda tx: work(tx, self.clock.now()), synced=synced)
+
+    def later(self, name: str, work: Callable[[Transaction, datetime], object]) -> None:
+        """As `write`, without waiting, with the time as it is now."""
+        now = self.clock.now()
+        self.store.later(name, lambda tx: work(tx, now))
+
+    # --- this process ---
+
+    @property
+    def process(self) -> Process:
+        """This process. A fork of it is another one, which holds nothing yet."""
+        if self._process.pid != os.getpid():
+            self._process, self._beaten = this_process(self.clock.now()), None
+        return self._process
+
+    def enlist(self, tx: Transaction, now: datetime) -> None:
+        """Say that this process lives, which whoever finds its claims and runs will want to know."""
+        if self._beaten is None or now - self._beaten >= BEAT or tx.process(self.process.id) is None:
+            tx.put_process(seen(self.process, now))
+            self._beaten = now
+
+    def beat(self) -> None:
+        """Say again that this process lives, if it ever said so."""
+        if self._beaten is not None:
+            self.later("beat", lambda tx, now: tx.put_process(seen(self.process, now)))

@@ -1,0 +1,201 @@
+"""What happens to requests inside a transaction: read, advanced by the lifecycle table, put back, and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from signoff.broker.ids import new_id
+from signoff.broker.journal import Journal
+from signoff.core.card import safe_summary
+from signoff.core.lifecycle import (
+    OPEN,
+    AskedAgain,
+    Cancelled,
+    Entered,
+    Event,
+    Failed,
+    Lost,
+    Paused,
+    Succeeded,
+    advance,
+    remind_at,
+)
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import AlreadySettled, RequestError, UnknownRequest
+from signoff.ports import Transaction
+
+PREVIEW = 500
+"""Characters of a result, or an error, that are kept for people."""
+
+
+def found(tx: Transaction, request_id: str) -> ApprovalRequest:
+    """The request; raises `UnknownRequest`."""
+    request = tx.request(request_id)
+    if request is None:
+        raise UnknownRequest(f"no request has the id {request_id!r}")
+    return request
+
+
+def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
+    """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
+    if (request := tx.request(prefix)) is not None:
+        return request
+    ids = [one for one in tx.ids_like(prefix) if tx.request(one) is not None] if prefix else []
+    if len(ids) == 1:
+        return found(tx, ids[0])
+    if ids:
+        raise RequestError(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
+    raise UnknownRequest(_is_run(tx, prefix) or f"no request has the id {prefix!r}")
+
+
+def _is_run(tx: Transaction, prefix: str) -> str:
+    """What to say to whoever gives the id of a run instead of that of a question; empty where it is none."""
+    runs = [one for one in tx.ids_like(prefix) if tx.run(one) is not None] if prefix else []
+    if len(runs) != 1:
+        return ""
+    waiting = [one.id for one in tx.requests_of(run=runs[0]) if one.state in OPEN]
+    its = f"its open questions are {', '.join(waiting)}" if waiting else "it has no open question"
+    return f"{runs[0]} is a run; {its}"
+
+
+def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    """The request after an event, stored."""
+    changed = advance(request, event, now)
+    tx.put_request(changed)
+    return changed
+
+
+def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    """The request after an event that settles it, stored and on the record."""
+    settled = put(tx, request, event, now)
+    tx.append([journal.settled(settled, now)])
+    return settled
+
+
+# --- asking ---
+
+
+def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
+    """A new question with an id, the time, a deadline where its rule has one, and a title."""
+    requirement = request.requirement
+    deadline = now + requirement.timeout if requirement.timeout is not None else None
+    return request.changed_to(
+        id=request.id or new_id(),
+        opened_at=now,
+        deadline=deadline,
+        remind_at=remind_at(requirement, deadline),
+        title=request.title or safe_summary(request, secrets=journal.secrets),
+    )
+
+
+def ask(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
+    """Store a question, unless there is one about the very same call that was not withdrawn: then that one."""
+    known = tx.about(request.call.key) if request.call is not None else None
+    if known is not None and known.state is not State.CANCELLED:
+        return known
+    tx.add_request(request)
+    tx.append([journal.asked(request, now)])
+    return request
+
+
+def withdraw(tx: Transaction, journal: Journal, request_ids: Sequence[str], reason: str, now: datetime) -> None:
+    """Withdraw questions that are still open."""
+    for request_id in request_ids:
+        if (request := tx.request(request_id)) is not None and request.state is State.PENDING:
+            settle(tx, journal, request, Cancelled(reason), now)
+
+
+# --- claims ---
+
+
+def is_held(request: ApprovalRequest, token: str) -> bool:
+    """Whether a call is running on the claim with this token: whoever comes with another has lost it."""
+    return request.state is State.CLAIMED and request.claim is not None and request.claim.token == token
+
+
+def finish(
+    tx: Transaction,
+    journal: Journal,
+    request: ApprovalRequest,
+    now: datetime,
+    *,
+    error: str | None,
+    digest: str,
+    preview: str,
+    result: bytes | None,
+    token: str | None,
+    secrets: Sequence[str],
+) -> None:
+    """Record how a claimed call ended. Whoever has lost the claim meanwhile only leaves a note."""
+    text = journal.text(error or preview, longest=PREVIEW, secrets=(*request.secrets, *secrets))
+    event: Event = Succeeded(digest, text) if error is None else Failed(text)
+    try:
+        if token is not None and request.claim is not None and request.claim.token != token:
+            raise AlreadySettled("another process has claimed it since")
+        ended = put(tx, request, event, now)
+    except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
+        body = {"outcome": text, "note": journal.text(str(late))}
+        tx.append([journal.about(request, "late outcome", now, body)])
+        return
+    if result is not None:
+        tx.keep_result(request.id, result)
+    if error is None:
+        tx.append([journal.about(ended, "ran", now, {"digest": digest, "preview": text})])
+    else:
+        tx.append([journal.about(ended, "failed", now, {"error": text})])
+
+
+def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
+    """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
+    request = found(tx, request_id)
+    if is_held(request, token):
+        settle(tx, journal, request, AskedAgain("the run was stopped before the call began"), now)
+
+
+def cut_off(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
+    """Record that nobody knows how a claimed call ended; one that only waited for runs inside it is paused."""
+    with suppress(RequestError):
+        request = found(tx, request_id)
+        if not is_held(request, token):
+            return
+        if request.claim is not None and request.claim.inside:
+            pause(tx, journal, request, now)
+        else:
+            lose(tx, journal, request, "it was stopped half-way", now)
+
+
+def lose(tx: Transaction, journal: Journal, request: ApprovalRequest, why: str, now: datetime) -> ApprovalRequest:
+    """Record that nobody knows how a claimed call ended."""
+    lost = put(tx, request, Lost(), now)
+    tx.append([journal.step(lost, "unknown", now, **({"why": why} if why else {}))])
+    return lost
+
+
+# --- claimed calls whose tool runs another agent ---
+#
+# A call that does nothing but wait for runs that are saved is not unknown when its process dies: it is made again, and
+# goes on with those runs.
+
+
+def enter(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
+    """Record that all a claimed call does is to wait for runs inside it."""
+    request = found(tx, request_id)
+    if is_held(request, token) and request.claim is not None and not request.claim.inside:
+        tx.append([journal.step(put(tx, request, Entered(), now), "entered", now)])
+
+
+def pause(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
+    """Put a claimed call down with the runs inside it: whoever resumes those claims it anew."""
+    paused = put(tx, request, Paused(), now)
+    tx.append([journal.step(paused, "paused", now)])
+    return paused
+
+
+def release(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
+    """As `pause`, by the tool itself: it let the pause of a run inside it pass."""
+    with suppress(RequestError):
+        enter(tx, journal, request_id, token, now)
+        if is_held(request := found(tx, request_id), token):
+            pause(tx, journal, request, now)
