@@ -9,7 +9,8 @@ from tests.cli.desk import Desk, asks
 from tests.cli.wording import Wording
 
 from signoff.broker import Broker
-from signoff.store.open import masked, open_store
+from signoff.store.open import open_store
+from signoff.store.urls import masked
 
 
 def test_a_store_that_is_well(desk: Desk, wording: Wording) -> None:

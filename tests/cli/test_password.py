@@ -12,7 +12,7 @@ import pytest
 from tests.start import signoff
 
 from signoff.cli.main import program
-from signoff.store.open import masked
+from signoff.store.urls import masked
 
 PASSWORD = "hunter2secret"
 AGENT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signoff.errors import PolicyError
-from signoff.policy.parse import parse_policy
+from signoff.policy.loading import parse_policy
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.policy.rules import call
 
 from signoff.core.verdict import Effect
 from signoff.policy.finding import Truth
-from signoff.policy.parse import parse_policy
+from signoff.policy.loading import parse_policy
 
 POLICY = parse_policy(
     """

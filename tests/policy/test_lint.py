@@ -8,7 +8,7 @@ import pytest
 from tests.policy.rules import policy
 
 from signoff.errors import PolicyError
-from signoff.policy.parse import parse_policy
+from signoff.policy.loading import parse_policy
 
 BIG = {"tool": "pay", "args": {"amount": {">": 100}}}
 

@@ -17,7 +17,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
 from signoff.policy.finding import Truth
 from signoff.policy.layers import Layers
-from signoff.policy.parse import parse_policy
+from signoff.policy.loading import parse_policy
 
 TOOLS = ["pay", "read", "read_all", "x/y", "bash", "bash_admin", "pay\n"]
 KEYS = ["amount", "path", "to", "user.name", "items.0", "/a.b"]

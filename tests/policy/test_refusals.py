@@ -9,7 +9,7 @@ import pytest
 
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
-from signoff.policy.parse import parse_policy
+from signoff.policy.loading import parse_policy
 
 
 def refused(text: str) -> PolicyError:

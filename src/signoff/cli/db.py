@@ -88,7 +88,7 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
 def _meant(store: str | None, policy: str | None) -> tuple[str, str, str]:
     """The store's address, where it starts from, and how it may be shown."""
     from signoff.cli.words import safe
-    from signoff.store.open import masked
+    from signoff.store.urls import masked
     from signoff.wiring import chosen_store, settings_for
 
     chosen = chosen_store(store, settings_for(policy))

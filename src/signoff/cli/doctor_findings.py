@@ -284,7 +284,7 @@ def _literal_secrets(entry: ToolsetEntry) -> Iterator[Finding]:
 
 
 def _has_password(text: str) -> bool:
-    from signoff.store.open import masked
+    from signoff.store.urls import masked
 
     return "://" in text and masked(text) != text
 

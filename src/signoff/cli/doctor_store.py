@@ -47,8 +47,8 @@ class KnownTool:
 def look_at_store(option: str | None, settings: Settings) -> Kept:
     """Open the store, if there is one, and look; nothing is made or changed."""
     from signoff.errors import SignoffError
-    from signoff.store.open import masked
     from signoff.store.upkeep import check
+    from signoff.store.urls import masked
     from signoff.wiring import chosen_store
 
     chosen = chosen_store(option, settings)

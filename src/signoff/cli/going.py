@@ -159,7 +159,7 @@ def _where(store: str) -> str:
     """How to name a store in another command; not where the environment names it, and never with its password."""
     from shlex import quote
 
-    from signoff.store.open import masked
+    from signoff.store.urls import masked
 
     return f" --store {quote(masked(store))}" if store and store != os.environ.get("SIGNOFF_STORE") else ""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +10,8 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.cli.listing import Me, Page
+    from signoff.cli.listing import Page, View
     from signoff.config import Settings
-    from signoff.ports import Store
     from signoff.store.chosen import ChosenStore
 
 
@@ -73,33 +70,11 @@ def inbox(
         kept.close()
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """Which part of the inbox is looked at."""
-
-    limit: int
-    me: Me | None = None
-    roles: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Everyone's roles, by `person_key`."""
-
-    async def page(self, store: Store) -> Page:
-        """The inbox as it stands, after whatever time has done to it."""
-        from signoff.cli.listing import page_of
-        from signoff.cli.words import now
-
-        page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
-        if page.due:
-            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
-
-            if await Broker(store).sweep():
-                page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
-        return page
-
-
 def _chosen(
     store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
+    from signoff.cli.listing import View
     from signoff.store.chosen import named_store
 
     if policy is None and not mine and (named := named_store(store)):
@@ -112,7 +87,7 @@ def _chosen(
 
 
 def _mine(limit: int, name: str | None, settings: Settings) -> View:
-    from signoff.cli.listing import Me
+    from signoff.cli.listing import Me, View
     from signoff.core.people import person_key
     from signoff.wiring import whoami
 

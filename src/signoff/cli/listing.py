@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.words import ago, ahead, clip, count, fold, iso, pad, safe
+from signoff.cli.words import ago, ahead, clip, count, fold, iso, now, pad, safe
 from signoff.core.inbox import agreed
 from signoff.core.moment import Zone, in_utc
 from signoff.core.people import Answerer, person_key
@@ -20,7 +20,7 @@ from signoff.core.visible import visible
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
     from signoff.core.inbox import Item
-    from signoff.ports import Transaction
+    from signoff.ports import Store, Transaction
 
 HALTED = "halted"
 """The setting under which the kill switch says who pulled it."""
@@ -258,3 +258,23 @@ def halted_text(said: str, zone: Zone = in_utc) -> str:
     from signoff.broker.switch import said_by
 
     return safe(said_by(said, zone))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of the inbox is looked at."""
+
+    limit: int
+    me: Me | None = None
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Everyone's roles, by `person_key`."""
+
+    async def page(self, store: Store) -> Page:
+        """The inbox as it stands, after whatever time has done to it."""
+        page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
+        if page.due:
+            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
+
+            if await Broker(store).sweep():
+                page = await store.read(lambda tx: page_of(tx, now(), self.limit, self.me, self.roles))
+        return page

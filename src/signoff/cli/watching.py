@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.listing import Page, as_data, lines
+from signoff.cli.listing import Page, View, as_data, lines
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import clip, now
 from signoff.core.visible import visible
 from signoff.errors import StoreError
 
 if TYPE_CHECKING:
-    from signoff.cli.inbox import View
     from signoff.ports import Store
 
 SWEEP = 5.0

@@ -11,7 +11,7 @@ from signoff.config.entries import ToolsetEntry
 from signoff.config.merge import check_name, lineage, merged
 from signoff.config.variables import has_variables
 from signoff.policy.glob import BadGlob, Glob
-from signoff.policy.parse import read_policy
+from signoff.policy.loading import read_policy
 from signoff.policy.parse_match import read_labels
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown

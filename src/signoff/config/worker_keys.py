@@ -11,8 +11,8 @@ from signoff.config.entries import EVERY_WORKER, Limits
 from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
 from signoff.policy.engine import Policy
+from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
-from signoff.policy.parse import read_policy
 from signoff.policy.parse_requirement import read_duration
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown

@@ -25,8 +25,9 @@ from signoff.gate.saving import Histories
 from signoff.gate.tools import KIND, CallReader, Origin
 from signoff.policy.engine import Policy
 from signoff.policy.index import NOT_MATCHED
-from signoff.policy.layers import Layers, strictest
+from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
+from signoff.policy.strictest import strictest
 from signoff.policy.written import layers_of
 from signoff.ports import ApprovalUI, judging
 

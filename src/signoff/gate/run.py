@@ -66,7 +66,7 @@ from signoff.gate.nesting import CallPaused, Level, entry_of, lost_question, pau
 from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
-from signoff.policy.layers import strictest
+from signoff.policy.strictest import strictest
 
 _RAN = (State.SUCCEEDED, State.FAILED)
 _STATES: Mapping[State, OnRecord] = {

@@ -22,6 +22,7 @@ from signoff.policy.match import Links
 from signoff.policy.places import normal
 from signoff.policy.requirement import together
 from signoff.policy.rule import Rule
+from signoff.policy.strictest import strictest
 
 if TYPE_CHECKING:
     from signoff.policy.explain import Explanation
@@ -58,9 +59,10 @@ class Policy:
         cls, rules: Iterable[Mapping[str, Any]], *, file: str = "<rules>", name: str = "", root: str | None = None
     ) -> Policy:
         """A policy from rules as mappings, written as in a file. Raises `PolicyError` as reading a file does."""
-        from signoff.policy.parse import parse_policy  # it imports this module
+        from signoff.policy.parse import parse_rules  # who only judges needs no parser
 
-        return parse_policy(list(rules), file=file, name=name, root=root)
+        parsed = parse_rules(list(rules), file=file, name=name, root=root)
+        return cls(root=root, name=name, **parsed._asdict())
 
     def judge(self, call: Call) -> Verdict:
         """What this policy alone says about a call; where no rule matches, ask."""
@@ -85,8 +87,6 @@ class Policy:
 
     def _with_claims(self, call: Call) -> Verdict | None:
         """Whoever offers the tool claims labels for it: judged with them and without, and the stricter answer holds."""
-        from signoff.policy.layers import strictest  # it imports this module
-
         plain = self.judge_layer(call.changed(claimed=frozenset()))
         marked = self.judge_layer(call.changed(claimed=frozenset(), labels=call.labels | call.claimed))
         found = strictest(one for one in (plain, marked) if one is not None)

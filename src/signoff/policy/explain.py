@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
@@ -13,8 +13,15 @@ from signoff.policy.facts import Facts
 from signoff.policy.finding import Finding, Truth
 from signoff.policy.rule import Rule
 
-if TYPE_CHECKING:
-    from signoff.policy.engine import Policy
+
+class Ruled(Protocol):
+    """What is explained: rules, and where paths in them start from."""
+
+    @property
+    def rules(self) -> Sequence[Rule]: ...
+
+    @property
+    def root(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Explanation:
         }
 
 
-def explain(policies: Sequence[Policy], call: Call, verdict: Verdict) -> Explanation:
+def explain(policies: Sequence[Ruled], call: Call, verdict: Verdict) -> Explanation:
     """Take a verdict of these policies apart by asking every rule, also those the decision did not need."""
     return Explanation(
         verdict,

@@ -8,12 +8,12 @@ from functools import cached_property
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
-from signoff.core.verdict import Effect, Verdict
+from signoff.core.verdict import Verdict
 from signoff.policy.engine import Policy
 from signoff.policy.explain import Explanation, explain
 from signoff.policy.index import NOT_NAMED
 from signoff.policy.lint import Problem
-from signoff.policy.requirement import together
+from signoff.policy.strictest import strictest
 
 
 @dataclass(frozen=True)
@@ -89,32 +89,3 @@ def compose(layers: Sequence[Policy], call: Call) -> Verdict:
     """The strictest answer across policies; where all abstain, ask."""
     found = strictest(verdict for policy in layers if (verdict := policy.judge_layer(call)) is not None)
     return found or next((said for policy in layers if (said := policy.judge(call)) != NOT_NAMED), NOT_NAMED)
-
-
-def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """The strictest of several layers' answers. Where several ask, all their requirements have to be met."""
-    asks: list[Verdict] = []
-    allow: Verdict | None = None
-    yielding: Verdict | None = None
-    for verdict in verdicts:
-        if verdict.effect is Effect.DENY:
-            return verdict
-        if verdict.yields:
-            yielding = yielding or verdict
-        elif verdict.effect is Effect.ASK:
-            asks.append(verdict)
-        elif allow is None:
-            allow = verdict
-    if asks:
-        return asks[0] if len(asks) == 1 else _all_ask(asks)
-    return allow or yielding
-
-
-def _all_ask(asks: list[Verdict]) -> Verdict:
-    return Verdict(
-        effect=Effect.ASK,
-        rules=tuple(dict.fromkeys(rule for verdict in asks for rule in verdict.rules)),
-        reason=asks[0].reason,
-        requirement=together(verdict.requirement for verdict in asks),
-        errors=tuple(dict.fromkeys(error for verdict in asks for error in verdict.errors)),
-    )

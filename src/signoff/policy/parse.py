@@ -1,17 +1,16 @@
-"""A policy from values: strict, so that nothing in a file is ever ignored."""
+"""Rules from values: strict, so that nothing in a file is ever ignored."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect
 from signoff.errors import CannotCanonicalise
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, document_of
-from signoff.policy.engine import Policy
 from signoff.policy.examples import check_examples
 from signoff.policy.parse_match import read_matches
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS, read_requirement
@@ -27,8 +26,17 @@ _RULE_KEYS = (*_EFFECTS, *_OWN_KEYS, *REQUIREMENT_KEYS)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
 
-def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> Policy:
-    """A policy from a list of rules, from a mapping or a `Document` with `policy`, or from YAML text.
+class ParsedRules(NamedTuple):
+    """What a policy is made of."""
+
+    rules: tuple[Rule, ...]
+    file: str
+    revision: str
+    written: object
+
+
+def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> ParsedRules:
+    """Rules from a list of them, from a mapping or a `Document` with `policy`, or from YAML text.
 
     `root` is the absolute folder that relative paths start from. Raises `PolicyError` with the place and the fix.
     """
@@ -41,7 +49,7 @@ def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: 
         document = document_of(whole, file=file)
     top = Spot.top(document)
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
-    return read_policy(policy_in(top, entries), name=name, root=root)
+    return read_rules(policy_in(top, entries), name=name, root=root)
 
 
 def policy_in(top: Spot, entries: Mapping[str, Spot]) -> Spot:
@@ -51,8 +59,8 @@ def policy_in(top: Spot, entries: Mapping[str, Spot]) -> Spot:
     return entries["policy"]
 
 
-def read_policy(spot: Spot, *, name: str = "", root: str | None = None) -> Policy:
-    """The policy in a list of rules that stands anywhere in a file."""
+def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> ParsedRules:
+    """The rules in a list that stands anywhere in a file."""
     rules: list[Rule] = []
     ids: dict[str, int] = {}
     items = spot.items("a list of rules") if spot.value != [] else []  # no rules: everything is asked about
@@ -67,9 +75,7 @@ def read_policy(spot: Spot, *, name: str = "", root: str | None = None) -> Polic
         revision = digest(spot.value)
     except CannotCanonicalise as error:
         raise spot.wrong(f"this has no JSON form: {error}") from error
-    return Policy(
-        rules=tuple(rules), file=spot.document.file, name=name, root=root, revision=revision, written=spot.value
-    )
+    return ParsedRules(tuple(rules), spot.document.file, revision, spot.value)
 
 
 def _rule(spot: Spot, number: int, name: str, root: str | None) -> Rule:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.ports import Store
-from signoff.store.open import is_file, masked, open_store, sqlite_path
+from signoff.store.open import open_store
 from signoff.store.place import Home, give_id
+from signoff.store.urls import is_file, masked, sqlite_path
 
 OPTION, VARIABLE = "--store", "SIGNOFF_STORE"
 

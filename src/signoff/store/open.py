@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 from signoff.errors import WrongUse
+from signoff.store.urls import sqlite_path
 
 if TYPE_CHECKING:
     from signoff.ports import Store
@@ -45,22 +45,3 @@ def _no_store() -> WrongUse:
     # The value itself is not told: it may be that of a variable, meant for something else.
     where = "--store, SIGNOFF_STORE or `store` in signoff.yaml"
     return WrongUse(f"what {where} says names no store; write one of: {EXAMPLES}")
-
-
-def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
-    """The file an `sqlite:` URL names. Two or more slashes before a path are one, as people write them."""
-    path = re.sub(r"^/{2,}", "/", url.partition(":")[2])
-    if not path.strip() or path.endswith("/") or path.startswith(":"):
-        raise WrongUse("this sqlite: address names no file; write it as sqlite:.signoff/signoff.db")
-    return os.path.join(os.fspath(root), os.path.expanduser(path))
-
-
-def is_file(url: str) -> bool:
-    """Whether a URL names a file."""
-    return url.partition(":")[0].lower() == "sqlite"
-
-
-def masked(url: str) -> str:
-    """A URL as it may be shown, anywhere: without the password."""
-    url = re.sub(r"(?<=://)([^/?#@:]*):.*@", r"\1:…@", url, flags=re.DOTALL)
-    return re.sub(r"(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s]*)", r"\1=…", url)

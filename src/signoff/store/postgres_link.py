@@ -13,9 +13,9 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from signoff.errors import SchemaError, StoreError, WrongUse
-from signoff.store.open import masked
 from signoff.store.postgres_line import Connection, Query, query
 from signoff.store.rows import Row
+from signoff.store.urls import masked
 
 SCHEMA = "signoff"
 """Where the tables are, unless the URL names a search path."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
 from signoff.store import schema, sqlite_file
-from signoff.store.open import EXAMPLES, sqlite_path
+from signoff.store.open import EXAMPLES
+from signoff.store.urls import sqlite_path
 
 if TYPE_CHECKING:
     from signoff.store.postgres_line import Connection

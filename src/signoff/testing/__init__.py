@@ -7,13 +7,12 @@ Importing it does not import PydanticAI; `ScriptedModel` does, when it is first 
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from signoff.channels import scripted_approver
 from signoff.channels.scripted import ScriptedUI, decision_from
+from signoff.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from signoff.testing.case import ChannelCase as ChannelCase
@@ -47,28 +46,3 @@ def __getattr__(name: str) -> object:
     if (module := _LATER.get(name)) is not None:
         return getattr(import_module(module), name)
     raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
-
-
-class FakeClock:
-    """Time that moves when you say so."""
-
-    def __init__(self, start: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)) -> None:
-        self._now = start
-        self._sleepers: list[tuple[datetime, asyncio.Event]] = []
-
-    def now(self) -> datetime:
-        return self._now
-
-    async def sleep_until(self, moment: datetime) -> None:
-        if moment > self._now:
-            woken = asyncio.Event()
-            self._sleepers.append((moment, woken))
-            await woken.wait()
-
-    def advance(self, by: timedelta | float) -> None:
-        """Move time on and wake whoever slept until then."""
-        self._now += by if isinstance(by, timedelta) else timedelta(seconds=by)
-        due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._now]
-        self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._now]
-        for _, woken in due:
-            woken.set()

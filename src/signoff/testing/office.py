@@ -21,7 +21,7 @@ from signoff.errors import RequestError
 from signoff.policy.engine import Policy
 from signoff.ports import Channel, Desk, Store, Transaction
 from signoff.store.memory import MemoryStore
-from signoff.testing import FakeClock
+from signoff.testing.clock import FakeClock
 
 ANA = Answerer(name="ana", roles=frozenset({"ops"}))
 """Who sits at the channel."""

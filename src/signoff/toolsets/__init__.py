@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from signoff.toolsets.approval import Registration, approval_tool, with_approval
+    from signoff.toolsets.approval import approval_tool, with_approval
     from signoff.toolsets.builtin.files.toolset import FilesToolset
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
     from signoff.toolsets.builtin.sql.toolset import SqlToolset
+    from signoff.toolsets.creating import Registration
 
 __all__ = [
     "Registration",
@@ -33,10 +34,14 @@ Sandbox = Literal["auto", "on", "off"]
 
 def __getattr__(name: str) -> Any:
     """What needs `pydantic_ai` is imported when it is first used."""
-    if name in ("Registration", "approval_tool", "with_approval"):
+    if name in ("approval_tool", "with_approval"):
         from signoff.toolsets import approval
 
         return getattr(approval, name)
+    if name == "Registration":
+        from signoff.toolsets.creating import Registration
+
+        return Registration
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

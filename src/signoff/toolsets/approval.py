@@ -23,7 +23,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.links import followed
 from signoff.policy.engine import Policy
-from signoff.policy.layers import strictest
+from signoff.policy.strictest import strictest
 from signoff.ports import Passed, judging, passed
 from signoff.toolsets.attached import held, is_answered, let_through, may_run
 from signoff.toolsets.hooks import described, labels_by, said
@@ -47,25 +47,6 @@ def with_approval(
     # A policy object of its own: who was heard is told by the object, and one that is attached twice is asked twice.
     own = copy.copy(policy_of(policy, known_as or "toolset"))
     return ApprovalToolset(toolset, own, known_as, _labels(labels or {}))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Registration:
-    """A toolset and what goes with it, for `TOOLSETS` in a project's toolsets.py, or for an entry point."""
-
-    toolset: AbstractToolset[Any] | Callable[..., Any]
-    """A toolset, or a class or function that makes one."""
-    policy: Rules = None
-    labels: Labels = field(default_factory=dict[str, "Iterable[str] | str"])
-    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What it is made with, where the project's file says nothing else."""
-
-    def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
-        """The toolset, made and with its policy: for an agent that is not described in a file."""
-        from signoff.toolsets.configuring import Given
-        from signoff.toolsets.creating import create
-
-        return create(self, Given(owner=name or "a registered toolset", values={}), context, name)
 
 
 def policy_of(rules: Rules, name: str) -> Policy:

@@ -11,8 +11,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.core.credential import secret_name
-from signoff.toolsets.approval import Registration
 from signoff.toolsets.configuring import shape_of
+from signoff.toolsets.creating import Registration
 from signoff.toolsets.hiding import HIDDEN
 
 

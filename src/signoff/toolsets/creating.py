@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.errors import MissingExtra, SignoffError
 from signoff.policy.wording import shown
-from signoff.toolsets.approval import Registration, with_approval
+from signoff.toolsets.approval import Labels, Rules, with_approval
 from signoff.toolsets.configuring import Given, Shape, checked, shape_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """A toolset and what goes with it, for `TOOLSETS` in a project's toolsets.py, or for an entry point."""
+
+    toolset: AbstractToolset[Any] | Callable[..., Any]
+    """A toolset, or a class or function that makes one."""
+    policy: Rules = None
+    labels: Labels = field(default_factory=dict[str, "Iterable[str] | str"])
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What it is made with, where the project's file says nothing else."""
+
+    def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
+        """The toolset, made and with its policy: for an agent that is not described in a file."""
+        return create(self, Given(owner=name or "a registered toolset", values={}), context, name)
 
 
 def create(target: object, given: Given, context: Any, name: str | None) -> AbstractToolset[Any]:

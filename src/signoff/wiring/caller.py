@@ -11,7 +11,8 @@ from signoff.config.files import PROJECT_FILE, from_here, text_of
 from signoff.config.tighten import refuse_loosening
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
-from signoff.policy.parse import policy_in, read_policy
+from signoff.policy.loading import read_policy
+from signoff.policy.parse import policy_in
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed, UnexpectedModelBehavior
@@ -13,6 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
+from signoff.config import Settings
 from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
@@ -24,9 +25,7 @@ from signoff.toolsets.attached import let_through
 from signoff.workers.bounds import Bounds
 from signoff.workers.create import LONGEST_FILE, NAME, Draft, draft, powers, write
 from signoff.workers.limits import Delegating, account_of, check_price
-
-if TYPE_CHECKING:
-    from signoff.workers.workshop import Workshop
+from signoff.workers.worker import Worker
 
 CALL = "worker_call"
 CREATE = "worker_create"
@@ -51,13 +50,34 @@ _CREATE_HELP = (
 )
 
 
+class Colleagues(Protocol):
+    """The workers of a project, as one of them sees the others."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    def names(self) -> list[str]: ...
+
+    def callable_by(self, file: WorkerFile) -> dict[str, str]:
+        """The workers that a worker may call, each with what it does."""
+        ...
+
+    def delegate(self, name: str) -> Worker:
+        """A worker as others call it."""
+        ...
+
+    def created(self, name: str) -> None:
+        """A worker was written: from now on it is one of those there are."""
+        ...
+
+
 @dataclass(eq=False)
 class DelegationToolset(Delegating):
     """`worker_call` and `worker_create`, for one worker: it calls only those it may, and grants only what it has."""
 
     delegates_by: ClassVar[str] = CALL
 
-    shop: Workshop
+    others: Colleagues
     file: WorkerFile
     """Of the worker that has these tools."""
     bounds: Bounds | None = None
@@ -69,10 +89,10 @@ class DelegationToolset(Delegating):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools: dict[str, ToolsetTool[Any]] = {}
-        if callable_ := self.shop.callable_by(self.file):
+        if callable_ := self.others.callable_by(self.file):
             tools[CALL] = self._tool(_call_definition(callable_), _CALL_ARGS)
         if self.file.creates:
-            definition = _create_definition(powers(self.shop.settings, self.file, self.bounds))
+            definition = _create_definition(powers(self.others.settings, self.file, self.bounds))
             tools[CREATE] = replace(self._tool(definition, _CREATE_ARGS), args_validator_func=self._check)
         return tools
 
@@ -128,7 +148,7 @@ class DelegationToolset(Delegating):
         if refused := self._refused(worker, caller.chain) or caller.may_delegate():
             return f"{worker} was not called: {refused}"
         try:
-            called = self.shop.delegate(worker)
+            called = self.others.delegate(worker)
             options = called.run_options(given, caller=caller, path=running_call().path)
             words = called.prompt(prompt, given)
             for one in caller.line:
@@ -146,7 +166,7 @@ class DelegationToolset(Delegating):
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
     def _refused(self, worker: str, chain: tuple[str, ...]) -> str:
-        callable_ = self.shop.callable_by(self.file)
+        callable_ = self.others.callable_by(self.file)
         if worker in chain:
             return f"it is at work already ({' > '.join(chain)}), and would go round in a circle"
         if worker not in callable_:
@@ -171,13 +191,13 @@ class DelegationToolset(Delegating):
             write(made)
         except (WrongFile, WrongUse) as error:
             return f"nothing was written: {error}"
-        self.shop.created(made.name)
+        self.others.created(made.name)
         left_out = f" It was changed: {'; '.join(made.cut)}." if made.cut else ""
         return f"{made.path} was written; you can call the worker {made.name} now.{left_out}"
 
     def _draft(self, args: Mapping[str, Any]) -> Draft:
         name, text = str(args["name"]), str(args["file"])
-        return draft(self.shop.settings, self.file, name, text, self.shop.names(), self.bounds)
+        return draft(self.others.settings, self.file, name, text, self.others.names(), self.bounds)
 
 
 def _was_shown(card: Mapping[str, Any], made: Draft, args: Mapping[str, Any]) -> bool:

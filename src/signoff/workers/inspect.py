@@ -29,11 +29,12 @@ from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
 from signoff.policy.finding import Finding, in_one_line
-from signoff.policy.layers import Layers, strictest
+from signoff.policy.layers import Layers
 from signoff.policy.match import Match
 from signoff.policy.reach import UNSURE, Reach, Subject, Unsure, reach_of
 from signoff.policy.rule import Rule
 from signoff.policy.shell.facts import LABEL_OF
+from signoff.policy.strictest import strictest
 from signoff.policy.wording import shown
 from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.files.toolset import FilesToolset

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic_ai import Agent
 from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
-from pydantic_ai.usage import UsageLimits
 
 from signoff.broker.clock import SystemClock
-from signoff.config import EVERY_WORKER, Limits, Settings, WorkerFile, load_worker, worker_names
+from signoff.config import EVERY_WORKER, Settings, WorkerFile, load_worker, worker_names
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongFile, WrongUse
@@ -29,56 +27,14 @@ from signoff.store.memory import MemoryStore
 from signoff.store.open import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 from signoff.toolsets.context import Context
-from signoff.workers.account import Account
 from signoff.workers.bounds import bounds_of
-from signoff.workers.build import Plan, build_agent, check_tool_names, plan_of
+from signoff.workers.build import build_agent, check_tool_names, plan_of
 from signoff.workers.delegate import DelegationToolset
-from signoff.workers.limits import Given, Meter, check_price
+from signoff.workers.limits import Meter, check_price
 from signoff.workers.models import NO_MODEL, model_named
 from signoff.workers.origin import creator_of
-from signoff.workers.prompt import Prompt, checked_input, prompt_of
 from signoff.workers.timing import TimedToolset
-
-
-@dataclass(frozen=True, kw_only=True)
-class Worker:
-    """A worker that can be run: `agent.run(worker.prompt(…), **worker.run_options(…))`."""
-
-    name: str
-    file: WorkerFile
-    agent: Agent[Given, Any]
-    gate: Signoff
-    plan: Plan = field(repr=False)
-    model: Model | None = field(default=None, repr=False)
-
-    @property
-    def limits(self) -> Limits:
-        return self.file.limits
-
-    def prompt(
-        self,
-        text: str,
-        input: Mapping[str, Any] | None = None,
-        attachments: Sequence[str | os.PathLike[str]] = (),
-    ) -> Prompt:
-        """The prompt for one run: the text, the fields of the input that the instructions do not name, and files."""
-        given = checked_input(self.file, self.plan.input, input)
-        return prompt_of(self.file, text, given, filled=self.plan.instructions.fields, attachments=attachments)
-
-    def run_options(
-        self, input: Mapping[str, Any] | None = None, *, caller: Account | None = None, path: str = ""
-    ) -> dict[str, Any]:
-        """What `agent.run` needs besides the prompt, when a run begins and when it is resumed.
-
-        `caller` is the run that this one is counted to, and `path` the call in it. Raises `WrongUse` where the input
-        does not fit.
-        """
-        given = checked_input(self.file, self.plan.input, input)
-        return {
-            "deps": Given(input=given, caller=caller, path=path),
-            # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
-            "usage_limits": UsageLimits(request_limit=None),
-        }
+from signoff.workers.worker import Worker
 
 
 @dataclass(kw_only=True)

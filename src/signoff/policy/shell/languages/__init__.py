@@ -7,30 +7,12 @@ runs, sends or tells a secret. A script that loops without end passes: whoever r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
 
 LIMIT = 16_384
 """Characters of a script that are looked at. A longer one is not understood."""
-
-
-class Trouble(NamedTuple):
-    """Why a script may not run unasked."""
-
-    word: str
-    """The piece of the script that decided."""
-    why: str
-    """What it does, led by an effect: `writes: …`, `runs: …`, `sends: …`, `discloses: …`, or `unknown: …`."""
-
-
-class FindResult(NamedTuple):
-    """What a harmless find looks at. Only names and metadata are shown, never what is in a file."""
-
-    paths: tuple[Word, ...]
-    """The start folders; none means the working folder."""
-    files: tuple[Word, ...]
-    """Files whose times or identity are compared with: `-newer FILE`, `-samefile FILE`."""
 
 
 def check_awk(script: str) -> Trouble | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from signoff.policy.shell.languages import Trouble
 from signoff.policy.shell.languages.expr import Brackets, Stop, regex_end, settle
+from signoff.policy.shell.languages.trouble import Trouble
 
 _SPECIAL = {
     "system": "runs: `system` runs a command",

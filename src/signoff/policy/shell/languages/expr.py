@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from signoff.policy.shell.languages import Trouble
+from signoff.policy.shell.languages.trouble import Trouble
 
 
 class Brackets(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from signoff.policy.shell.languages import FindResult, Trouble
+from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
 
 _NONE = frozenset(

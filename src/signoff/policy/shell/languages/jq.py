@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from signoff.policy.shell.languages import Trouble
 from signoff.policy.shell.languages.expr import Stop
+from signoff.policy.shell.languages.trouble import Trouble
 
 _SPECIAL = {
     "env": "discloses: the environment",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from signoff.policy.shell.languages import Trouble
+from signoff.policy.shell.languages.trouble import Trouble
 
 _COLUMNS = frozenset(
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from signoff.policy.shell.languages import Trouble
 from signoff.policy.shell.languages.expr import Brackets, Stop, regex_end, settle
+from signoff.policy.shell.languages.trouble import Trouble
 
 _PLAIN = frozenset("=dDgGhHnNpPxzF")
 _NUMBERED = frozenset("lqQ")

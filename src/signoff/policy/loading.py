@@ -1,0 +1,20 @@
+"""Policies from values, and from lists of rules inside files."""
+
+from __future__ import annotations
+
+from signoff.policy.engine import Policy
+from signoff.policy.parse import parse_rules, read_rules
+from signoff.policy.spot import Spot
+
+
+def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> Policy:
+    """A policy from a list of rules, from a mapping or a `Document` with `policy`, or from YAML text.
+
+    `root` is the absolute directory that relative paths start from. Raises `PolicyError` with the place and the fix.
+    """
+    return Policy(name=name, root=root, **parse_rules(value, file=file, name=name, root=root)._asdict())
+
+
+def read_policy(spot: Spot, *, name: str = "", root: str | None = None) -> Policy:
+    """The policy in a list of rules that stands anywhere in a file."""
+    return Policy(name=name, root=root, **read_rules(spot, name=name, root=root)._asdict())

@@ -1,0 +1,60 @@
+"""A worker that can be run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+from pydantic_ai.usage import UsageLimits
+
+from signoff.config import Limits, WorkerFile
+from signoff.gate.capability import Signoff
+from signoff.workers.account import Account
+from signoff.workers.build import Plan
+from signoff.workers.limits import Given
+from signoff.workers.prompt import Prompt, checked_input, prompt_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """A worker that can be run: `agent.run(worker.prompt(…), **worker.run_options(…))`."""
+
+    name: str
+    file: WorkerFile
+    agent: Agent[Given, Any]
+    gate: Signoff
+    plan: Plan = field(repr=False)
+    model: Model | None = field(default=None, repr=False)
+
+    @property
+    def limits(self) -> Limits:
+        return self.file.limits
+
+    def prompt(
+        self,
+        text: str,
+        input: Mapping[str, Any] | None = None,
+        attachments: Sequence[str | os.PathLike[str]] = (),
+    ) -> Prompt:
+        """The prompt for one run: the text, the fields of the input that the instructions do not name, and files."""
+        given = checked_input(self.file, self.plan.input, input)
+        return prompt_of(self.file, text, given, filled=self.plan.instructions.fields, attachments=attachments)
+
+    def run_options(
+        self, input: Mapping[str, Any] | None = None, *, caller: Account | None = None, path: str = ""
+    ) -> dict[str, Any]:
+        """What `agent.run` needs besides the prompt, when a run begins and when it is resumed.
+
+        `caller` is the run that this one is counted to, and `path` the call in it. Raises `WrongUse` where the input
+        does not fit.
+        """
+        given = checked_input(self.file, self.plan.input, input)
+        return {
+            "deps": Given(input=given, caller=caller, path=path),
+            # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
+            "usage_limits": UsageLimits(request_limit=None),
+        }
