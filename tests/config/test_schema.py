@@ -210,7 +210,7 @@ def check_agreement(kind: str, values: Iterator[dict[str, Any]], read: Callable[
 
 @pytest.mark.parametrize("effect", ["allow", "ask", "deny"])
 def test_the_schema_takes_every_rule_the_reader_takes(effect: str) -> None:
-    taken = check_agreement("project", rule_files(effect), parse.parse_policy)
+    taken = check_agreement("project", rule_files(effect), parse.parse_rules)
     assert taken > 100
 
 
