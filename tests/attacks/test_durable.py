@@ -21,6 +21,7 @@ from tests.attacks.kept import ANA, YES, Place, Silent, falls_asleep, gated, pau
 from tests.gate.agents import returns
 
 from signoff import Signoff, SuspendedRun, resume, resume_run
+from signoff.broker import runs
 from signoff.core.request import State
 from signoff.core.run import KeptRun, RunState
 from signoff.errors import RunOver, RunTaken
@@ -326,22 +327,23 @@ async def test_a_run_stopped_by_a_cancel_scope_is_left_to_others(place: Place, r
     assert (await resume_run(gated(other, PAY, Bank().pay), status.run.id)).output == "paid 1"
 
 
-async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(place: Place) -> None:
+async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The write is under way when nobody waits for it any longer: it goes through, and is undone."""
     signoff = place.gate(ASK)
     agent = gated(signoff, PAY, Bank().pay)
     run = await paused(signoff, agent)
     await place.answer()
     entered, go_on, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
-    runs = signoff.broker.runs
     real = runs._take
 
-    def held(tx: Any, kept: KeptRun) -> KeptRun:
+    def held(*given: Any) -> KeptRun:
         loop.call_soon_threadsafe(entered.set)
         assert go_on.wait(20)
-        return real(tx, kept)
+        return real(*given)
 
-    runs._take = held  # type: ignore[method-assign]
+    monkeypatch.setattr(runs, "_take", held)
     taking = asyncio.create_task(resume_run(agent, run))
     await soon(entered.wait())
     taking.cancel()
@@ -349,7 +351,7 @@ async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(place: Place
     go_on.set()
     await signoff.broker.store.flush()
     assert (await place.broker().runs.status(run)).word == "ready"
-    runs._take = real  # type: ignore[method-assign]
+    monkeypatch.undo()
     assert (await resume_run(agent, run)).output == "paid 1", "this process may take it up again, too"
 
 

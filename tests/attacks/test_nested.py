@@ -169,21 +169,21 @@ async def test_whoever_lost_a_claim_changes_nothing_about_the_next(world: World,
     [request] = await stalled.open([asked])
     await stalled.answer(request.id, YES, by=ANA)
     await stalled.claim(request.id, token="stalled")
-    now = stalled.clock.now()
-    await stalled.store.write("enter", lambda tx: stalled.inside.enter(tx, request.id, "stalled", now))
+    stalled.runs.enter_later(request.id, "stalled", ("", 0))
+    await stalled.store.flush()
     assert [one.state for one in await other.sweep()] == [State.APPROVED], "it only waited"
     claimed = await other.claim(request.id, token="other")
     match late:
         case "pause":
-            stalled.inside.pause_later(request.id, "stalled")
+            stalled.release(request.id, "stalled")
         case "lose":
-            stalled.stopping.lose(request.id, "stalled")
+            stalled.cut_off(request.id, "stalled")
         case "finish":
             stalled.finish(request.id, error="TimeoutError", token="stalled")
         case "give back":
-            stalled.stopping.give_back(request.id, "stalled")
+            stalled.give_back(request.id, "stalled")
         case _:
-            stalled.store.later("enter", lambda tx: stalled.inside.enter(tx, request.id, "stalled", now))
+            stalled.runs.enter_later(request.id, "stalled", ("", 0))
     await world.flush()
     assert await other.get(request.id) == claimed
     other.finish(request.id, preview="done", token="other")
