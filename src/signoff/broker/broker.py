@@ -58,6 +58,8 @@ class Broker:
         Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
         self.ledger = ledger = Ledger(store, clock, Journal(tuple(masked)))
+        self.store = store
+        self.clock = ledger.clock
         self.watch = Watch(store)
         self.runs = Runs(ledger)
         self.grants = Grants(ledger)
@@ -68,14 +70,6 @@ class Broker:
         self.deliveries = Deliveries(ledger)
         self.people = People(ledger, people or {})
         self.remembers = remembers and store.is_durable
-
-    @property
-    def store(self) -> Store:
-        return self.ledger.store
-
-    @property
-    def clock(self) -> Clock:
-        return self.ledger.clock
 
     @property
     def process(self) -> Process:

@@ -103,10 +103,10 @@ class Questions:
     """Whether the run leaves requests unanswered, so that it has to suspend."""
     made_here: dict[int, ModelResponse] = field(default_factory=dict[int, ModelResponse])
     """The responses the model gave in this run, by identity: their calls cannot be on record from before."""
+    gate: Gate = field(init=False)
 
-    @property
-    def gate(self) -> Gate:
-        return self.level.gate
+    def __post_init__(self) -> None:
+        self.gate = self.level.gate
 
     def is_new(self, ctx: RunContext[Any]) -> bool:
         """Whether the calls at hand were made in this run, so that nothing from before can be on record about them."""

@@ -91,22 +91,20 @@ class Gate:
     """Whether the rules' tool names were held against an agent's tools."""
     histories: Histories = field(default_factory=Histories)
     """Messages of saved runs that are in the store already."""
+    broker: Broker = field(init=False)
+    keeps_record: bool = field(init=False)
+    """Whether what happens is written down for later."""
     _default: ApprovalUI | None = None
     _prepared: bool = False
 
-    @property
-    def keeps_record(self) -> bool:
-        """Whether what happens is written down for later."""
-        return self.broker.store.is_durable
+    def __post_init__(self) -> None:
+        self.broker = self.desk.broker
+        self.keeps_record = self.broker.store.is_durable
 
     @property
     def suspends(self) -> bool:
         """Whether a run that asks ends at once, to be resumed later."""
         return self.wait is not None and not self.wait
-
-    @property
-    def broker(self) -> Broker:
-        return self.desk.broker
 
     def named_for(self, ctx: RunContext[Any], requester: str = "") -> Gate:
         """This gate for one run, with the names that its functions give for it.

@@ -122,6 +122,7 @@ class GatedRun:
     """Whether another capability's hooks stand between the gate and tools that are not covered."""
     checked: bool = False
     """Whether the agent's other capabilities were looked at."""
+    gate: Gate = field(init=False)
     reporter: Reporter = field(init=False)
     questions: Questions = field(init=False)
     reading: Reading = field(init=False)
@@ -129,7 +130,8 @@ class GatedRun:
     """By call id."""
 
     def __post_init__(self) -> None:
-        gate, level = self.level.gate, self.level
+        level = self.level
+        self.gate = gate = level.gate
         self.reading = Reading(level)
         self.reporter = Reporter(gate, level.run_id, level.root.secrets if level.root is not None else set())
         self.questions = Questions(
@@ -138,10 +140,6 @@ class GatedRun:
             check_edit=self.reading.check_edit,
         )
         level.withdraw_questions = self.questions.withdraw
-
-    @property
-    def gate(self) -> Gate:
-        return self.level.gate
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -263,7 +261,7 @@ class GatedRun:
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Look) -> CallFacts:
         """The facts, with one that had to be looked up."""
-        memory, call, run_id = self.gate.desk.memory, gated.call, self.level.run_id
+        memory, call = self.gate.desk.memory, gated.call
         match what:
             case Look.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
@@ -272,9 +270,9 @@ class GatedRun:
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
                 return facts._replace(entered=again)
             case Look.NEVER:
-                gated.grant = await memory.forbids(call, run_id)
+                gated.grant = await memory.forbids(call, self.level.run_id)
             case Look.MEMORY:
-                gated.grant = await memory.recall(call, run_id)
+                gated.grant = await memory.recall(call, self.level.run_id)
         return facts._replace(recalled=_recalled(gated.grant))
 
     async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:
