@@ -274,8 +274,7 @@ async def test_usage_is_counted_once_across_pauses(world: World, shared: bool) -
 
     result = await resume_run(build(world), (await world.run()).id)
     assert seen == [3 if shared else 2], "of the caller's so far one, of the run inside two"
-    usage: Any = result.usage
-    assert (usage() if callable(usage) else usage).requests == (4 if shared else 2)
+    assert result.usage.requests == (4 if shared else 2)
     await world.ended()
 
 

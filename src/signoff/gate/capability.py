@@ -254,7 +254,6 @@ class Signoff(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Provider-executed tools never come back here, so what policy does not simply allow is not offered."""
         run = self._in_run()
         run.gate.broker.switch.check_now()
         level = run.level
@@ -264,10 +263,19 @@ class Signoff(AbstractCapability[Any]):
         elif level.root is not None:
             await level.root.still_ours()
         run.gate.broker.audit_buffer.flush()
+        return request_context
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Provider-executed tools never come back here, so what policy does not simply allow is not offered.
+
+        Here and not once for each request: an attempt at another model may bring tools of its own.
+        """
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
-            workers = running_call().workers
-            offered = [tool for tool in parameters.native_tools if await run.gate.allows_native(ctx, tool, workers)]
+            gate, workers = self._in_run().gate, running_call().workers
+            offered = [tool for tool in parameters.native_tools if await gate.allows_native(ctx, tool, workers)]
             request_context.model_request_parameters = replace(parameters, native_tools=offered)
         return request_context
 
