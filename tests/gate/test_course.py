@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from random import Random
 
 from signoff.core.event import Happened
@@ -39,6 +40,7 @@ from signoff.gate.course import (
 )
 
 BOOL = (False, True)
+step_for = course.__wrapped__  # every combination, and none of them remembered
 
 
 @cache
@@ -52,7 +54,7 @@ def every_fact() -> Sequence[CallFacts]:
 
 @cache
 def every_step() -> Sequence[tuple[CallFacts, Step]]:
-    return [(f, course(f)) for f in every_fact()]
+    return [(f, step_for(f)) for f in every_fact()]
 
 
 @cache
@@ -162,7 +164,7 @@ def test_what_pydantic_ai_says_lets_nothing_run() -> None:
     """`claimed` turns no step into one that runs, unless it is on record that the call was let through before."""
     for f, step in every_step():
         if f.claimed and f.entered is not True and isinstance(step, Run):
-            assert step == course(f._replace(claimed=False)), f
+            assert step == step_for(f._replace(claimed=False)), f
 
 
 def test_no_and_never_are_heard_in_every_mode() -> None:
@@ -181,7 +183,7 @@ def test_everything_is_looked_up_once_and_then_there_is_a_step() -> None:
     }
 
     def walk(f: CallFacts, looked: tuple[Look, ...]) -> None:
-        step = course(f)
+        step = step_for(f)
         if isinstance(step, Look):
             assert step not in looked, f
             for answer in answers[step]:
@@ -252,3 +254,9 @@ def test_the_drawing_has_the_rows_of_the_table() -> None:
     named = {"Refuse": "refuse", "Run": "run", "Ask": "ask", "Look": "Look", "Pause": "Pause", "Replay": "Replay"}
     table = [named[type(step).__name__] for _, step in COURSE if not isinstance(step, Look) or step is Look.RECORD]
     assert ["run" if one == "claim" else one for one in kinds] == table
+
+
+def test_the_page_about_a_call_shows_the_drawing() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "internals" / "a-call.md").read_text("utf-8")
+    shown = page.partition("<!-- course -->")[2].partition("<!-- /course -->")[0]
+    assert shown.split("```")[1] == (the_course.__doc__ or "").split("```")[1]

@@ -37,7 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
+from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from signoff.core.event import Happened
@@ -49,7 +50,7 @@ F = TypeVar("F")
 # --- facts ---
 
 
-class OnRecord(Enum):
+class OnRecord(IntEnum):
     """What is on record about a call."""
 
     UNREAD = auto()
@@ -66,7 +67,7 @@ class OnRecord(Enum):
     """What the call returned when it ran before, in a run that is resumed."""
 
 
-class Fit(Enum):
+class Fit(IntEnum):
     """Whether an approval still fits the call it was given for."""
 
     HOLDS = auto()
@@ -76,7 +77,7 @@ class Fit(Enum):
     """Policy by now wants other people to agree than those who did."""
 
 
-class Recalled(Enum):
+class Recalled(IntEnum):
     """What people said earlier about calls like this one."""
 
     UNREAD = auto()
@@ -309,8 +310,9 @@ ENDINGS: Mapping[Ended, Ending] = {
 }
 
 
+@cache
 def course(facts: CallFacts) -> Step:
-    """The next step of a call: the first row that fits."""
+    """The next step of a call: the first row that fits. The same facts come again and again."""
     return _first(COURSE, facts)
 
 
