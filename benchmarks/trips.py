@@ -42,7 +42,7 @@ def trips(calls: int) -> dict[str, Callable[[], Awaitable[None]]]:
         return partial(run_whole, made, tally, calls)
 
     def native(made: Agent[Any, Any]) -> Callable[[], Awaitable[None]]:
-        return partial(_native_trip, made, tally, calls)
+        return partial(native_trip, made, tally, calls)
 
     return {
         BARE: whole(agent(calls, plain)),
@@ -59,7 +59,7 @@ async def _approve_all(ctx: RunContext[Any], requests: DeferredToolRequests) -> 
     return requests.build_results(approve_all=True)
 
 
-async def _native_trip(asking: Agent[Any, Any], tally: Tally, calls: int) -> None:
+async def native_trip(asking: Agent[Any, Any], tally: Tally, calls: int) -> None:
     paused = await asking.run(PROMPT)
     results = paused.output.build_results(approve_all=True)
     result = await asking.run(message_history=paused.all_messages(), deferred_tool_results=results)
