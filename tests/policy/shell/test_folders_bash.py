@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
@@ -70,7 +70,9 @@ class Shell:
         while not said.endswith(b"end\0"):
             said += os.read(self.process.stdout.fileno(), 65536)
         parts = said.decode().split("\0")[:-2]
-        return [(int(number), where) for number, where in zip(parts[::2], parts[1::2], strict=True)]
+        # Bash keeps two slashes at the beginning, which mean no other folder here.
+        places = [f"/{where.lstrip('/')}" for where in parts[1::2]]
+        return [(int(number), where) for number, where in zip(parts[::2], places, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,7 @@ def numbered(pieces: list[tuple[str, str]], root: Path) -> str:
 
 
 @given(pieces=LINES)
+@example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
 @examples(nightly=20_000)
 def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     text = numbered(pieces, shell.root)
@@ -128,11 +131,15 @@ def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list
         if None in folders:
             continue
         real = {folder: facts.below_start(folder) for folder in folders if folder is not None}
+        if None in real.values():  # out of the root, which is asked about: bash may find a way back in by itself
+            continue
         inside = os.path.relpath(where, shell.root) if f"{where}/".startswith(f"{shell.root}/") else None
         assert ("" if inside == "." else inside) in real.values(), (text, number, where, real)
 
 
 @given(pieces=LINES)
+@example(pieces=[("cd ''/ROOT", "&&")])
+@example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
 @examples(nightly=20_000)
 def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     """`pytest *` goes along into folders below, `show` (which no table knows) is for the root alone."""
