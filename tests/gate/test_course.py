@@ -14,15 +14,15 @@ from signoff.core.verdict import Effect
 from signoff.gate import course as the_course
 from signoff.gate.course import (
     BELOW,
+    CLOSINGS,
     COURSE,
-    ENDINGS,
     Ask,
     Because,
     CallFacts,
+    Closing,
     Ended,
-    Ending,
     Fit,
-    Look,
+    Lookup,
     OnRecord,
     Pause,
     Recalled,
@@ -83,7 +83,7 @@ def expected(f: CallFacts) -> Step:
             return Ask(Because.OTHERS)
         return Run(Happened.APPROVED)
     steps: dict[OnRecord, Step] = {
-        OnRecord.UNREAD: Look.RECORD,
+        OnRecord.UNREAD: Lookup.RECORD,
         OnRecord.OPEN: Pause(),
         OnRecord.RESULT: Replay(),
         OnRecord.REFUSED: Refuse(Refusal.ANSWER),
@@ -105,10 +105,10 @@ def expected_without_answer(f: CallFacts) -> Step:
 def expected_of_others(f: CallFacts) -> Step | None:
     may_have_paused = f.claimed and f.mode is not ApprovalMode.AUTO_DENY
     if may_have_paused and f.entered is None:
-        return Look.ENTRY
+        return Lookup.ENTRY
     paused = may_have_paused and f.entered is True
     if f.recalled is Recalled.UNREAD:
-        return Look.NEVER if paused else Look.MEMORY
+        return Lookup.NEVER if paused else Lookup.MEMORY
     if f.recalled is Recalled.NEVER:
         return Refuse(Refusal.NEVER)
     if f.recalled is Recalled.ALWAYS or paused:
@@ -175,16 +175,16 @@ def test_no_and_never_are_heard_in_every_mode() -> None:
 
 
 def test_everything_is_looked_up_once_and_then_there_is_a_step() -> None:
-    answers: dict[Look, list[dict[str, object]]] = {
-        Look.RECORD: [{"record": one} for one in OnRecord if one is not OnRecord.UNREAD],
-        Look.ENTRY: [{"entered": one} for one in BOOL],
-        Look.NEVER: [{"recalled": one} for one in (Recalled.NOTHING, Recalled.NEVER)],
-        Look.MEMORY: [{"recalled": one} for one in Recalled if one is not Recalled.UNREAD],
+    answers: dict[Lookup, list[dict[str, object]]] = {
+        Lookup.RECORD: [{"record": one} for one in OnRecord if one is not OnRecord.UNREAD],
+        Lookup.ENTRY: [{"entered": one} for one in BOOL],
+        Lookup.NEVER: [{"recalled": one} for one in (Recalled.NOTHING, Recalled.NEVER)],
+        Lookup.MEMORY: [{"recalled": one} for one in Recalled if one is not Recalled.UNREAD],
     }
 
-    def walk(f: CallFacts, looked: tuple[Look, ...]) -> None:
+    def walk(f: CallFacts, looked: tuple[Lookup, ...]) -> None:
         step = step_for(f)
-        if isinstance(step, Look):
+        if isinstance(step, Lookup):
             assert step not in looked, f
             for answer in answers[step]:
                 walk(f._replace(**answer), (*looked, step))
@@ -197,7 +197,7 @@ def test_everything_is_looked_up_once_and_then_there_is_a_step() -> None:
 def test_memory_is_asked_only_where_it_counts() -> None:
     """To ask it may use up an answer that holds for so many calls."""
     for f, step in every_step():
-        if step in (Look.MEMORY, Look.NEVER, Look.ENTRY):
+        if step in (Lookup.MEMORY, Lookup.NEVER, Lookup.ENTRY):
             assert f.effect is Effect.ASK and f.record is OnRecord.NOTHING and f.open_to_others, f
 
 
@@ -208,10 +208,10 @@ def test_where_an_answer_is_waited_for() -> None:
 
 
 def test_every_way_to_end_is_written_down() -> None:
-    assert ENDINGS.keys() == set(Ended)
-    assert {Ended.CUT_OFF} == {one for one, ending in ENDINGS.items() if ending is Ending.LOSE}
-    assert {Ended.RETURNED, Ended.HANDED_OUT} == {one for one in Ended if ENDINGS[one] is Ending.SUCCEED}
-    assert ENDINGS[Ended.PAUSED] is Ending.RELEASE and ENDINGS[Ended.ASKED] is Ending.ASK_AGAIN
+    assert CLOSINGS.keys() == set(Ended)
+    assert {Ended.CUT_OFF} == {one for one, ending in CLOSINGS.items() if ending is Closing.LOSE}
+    assert {Ended.RETURNED, Ended.HANDED_OUT} == {one for one in Ended if CLOSINGS[one] is Closing.SUCCEED}
+    assert CLOSINGS[Ended.PAUSED] is Closing.RELEASE and CLOSINGS[Ended.ASKED] is Closing.ASK_AGAIN
 
 
 # --- the net: a table with any one row changed is found out ---
@@ -224,7 +224,7 @@ def broken(table: Sequence[Row], number: int) -> Iterator[tuple[Row, ...]]:
     if after:
         yield (*before, *after)
     yield (*before, (lambda f: not fits(f), step), *after)
-    for other in (Run(Happened.ALLOWED), Refuse(Refusal.MODE), Ask(Because.CLAIMED), Pause(), Look.MEMORY):
+    for other in (Run(Happened.ALLOWED), Refuse(Refusal.MODE), Ask(Because.CLAIMED), Pause(), Lookup.MEMORY):
         if other != step:
             yield (*before, (fits, other), *after)
 
@@ -249,10 +249,10 @@ def test_the_drawing_has_the_rows_of_the_table() -> None:
     """In the order of the table; what only has to be looked up is one line of it."""
     drawn = (the_course.__doc__ or "").split("```")[1].splitlines()[3:]
     steps = [line[89:].strip() for line in drawn if line[:8].strip() in ("", "deny", "ask", "allow") and line[89:]]
-    words: dict[str, Step | None] = {"look it up": Look.RECORD, "pause": Pause(), "replay": Replay()}
+    words: dict[str, Step | None] = {"look it up": Lookup.RECORD, "pause": Pause(), "replay": Replay()}
     kinds = [type(words.get(one)).__name__ if one in words else one.split(",")[0].split()[0] for one in steps]
-    named = {"Refuse": "refuse", "Run": "run", "Ask": "ask", "Look": "Look", "Pause": "Pause", "Replay": "Replay"}
-    table = [named[type(step).__name__] for _, step in COURSE if not isinstance(step, Look) or step is Look.RECORD]
+    named = {"Refuse": "refuse", "Run": "run", "Ask": "ask", "Lookup": "Lookup", "Pause": "Pause", "Replay": "Replay"}
+    table = [named[type(step).__name__] for _, step in COURSE if not isinstance(step, Lookup) or step is Lookup.RECORD]
     assert ["run" if one == "claim" else one for one in kinds] == table
 
 

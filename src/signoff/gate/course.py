@@ -30,7 +30,7 @@ The first row that fits decides. So a denial beats everything, and no call runs 
 unspent, except on a person's earlier word, in a mode that somebody chose, or by a reviewer who may.
 
 A call that another capability turned into a different one meets the gate a second time, below that capability
-(`BELOW`). What a claimed call came to is written down by `ENDINGS`.
+(`BELOW`). What a claimed call came to is written down by `CLOSINGS`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Because(Enum):
     """The call turned into another one."""
 
 
-class Look(Enum):
+class Lookup(Enum):
     """No step yet: something has to be read first."""
 
     RECORD = auto()
@@ -224,7 +224,7 @@ class Pause:
     """Leave the call open. PydanticAI collects those of one step, which are then waited for, or the run suspends."""
 
 
-Step: TypeAlias = Run | Refuse | Ask | Wait | Replay | Pause | Look
+Step: TypeAlias = Run | Refuse | Ask | Wait | Replay | Pause | Lookup
 
 
 # --- the tables ---
@@ -235,7 +235,7 @@ Row: TypeAlias = tuple[Callable[[F], bool], Step]
 COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.effect is Effect.DENY, Refuse(Refusal.POLICY)),
     (lambda f: not f.has_json, Refuse(Refusal.NO_JSON)),
-    (lambda f: f.record is OnRecord.UNREAD, Look.RECORD),
+    (lambda f: f.record is OnRecord.UNREAD, Lookup.RECORD),
     (lambda f: f.record is OnRecord.OPEN, Pause()),
     (lambda f: f.record is OnRecord.RESULT, Replay()),
     (lambda f: f.record is OnRecord.REFUSED, Refuse(Refusal.ANSWER)),
@@ -246,9 +246,9 @@ COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.record is OnRecord.APPROVED, Run(Happened.APPROVED)),
     # Below, nothing is on record.
     (lambda f: f.effect is Effect.ALLOW, Run(Happened.ALLOWED)),
-    (lambda f: f.may_enter_again and f.entered is None, Look.ENTRY),
-    (lambda f: f.may_enter_again and f.entered is True and f.recalled is Recalled.UNREAD, Look.NEVER),
-    (lambda f: f.open_to_others and f.recalled is Recalled.UNREAD, Look.MEMORY),
+    (lambda f: f.may_enter_again and f.entered is None, Lookup.ENTRY),
+    (lambda f: f.may_enter_again and f.entered is True and f.recalled is Recalled.UNREAD, Lookup.NEVER),
+    (lambda f: f.open_to_others and f.recalled is Recalled.UNREAD, Lookup.MEMORY),
     (lambda f: f.open_to_others and f.recalled is Recalled.NEVER, Refuse(Refusal.NEVER)),
     (lambda f: f.open_to_others and f.recalled is Recalled.ALWAYS, Run(Happened.REMEMBERED)),
     (lambda f: f.may_enter_again and f.entered is True, Run(Happened.REMEMBERED)),
@@ -288,7 +288,7 @@ class Ended(Enum):
     """It, or a run inside it, was stopped half-way."""
 
 
-class Ending(Enum):
+class Closing(Enum):
     """What is written down about the approval."""
 
     SUCCEED = auto()
@@ -300,13 +300,13 @@ class Ending(Enum):
     """Nobody knows whether it ran."""
 
 
-ENDINGS: Mapping[Ended, Ending] = {
-    Ended.RETURNED: Ending.SUCCEED,
-    Ended.HANDED_OUT: Ending.SUCCEED,
-    Ended.RAISED: Ending.FAIL,
-    Ended.PAUSED: Ending.RELEASE,
-    Ended.ASKED: Ending.ASK_AGAIN,
-    Ended.CUT_OFF: Ending.LOSE,
+CLOSINGS: Mapping[Ended, Closing] = {
+    Ended.RETURNED: Closing.SUCCEED,
+    Ended.HANDED_OUT: Closing.SUCCEED,
+    Ended.RAISED: Closing.FAIL,
+    Ended.PAUSED: Closing.RELEASE,
+    Ended.ASKED: Closing.ASK_AGAIN,
+    Ended.CUT_OFF: Closing.LOSE,
 }
 
 

@@ -38,14 +38,14 @@ from signoff.gate.arguments import as_json, validated, with_notice
 from signoff.gate.asking import REQUEST, Question, Questions, question_about
 from signoff.gate.calls import GatedCall, enter, leave, named_approver, never
 from signoff.gate.course import (
-    ENDINGS,
+    CLOSINGS,
     Ask,
     Because,
     CallFacts,
+    Closing,
     Ended,
-    Ending,
     Fit,
-    Look,
+    Lookup,
     OnRecord,
     Pause,
     Recalled,
@@ -241,7 +241,7 @@ class GatedRun:
 
     async def _carry_out(self, gated: GatedCall, facts: CallFacts) -> Any:
         """Look up what the course wants to know, then do what it says."""
-        while isinstance(step := course(facts), Look):
+        while isinstance(step := course(facts), Lookup):
             facts = await self._look(gated, facts, step)
         match step:
             case Run(Happened.APPROVED):
@@ -259,19 +259,19 @@ class GatedRun:
             case Pause() | Wait():  # it is open on record
                 raise self.questions.raise_for(Question(_known(gated), gated))
 
-    async def _look(self, gated: GatedCall, facts: CallFacts, what: Look) -> CallFacts:
+    async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
         """The facts, with one that had to be looked up."""
         memory, call = self.gate.desk.memory, gated.call
         match what:
-            case Look.RECORD:
+            case Lookup.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
-            case Look.ENTRY:
+            case Lookup.ENTRY:
                 # It was let through before and paused with a run inside it: that is not to count twice.
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
                 return facts._replace(entered=again)
-            case Look.NEVER:
+            case Lookup.NEVER:
                 gated.grant = await memory.forbids(call, self.level.run_id)
-            case Look.MEMORY:
+            case Lookup.MEMORY:
                 gated.grant = await memory.recall(call, self.level.run_id)
         return facts._replace(recalled=_recalled(gated.grant))
 
@@ -393,18 +393,18 @@ class GatedRun:
             with around.neighbours.running() if around is not None else nullcontext():
                 result = await self._run(gated, Happened.APPROVED, since)
         except BaseException as error:
-            await self._write_ending(request, ENDINGS[_ended(error)], error=f"{type(error).__name__}: {error}")
+            await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(error).__name__}: {error}")
             raise
         saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
-        await self._write_ending(request, ENDINGS[Ended.RETURNED], saved)
+        await self._close_claim(request, CLOSINGS[Ended.RETURNED], saved)
         return _noticed(gated, request, result)
 
-    async def _write_ending(
-        self, request: ApprovalRequest, ending: Ending, saved: SavedResult | None = None, *, error: str = ""
+    async def _close_claim(
+        self, request: ApprovalRequest, closing: Closing, saved: SavedResult | None = None, *, error: str = ""
     ) -> None:
         broker, token = self.gate.broker, request.claim.token if request.claim is not None else ""
-        match ending:
-            case Ending.SUCCEED:
+        match closing:
+            case Closing.SUCCEED:
                 saved = saved or SavedResult()
                 broker.finish(
                     request.id,
@@ -414,13 +414,13 @@ class GatedRun:
                     token=token,
                     secrets=self.secrets,
                 )
-            case Ending.FAIL:
+            case Closing.FAIL:
                 broker.finish(request.id, error=error, token=token, secrets=self.secrets)
-            case Ending.RELEASE:
+            case Closing.RELEASE:
                 broker.release(request.id, token)
-            case Ending.ASK_AGAIN:
+            case Closing.ASK_AGAIN:
                 await broker.ask_again(request.id)
-            case Ending.LOSE:
+            case Closing.LOSE:
                 broker.cut_off(request.id, token)
 
     async def _run(self, gated: GatedCall, why: Happened, since: float = 0.0) -> Any:
