@@ -54,7 +54,7 @@ async def with_grants(place: str, grants: Sequence[Grant], *, copies: int) -> St
 
     def work(tx: Transaction) -> None:
         for grant in grants:
-            tx.add_grant(grant)
+            tx.grants.add(grant)
 
     await store.write("grants", work)
     store.close()
@@ -71,7 +71,7 @@ async def _originals(store: Store) -> tuple[str, str]:
     ended(await resume_run(asking, run))
     await asking.run(PROMPT)
     [waiting] = await gate.pending()
-    [done] = await gate.broker.store.read(lambda tx: tx.requests_of(run=run))
+    [done] = await gate.broker.store.read(lambda tx: tx.requests.of(run=run))
     return done.id, waiting.id
 
 

@@ -98,7 +98,7 @@ class Reused:
 
         self._url = url
         store = PostgresStore(url, listen=False)
-        asyncio.run(store.read(lambda tx: tx.head()))
+        asyncio.run(store.read(lambda tx: tx.record.head()))
         store.close()
         self._anew = self._emptying()
 

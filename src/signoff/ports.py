@@ -31,47 +31,47 @@ class Clock(Protocol):
     async def sleep_until(self, moment: datetime) -> None: ...
 
 
-class Transaction(Protocol):
-    """What can be read and changed in one go: all of it happens, or nothing. Changes come one after the other.
+class Requests(Protocol):
+    """Requests, by id, by call, and by what they belong to."""
 
-    Nothing here judges or decides; that is the broker's, who alone calls what changes something.
-    """
+    def get(self, request_id: str) -> ApprovalRequest | None: ...
 
-    # requests
-    def request(self, request_id: str) -> ApprovalRequest | None: ...
+    def add(self, request: ApprovalRequest) -> None: ...
+
+    def put(self, request: ApprovalRequest) -> None:
+        """Replace the stored request, whose version has to be the one before; raises `Stale` otherwise."""
+        ...
 
     def about(self, call_key: str) -> ApprovalRequest | None:
         """The newest request about a call, by `Call.key`."""
         ...
 
-    def add_request(self, request: ApprovalRequest) -> None: ...
-
-    def put_request(self, request: ApprovalRequest) -> None:
-        """Replace the stored request, whose version has to be the one before; raises `Stale` otherwise."""
+    def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
+        """Every request of a conversation or of a saved run, oldest first."""
         ...
 
-    def open_requests(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
-        """Requests without an answer, oldest first."""
-        ...
-
-    def inbox(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
-        """What waits for a person, oldest first: requests that are pending, and those whose outcome is unknown."""
-        ...
-
-    def requests_of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
-        """Every request of a conversation or of a kept run, oldest first."""
-        ...
-
-    def asked_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
-        """Ids of requests of a conversation or of a kept run that were opened in this very moment, in order."""
+    def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
+        """Ids of requests of a conversation or of a saved run that were opened in this very moment, in order."""
         ...
 
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         """Requests that wait for nobody any longer, those that were asked last first."""
         ...
 
-    def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
-        """Ids of requests and runs that begin so."""
+    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        """Ids that begin so."""
+        ...
+
+
+class Queue(Protocol):
+    """Requests that wait: for a person, for their time, or for the process that runs their call."""
+
+    def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
+        """Requests without an answer, oldest first."""
+        ...
+
+    def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
+        """What waits for a person, oldest first: requests that are pending, and those whose outcome is unknown."""
         ...
 
     def due(self, now: datetime) -> Sequence[str]:
@@ -82,75 +82,99 @@ class Transaction(Protocol):
         """Requests whose call is running, each with the id of the process that holds it."""
         ...
 
-    def keep_result(self, request_id: str, result: bytes) -> None:
-        """Keep what a claimed call returned, for a run that has to be taken up again."""
-        ...
 
-    def result(self, request_id: str) -> bytes | None: ...
+class Results(Protocol):
+    """What claimed calls returned, for runs that have to be taken up again."""
 
-    def drop_results(self, run: str) -> None:
+    def get(self, request_id: str) -> bytes | None: ...
+
+    def put(self, request_id: str, result: bytes) -> None: ...
+
+    def drop(self, run: str) -> None:
         """Forget what the calls of a run returned: it is over."""
         ...
 
-    # grants
-    def add_grant(self, grant: Grant) -> None: ...
 
-    def put_grant(self, grant: Grant) -> None: ...
+class Grants(Protocol):
+    """Remembered answers."""
 
-    def grant(self, grant_id: str) -> Grant | None: ...
+    def get(self, grant_id: str) -> Grant | None: ...
 
-    def grants_about(self, tool: str, memory_key: str) -> Sequence[Grant]:
+    def add(self, grant: Grant) -> None: ...
+
+    def put(self, grant: Grant) -> None: ...
+
+    def about(self, tool: str, memory_key: str) -> Sequence[Grant]:
         """Grants that may cover a call: those for exactly these arguments, and patterns for the tool; not revoked."""
         ...
 
-    def grants(self, *, revoked: bool = False) -> Sequence[Grant]: ...
+    def all(self, *, revoked: bool = False) -> Sequence[Grant]: ...
 
-    # runs
-    def add_run(self, run: KeptRun) -> None: ...
 
-    def put_run(self, run: KeptRun) -> None: ...
+class Runs(Protocol):
+    """Saved runs."""
 
-    def run(self, run_id: str) -> KeptRun | None: ...
+    def get(self, run_id: str) -> KeptRun | None: ...
 
-    def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+    def add(self, run: KeptRun) -> None: ...
+
+    def put(self, run: KeptRun) -> None: ...
+
+    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
         """Newest first, without those inside others."""
         ...
 
-    def add_segment(self, segment: Segment) -> None:
+    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        """Ids that begin so, of those inside others too."""
+        ...
+
+
+class Segments(Protocol):
+    """The messages of saved runs."""
+
+    def add(self, segment: Segment) -> None:
         """Keep a segment; one that is there already is left alone."""
         ...
 
-    def has_segment(self, segment_id: str) -> bool: ...
+    def has(self, segment_id: str) -> bool: ...
 
-    def segments(self, tip: str) -> Sequence[Segment]:
+    def chain(self, tip: str) -> Sequence[Segment]:
         """The chain that ends with `tip`, oldest first."""
         ...
 
-    # processes and people
-    def put_process(self, process: Process) -> None: ...
 
-    def process(self, process_id: str) -> Process | None: ...
+class Processes(Protocol):
+    """Processes that hold claims, runs or channels."""
 
-    def add_delegation(self, delegation: Delegation) -> None: ...
+    def get(self, process_id: str) -> Process | None: ...
 
-    def delegations(self, now: datetime) -> Sequence[Delegation]:
+    def put(self, process: Process) -> None: ...
+
+
+class Delegations(Protocol):
+    """Who answers in whose place."""
+
+    def add(self, delegation: Delegation) -> None: ...
+
+    def current(self, now: datetime) -> Sequence[Delegation]:
         """Those that hold now."""
         ...
 
-    # deliveries
-    def delivery(self, channel: str, subject: str) -> Delivery | None: ...
 
-    def put_delivery(self, delivery: Delivery) -> None:
+class Deliveries(Protocol):
+    """How far each channel came with what it shows."""
+
+    def get(self, channel: str, subject: str) -> Delivery | None: ...
+
+    def put(self, delivery: Delivery) -> None:
         """Keep how a delivery stands, by its channel and subject. A new one comes after all others."""
         ...
 
-    def deliveries(
-        self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
-    ) -> Sequence[Delivery]:
+    def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
         """Deliveries in the order they were first put; each filter that is given has to fit."""
         ...
 
-    def last_deliveries(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+    def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
         """Those of one trail in one channel, the newest first."""
         ...
 
@@ -158,7 +182,10 @@ class Transaction(Protocol):
         """Ids of runs that are over, and may concern a channel in which that has not been said; not all of them do."""
         ...
 
-    # the record
+
+class Record(Protocol):
+    """Every event, in a chain."""
+
     def append(self, drafts: Sequence[Draft]) -> None:
         """Put events at the end of the chain."""
         ...
@@ -175,14 +202,64 @@ class Transaction(Protocol):
         """Ids of requests that events after this number are about."""
         ...
 
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None: ...
 
-    def checkpoints(self) -> Sequence[Checkpoint]: ...
+class Checkpoints(Protocol):
+    """Signatures of how far the record went."""
 
-    # anything else, by name
-    def setting(self, name: str) -> str | None: ...
+    def add(self, checkpoint: Checkpoint) -> None: ...
 
-    def set_setting(self, name: str, value: str | None) -> None: ...
+    def all(self) -> Sequence[Checkpoint]: ...
+
+
+class Settings(Protocol):
+    """Anything else, by name."""
+
+    def get(self, name: str) -> str | None: ...
+
+    def put(self, name: str, value: str | None) -> None: ...
+
+
+class Transaction(Protocol):
+    """What can be read and changed in one go: all of it happens, or nothing. Changes come one after the other.
+
+    Nothing here judges or decides; that is the broker's, who alone calls what changes something.
+    """
+
+    @property
+    def requests(self) -> Requests: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    @property
+    def results(self) -> Results: ...
+
+    @property
+    def grants(self) -> Grants: ...
+
+    @property
+    def runs(self) -> Runs: ...
+
+    @property
+    def segments(self) -> Segments: ...
+
+    @property
+    def processes(self) -> Processes: ...
+
+    @property
+    def delegations(self) -> Delegations: ...
+
+    @property
+    def deliveries(self) -> Deliveries: ...
+
+    @property
+    def record(self) -> Record: ...
+
+    @property
+    def checkpoints(self) -> Checkpoints: ...
+
+    @property
+    def settings(self) -> Settings: ...
 
 
 class Store(Protocol):

@@ -65,7 +65,7 @@ class Place:
         """All there is on the record, as text."""
         for store in self._stores:
             await store.flush()
-        return await self.store().read(lambda tx: "\n".join(f"{one.kind} {one.body}" for one in tx.entries()))
+        return await self.store().read(lambda tx: "\n".join(f"{one.kind} {one.body}" for one in tx.record.entries()))
 
     def close(self) -> None:
         for store in self._stores:

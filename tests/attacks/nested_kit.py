@@ -254,7 +254,7 @@ def _granted(folder: str, wait: str) -> None:
 def _goes_on_granted(folder: str) -> list[str]:
     async def work() -> list[str]:
         world = World(Path(folder))
-        [run] = [one for one in await world.store().read(lambda tx: tx.runs()) if one.prompt == "second"]
+        [run] = [one for one in await world.store().read(lambda tx: tx.runs.all()) if one.prompt == "second"]
         assert waits((await resume_run(_books_and_dies(world, dies=False), run.id)).output), "a person is asked"
         return [one["did"] for one in Log(f"{folder}/effects").lines()]
 

@@ -86,7 +86,7 @@ async def test_a_cancelled_run_goes_on_and_asks_nowhere_inside(place: Place, ins
         await outer.run("go")
     assert steps.made == [1]
     assert await signoff.broker.inbox() == []
-    assert await signoff.broker.store.read(lambda tx: tx.requests_of(run="r1")) == []
+    assert await signoff.broker.store.read(lambda tx: tx.requests.of(run="r1")) == []
 
 
 async def test_two_brokers_on_one_store_both_say_that_they_live(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

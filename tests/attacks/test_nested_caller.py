@@ -308,6 +308,6 @@ async def test_secrets_of_a_gate_inside_stay_off_the_record(world: World, ends: 
     assert run.detail and SECRET not in run.detail
     for one in await world.requests():
         assert one.claim is not None and SECRET not in f"{one.claim.error} {one.claim.preview}"
-    record = await world.store().read(lambda tx: "\n".join(f"{one.kind} {one.body}" for one in tx.entries()))
+    record = await world.store().read(lambda tx: "\n".join(f"{one.kind} {one.body}" for one in tx.record.entries()))
     assert "asked" in record and "run ended" in record
     assert SECRET not in record

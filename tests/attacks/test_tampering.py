@@ -299,7 +299,7 @@ class Machine:
 
     async def write(self, made: list[Draft]) -> None:
         with closing(SqliteStore(self.file)) as store:
-            await store.write("test", lambda tx: tx.append(made))
+            await store.write("test", lambda tx: tx.record.append(made))
 
     async def sign(self) -> Checkpoint | None:
         self.now += timedelta(minutes=1)
@@ -318,7 +318,7 @@ class Machine:
 
     async def entries(self) -> list[Entry]:
         with closing(SqliteStore(self.file)) as store:
-            return list(await store.read(lambda tx: tx.entries()))
+            return list(await store.read(lambda tx: tx.record.entries()))
 
     def tamper(self, *statements: str, **values: Any) -> None:
         with closing(sqlite3.connect(self.file)) as connection, connection:

@@ -27,7 +27,7 @@ def pay() -> str:
 
 async def verified(place: Place) -> tuple[int, int]:
     """How many events there are, and up to which they are signed."""
-    entries, checkpoints = await place.store().read(lambda tx: (tx.head()[0], tx.checkpoints()))
+    entries, checkpoints = await place.store().read(lambda tx: (tx.record.head()[0], tx.checkpoints.all()))
     return entries, max((one.seq for one in checkpoints), default=0)
 
 

@@ -106,15 +106,15 @@ async def ask(broker: Broker, call_id: str = "c1", *, need: Requirement | None =
 
 async def kinds(broker: Broker, **of: str) -> list[str]:
     """What the record says happened."""
-    return [entry.kind for entry in await broker.store.read(lambda tx: tx.entries(**of))]
+    return [entry.kind for entry in await broker.store.read(lambda tx: tx.record.entries(**of))]
 
 
 async def kill(broker: Broker) -> None:
     """The process is gone; nobody had the time to write that down but the system."""
 
     def gone(tx: Transaction) -> None:
-        row: Process | None = tx.process(broker.process.id)
+        row: Process | None = tx.processes.get(broker.process.id)
         assert row is not None, "it never held anything"
-        tx.put_process(replace(row, pid=NOBODYS_PID))
+        tx.processes.put(replace(row, pid=NOBODYS_PID))
 
     await broker.store.write("kill", gone)

@@ -445,7 +445,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def expect(self, expected: Sequence[Happened]) -> None:
         """The record has these events more, in any order, and no others."""
-        entries = self.do(self.brokers[0].store.read(lambda tx: tx.entries(after=len(self.record))))
+        entries = self.do(self.brokers[0].store.read(lambda tx: tx.record.entries(after=len(self.record))))
         assert sorted((one.kind, one.request or one.run) for one in entries) == sorted(expected)
         for entry in entries:
             before = self.record[-1] if self.record else None
@@ -691,8 +691,8 @@ class AnyOrder(RuleBasedStateMachine):
         life = self.model.lives[dead.process.id]
 
         def gone(tx: Transaction) -> None:
-            if (row := tx.process(dead.process.id)) is not None:
-                tx.put_process(replace(row, pid=NOBODYS_PID))
+            if (row := tx.processes.get(dead.process.id)) is not None:
+                tx.processes.put(replace(row, pid=NOBODYS_PID))
 
         if not life.far:
             life.dead = True
@@ -813,9 +813,16 @@ class AnyOrder(RuleBasedStateMachine):
         model = self.model
 
         def look(tx: Transaction) -> tuple[Any, ...]:
-            requests = [tx.request(one) for one in model.questions]
-            runs = [tx.run(one) for one in model.runs]
-            return requests, runs, tx.inbox(limit=1_000), tx.open_requests(), tx.grants(revoked=True), tx.head()
+            requests = [tx.requests.get(one) for one in model.questions]
+            runs = [tx.runs.get(one) for one in model.runs]
+            return (
+                requests,
+                runs,
+                tx.queue.page(limit=1_000),
+                tx.queue.open(),
+                tx.grants.all(revoked=True),
+                tx.record.head(),
+            )
 
         broker = self.brokers[len(self.record) % len(self.brokers)]
         requests, runs, inbox, pending, grants, head = self.do(broker.store.read(look))

@@ -146,10 +146,10 @@ async def ask_all(broker: Broker, *call_ids: str, **more: Any) -> list[str]:
 
 
 async def row(broker: Broker, channel: str, subject: str) -> Delivery:
-    found = await broker.store.read(lambda tx: tx.delivery(channel, subject))
+    found = await broker.store.read(lambda tx: tx.deliveries.get(channel, subject))
     assert found is not None, f"{subject} is no delivery in {channel}"
     return found
 
 
 async def rows(broker: Broker, channel: str = "") -> Sequence[Delivery]:
-    return await broker.store.read(lambda tx: tx.deliveries(channel=channel))
+    return await broker.store.read(lambda tx: tx.deliveries.find(channel=channel))

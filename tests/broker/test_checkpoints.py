@@ -46,11 +46,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 async def append(store: Store, count: int, seed: int = 1) -> None:
     made = drafts(count, seed)
-    await store.write("test", lambda tx: tx.append(made))
+    await store.write("test", lambda tx: tx.record.append(made))
 
 
 async def checkpoints(store: Store) -> list[Checkpoint]:
-    return list(await store.read(lambda tx: tx.checkpoints()))
+    return list(await store.read(lambda tx: tx.checkpoints.all()))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_a_checkpoint_signs_the_end(store: Store, keys: Keys) -> None:
     await append(store, 5)
     made = await make_checkpoint(store, keys, NOON)
     assert made is not None
-    head = await store.read(lambda tx: tx.head())
+    head = await store.read(lambda tx: tx.record.head())
     assert (made.seq, made.hash) == head
     assert is_signed(made.key, made.signature, signed_text(made.seq, made.hash, made.at))
     assert await checkpoints(store) == [made]
@@ -100,7 +100,7 @@ async def test_only_when_something_was_written_since(store: Store, keys: Keys) -
 
 async def test_what_was_left_for_later_is_signed_too(store: Store, keys: Keys) -> None:
     await append(store, 5)
-    store.later("test", lambda tx: tx.append(drafts(2)))
+    store.later("test", lambda tx: tx.record.append(drafts(2)))
     made = await make_checkpoint(store, keys, NOON)
     assert made is not None
     assert made.seq == 7

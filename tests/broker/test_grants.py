@@ -63,7 +63,7 @@ async def recall(broker: Broker, call: Call, **places: str) -> Grant | None:
 async def test_it_is_kept_with_the_answer_and_the_record_says_exactly_what(broker: Broker) -> None:
     grant = await remember(broker, yes(pattern=UP_TO_5, max_uses=3), schema_hash="s")
     assert await kinds(broker) == ["asked", "voted", "settled", "granted"]
-    [entry] = [one for one in await broker.store.read(lambda tx: tx.entries()) if one.kind == "granted"]
+    [entry] = [one for one in await broker.store.read(lambda tx: tx.record.entries()) if one.kind == "granted"]
     assert json.loads(entry.body) == {"grant": grant.id, "text": grant_text(grant), "by": "ana"}
     assert (grant.pattern, grant.max_uses, grant.by, grant.schema_hash) == (UP_TO_5, 3, "ana", "s")
 
@@ -103,11 +103,11 @@ async def test_what_is_in_doubt_is_not_remembered(broker: Broker) -> None:
     request = await ask(broker)
 
     def doubt(tx: Any) -> None:
-        stored: ApprovalRequest = tx.request(request)
+        stored: ApprovalRequest = tx.requests.get(request)
         verdict = stored.verdict
         assert verdict is not None
         unsure = Verdict(effect=verdict.effect, errors=("a rule failed",))
-        tx.put_request(stored.changed_to(verdict=unsure, version=stored.version + 1))
+        tx.requests.put(stored.changed_to(verdict=unsure, version=stored.version + 1))
 
     await broker.store.write("doubt", doubt)
     with pytest.raises(RequestError, match="cannot be remembered"):

@@ -40,7 +40,7 @@ async def away(broker: Broker, absent: str, deputy: str, clock: FakeClock, **mor
 
 
 async def last_vote(broker: Broker, request: str) -> dict[str, Any]:
-    entries = await broker.store.read(lambda tx: tx.entries(request=request))
+    entries = await broker.store.read(lambda tx: tx.record.entries(request=request))
     return json.loads([entry for entry in entries if entry.kind == "voted"][-1].body)
 
 
@@ -193,7 +193,7 @@ async def test_a_deputy_stands_in_until_the_end_and_the_record_shows_both(broker
     with pytest.raises(NotEntitled):
         await broker.answer(late, YES, by=who("ben"))
     assert not await broker.people.delegations()
-    [arranged] = [one for one in await broker.store.read(lambda tx: tx.entries()) if one.kind == "delegated"]
+    [arranged] = [one for one in await broker.store.read(lambda tx: tx.record.entries()) if one.kind == "delegated"]
     assert json.loads(arranged.body) == {
         "absent": "ana",
         "deputy": "ben",
@@ -384,7 +384,7 @@ async def test_only_a_person_who_may_answer_says_what_became_of_a_call(broker: B
     told = await broker.tell(request, happened=True, by=who("dan"), note="on the statement")
     assert told.claim is not None
     assert (told.state, told.claim.told_by) == (State.SUCCEEDED, "dan")
-    entries = await broker.store.read(lambda tx: tx.entries(request=request))
+    entries = await broker.store.read(lambda tx: tx.record.entries(request=request))
     said = json.loads(entries[-1].body)
     assert (said["by"], said["stands_for"]) == ("dan", "cleo"), "the record shows both"
     with pytest.raises(AlreadySettled):

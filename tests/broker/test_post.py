@@ -232,7 +232,7 @@ async def test_a_channel_that_waits_only_so_long_dates_what_it_shows(broker: Bro
     assert board.shown == [(request, 1)], "it was shown with the deadline, and once"
     assert board.call(request) == stored
     assert await kinds(broker, request=request) == ["asked", "dated"]
-    entries = await broker.store.read(lambda tx: tx.entries(request=request))
+    entries = await broker.store.read(lambda tx: tx.record.entries(request=request))
     assert json.loads(entries[-1].body) == {"deadline": deadline.isoformat(), "channel": "board"}
     clock.advance(5 * MINUTE)
     await post.round()

@@ -68,7 +68,9 @@ async def test_a_showing_that_takes_longer_than_the_timeout_leaves_all_of_it(bro
     stored = await broker.get(request)
     assert (stored.state, stored.deadline) == (State.PENDING, clock.now() + 30 * SECOND)
     assert board.call(request) == stored, "what was shown first said too little, and was drawn anew"
-    [dated] = [one for one in await broker.store.read(lambda tx: tx.entries(request=request)) if one.kind == "dated"]
+    [dated] = [
+        one for one in await broker.store.read(lambda tx: tx.record.entries(request=request)) if one.kind == "dated"
+    ]
     assert json.loads(dated.body)["deadline"] == (clock.now() + 30 * SECOND).isoformat()
 
 

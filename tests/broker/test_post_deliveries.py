@@ -30,7 +30,7 @@ async def test_who_was_given_the_whole_of_a_call_is_known_to_all_and_on_the_reco
     assert not await two.deliveries.has_opened(second, ANA)
     assert not await two.deliveries.has_opened("nothing", ANA)
     assert await kinds(one, request=first) == ["asked", "opened"], "once"
-    [_, opened] = await one.store.read(lambda tx: tx.entries(request=first))
+    [_, opened] = await one.store.read(lambda tx: tx.record.entries(request=first))
     said = json.loads(opened.body)
     assert said == {"by": "ana", "args_digest": (await one.get(first)).args_digest}
 
@@ -40,7 +40,7 @@ async def test_what_was_read_is_bound_to_the_arguments(broker: Broker) -> None:
     await broker.deliveries.opened(request, ANA)
     stored = await broker.get(request)
     other = stored.changed_to(args={"to": "eve", "amount": 5_000}, version=stored.version + 1)
-    await broker.store.write("swap", lambda tx: tx.put_request(other))
+    await broker.store.write("swap", lambda tx: tx.requests.put(other))
     assert not await broker.deliveries.has_opened(request, ANA)
 
 
@@ -112,8 +112,10 @@ async def test_what_is_gone_while_an_update_fails_is_closed_once_it_works_again(
     await post.round()
     board.fails = lambda notice: ChannelFailed("away")
     stored = await broker.get(request)
-    await broker.store.write("take", lambda tx: tx.put_request(advance(stored, Assigned("ana"), clock.now())))
-    await broker.store.write("note", lambda tx: tx.append([broker.ledger.journal.step(stored, "taken", clock.now())]))
+    await broker.store.write("take", lambda tx: tx.requests.put(advance(stored, Assigned("ana"), clock.now())))
+    await broker.store.write(
+        "note", lambda tx: tx.record.append([broker.ledger.journal.step(stored, "taken", clock.now())])
+    )
     await post.round()
     board.fails = lambda notice: None
     await broker.answer(request, NO, by=ANA)

@@ -64,7 +64,7 @@ async def test_a_look_that_is_cut_short_is_made_again_with_all_that_it_was_for(b
     looks = agenda(Board())
     await look(broker, looks)
     row = Delivery(channel="board", subject=request, trail="one", request=request, next_at=broker.clock.now() + SECOND)
-    await broker.store.write("put", lambda tx: tx.put_delivery(row))
+    await broker.store.write("put", lambda tx: tx.deliveries.put(row))
     looks.touch("one")
 
     def breaks(name: str) -> None:

@@ -109,7 +109,7 @@ class AnyPost(RuleBasedStateMachine):
         return broker
 
     def _delivery_in(self, name: str) -> Callable[[str], Awaitable[Delivery | None]]:
-        return lambda subject: self.broker.store.read(lambda tx: tx.delivery(name, subject))
+        return lambda subject: self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
 
     def do(self, work: Awaitable[T]) -> T:
         async def doing() -> T:
@@ -209,7 +209,7 @@ class AnyPost(RuleBasedStateMachine):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.broker.store.write("wait", lambda tx: None)  # for what was on its way into the store
-        if await self.broker.store.read(lambda tx: tx.process(self.broker.process.id)) is not None:
+        if await self.broker.store.read(lambda tx: tx.processes.get(self.broker.process.id)) is not None:
             await kill(self.broker)
         self.broker = self._process()
         self.post = post_for(self.broker, *self.routes)
@@ -257,13 +257,13 @@ class AnyPost(RuleBasedStateMachine):
             for board in (self.main, self.night):
                 if request_id in board.places:
                     self._says_what_is_so(board, request_id)
-        for one in self.do(self.broker.store.read(lambda tx: tx.deliveries(live=True))):
+        for one in self.do(self.broker.store.read(lambda tx: tx.deliveries.find(live=True))):
             assert one.state is not DeliveryState.DUE or one.shown == NEVER
 
     def _says_what_is_so(self, board: Board, request_id: str) -> None:
         request, notice = self.do(self.broker.get(request_id)), board.standing(request_id)
         assert isinstance(notice, Asked)
-        delivery = self.do(self.broker.store.read(lambda tx: tx.delivery(board.name, request_id)))
+        delivery = self.do(self.broker.store.read(lambda tx: tx.deliveries.get(board.name, request_id)))
         assert delivery is not None, "what stands there is known"
         if delivery.state is DeliveryState.FAILED and request.state in OPEN:
             return  # it may stand there, and the backup shows it: it is closed once it is settled

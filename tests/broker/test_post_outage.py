@@ -105,7 +105,7 @@ class Outage:
         await kill(self.broker)
         self.broker = self.another()
         self.post = self._posted()
-        left = await self.broker.store.read(lambda tx: tx.deliveries(live=True))
+        left = await self.broker.store.read(lambda tx: tx.deliveries.find(live=True))
         self.on_its_way = {one.subject for one in left if may_stand(one)}
 
 
@@ -170,7 +170,7 @@ async def test_after_ten_minutes_everything_was_shown_once_or_fell_back_and_in_o
             assert isinstance(notice, Asked)
             assert notice.request.version == stored.version and notice.request.state is stored.state
     assert bool(night.messages) == case.backup
-    deliveries = await outage.broker.store.read(lambda tx: tx.deliveries())
+    deliveries = await outage.broker.store.read(lambda tx: tx.deliveries.find())
     fell_back = {one.subject for one in deliveries if one.state is DeliveryState.FAILED}
     unclear = outage.answered_unseen | outage.on_its_way
     assert fell_back - unclear == set(night.places) - unclear

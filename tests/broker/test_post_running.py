@@ -89,7 +89,7 @@ async def test_stopped_at_any_moment_nothing_is_half_written_and_the_next_goes_o
             await asyncio.sleep(0)
         await stopped(running)
         assert board.inside == 0, "what was on its way was given up"
-        for one in await broker.store.read(lambda tx: tx.deliveries()):
+        for one in await broker.store.read(lambda tx: tx.deliveries.find()):
             assert one.shown == NEVER or board.places[one.subject] == one.at
     await post_for(broker, board).round()
     assert set(ids) <= set(board.places)

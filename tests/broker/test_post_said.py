@@ -232,13 +232,13 @@ async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
     read: list[str] = []
 
     def look(tx: Transaction) -> Sequence[str]:
-        run = tx.run
+        run = tx.runs.get
 
         def noted(run_id: str) -> KeptRun | None:
             read.append(run_id)
             return run(run_id)
 
-        with patch.object(tx, "run", noted):
+        with patch.object(tx.runs, "get", noted):
             return endings.look(tx)
 
     assert list(await one.store.read(look)) == ["late"]
@@ -251,6 +251,6 @@ async def test_what_is_shown_before_the_first_look_is_watched(broker: Broker) ->
     await broker.store.read(endings.look)
     [request] = await ask_all(broker, "a")
     shown = Delivery(channel="board", subject=request, trail=run.id, shown=0, state=DeliveryState.SHOWN)
-    await broker.store.write("shown", lambda tx: tx.put_delivery(shown))
+    await broker.store.write("shown", lambda tx: tx.deliveries.put(shown))
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "hello")
     assert list(await broker.store.read(endings.look)) == [run.id]

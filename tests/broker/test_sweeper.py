@@ -56,7 +56,7 @@ async def test_silence_allows_only_in_words_and_is_nobody(broker: Broker, clock:
     assert allowed.state is State.APPROVED
     assert allowed.decision is not None and allowed.decision.by is not None
     assert allowed.decision.by.kind is AnswererKind.MODE
-    entries = await broker.store.read(lambda tx: tx.entries(request=request))
+    entries = await broker.store.read(lambda tx: tx.record.entries(request=request))
     assert json.loads(entries[-1].body)["by"] == "nobody in time"
     await broker.claim(request)
 
@@ -218,5 +218,5 @@ async def test_a_process_that_never_lived_holds_nothing(another: Opens) -> None:
     stored = await one.get(request)
     assert stored.claim is not None
     forged = stored.changed_to(claim=type(stored.claim)(holder="ghost", at=stored.claim.at), version=stored.version + 1)
-    await one.store.write("forge", lambda tx: tx.put_request(forged))
+    await one.store.write("forge", lambda tx: tx.requests.put(forged))
     assert [found.state for found in await two.sweep()] == [State.UNKNOWN]

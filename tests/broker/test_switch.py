@@ -71,7 +71,7 @@ async def test_pulling_it_twice_keeps_who_was_first(another: Opens, clock: FakeC
     assert await two.switch.unhalt(by="ben", why="it is out") is True
     assert await one.switch.unhalt(by="ana") is False
     assert await kinds(one) == ["halted", "unhalted"]
-    last = (await one.store.read(lambda tx: tx.entries()))[-1]
+    last = (await one.store.read(lambda tx: tx.record.entries()))[-1]
     assert json.loads(last.body) == {"by": "ben", "why": "it is out"}
 
 
@@ -104,5 +104,5 @@ async def test_secrets_in_the_reason_are_masked(another: Opens) -> None:
     broker = another(masked=["hunter2hunter2"])
     said = await broker.switch.halt(by="ana", why="leaked hunter2hunter2")
     assert "hunter2" not in said
-    entries = await broker.store.read(lambda tx: tx.entries())
+    entries = await broker.store.read(lambda tx: tx.record.entries())
     assert "hunter2" not in entries[0].body

@@ -25,7 +25,7 @@ async def end(broker: Broker, run: str, state: RunState = RunState.DONE, *, whol
     """The run ends; its conversation is kept, or not."""
     taken = await broker.runs.take(run)
     if whole:
-        await broker.store.write("save", lambda tx: tx.put_run(KeptRun(**{**fields(taken), "rest": "{}"})))
+        await broker.store.write("save", lambda tx: tx.runs.put(KeptRun(**{**fields(taken), "rest": "{}"})))
     await broker.runs.end(run, taken.epoch, state)
 
 
@@ -89,7 +89,7 @@ async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
     await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")  # a number, not a text
     with pytest.raises(WrongUse, match="'x' is none"):
         await broker.runs.begin(turn("run3"), talk=THREAD, heard="x")
-    said = await broker.store.read(lambda tx: tx.setting(f"talk:{THREAD}"))
+    said = await broker.store.read(lambda tx: tx.settings.get(f"talk:{THREAD}"))
     assert json.loads(said or "")["heard"] == "1000"
 
 
@@ -108,7 +108,7 @@ async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_
 
 async def test_a_talk_of_an_earlier_version_goes_on(broker: Broker) -> None:
     kept = json.dumps({"run": "", "heard": "999", "turns": {}})
-    await broker.store.write("set", lambda tx: tx.set_setting(f"talk:{THREAD}", kept))
+    await broker.store.write("set", lambda tx: tx.settings.put(f"talk:{THREAD}", kept))
     with pytest.raises(AlreadyHeard):
         await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
     assert (await broker.runs.begin(turn("run1"), talk=THREAD, heard="1000")).id == "run1"
@@ -119,7 +119,7 @@ async def test_only_the_last_numbers_are_kept(broker: Broker) -> None:
     for heard in range(2, 100):
         with pytest.raises(RunTaken):
             await broker.runs.begin(turn("run2"), talk=THREAD, heard=str(heard))
-    said = await broker.store.read(lambda tx: tx.setting(f"talk:{THREAD}"))
+    said = await broker.store.read(lambda tx: tx.settings.get(f"talk:{THREAD}"))
     assert json.loads(said or "")["lately"] == [str(one) for one in range(50, 100)]
 
 

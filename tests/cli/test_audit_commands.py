@@ -66,7 +66,7 @@ def run(*args: str, stdin: bytes = b"") -> Result:
 
 def write(made: Sequence[Draft], file: str = "signoff.db") -> None:
     with closing(SqliteStore(file)) as store:
-        asyncio.run(store.write("test", lambda tx: tx.append(made)))
+        asyncio.run(store.write("test", lambda tx: tx.record.append(made)))
 
 
 def tamper(statement: str) -> None:
@@ -184,12 +184,12 @@ def test_log_of_one_request_or_run_by_the_beginning_of_its_id(wording: Wording) 
             asyncio.run(
                 store.write(
                     "test",
-                    lambda tx, request=request: tx.add_request(
+                    lambda tx, request=request: tx.requests.add(
                         ApprovalRequest(tool_call_id="1", tool_name="pay", id=request)
                     ),
                 )
             )
-        asyncio.run(store.write("test", lambda tx: tx.add_run(KeptRun(id="abzz"))))
+        asyncio.run(store.write("test", lambda tx: tx.runs.add(KeptRun(id="abzz"))))
     write([event(request="abcd"), event(request="abce", run="abzz"), event(run="abzz")])
 
     def numbers(*args: str) -> list[int]:

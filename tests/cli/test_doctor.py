@@ -480,7 +480,7 @@ def give(desk: Desk, **changes: Any) -> None:
 
     async def work(broker: Any) -> None:
         [grant] = await broker.grants.list()
-        await broker.store.write("test", lambda tx: tx.put_grant(replace(grant, **changes)))
+        await broker.store.write("test", lambda tx: tx.grants.put(replace(grant, **changes)))
 
     desk.do(work)
 

@@ -72,7 +72,7 @@ def test_a_grant_that_has_ended(desk: Desk) -> None:
         from dataclasses import replace
 
         old = replace(grant, until=datetime.now(UTC) - timedelta(days=1))
-        await broker.store.write("age", lambda tx: tx.put_grant(old))
+        await broker.store.write("age", lambda tx: tx.grants.put(old))
 
     desk.clock = FakeClock(datetime.now(UTC))
     desk.do(age)

@@ -277,7 +277,7 @@ def test_what_cannot_be_shown_says_so(desk: Desk, wording: Wording) -> None:
 
     async def spoil(broker: Broker) -> None:
         spoilt = request.changed_to(args={"deep": deep}, version=request.version + 1)
-        await broker.store.write("spoil", lambda tx: tx.put_request(spoilt))
+        await broker.store.write("spoil", lambda tx: tx.requests.put(spoilt))
 
     desk.do(spoil)
     said = desk.run("show", one)

@@ -24,7 +24,7 @@ def died(desk: Desk, run_id: str) -> str:
     async def work(broker: Broker) -> str:
         run = await broker.runs.begin(KeptRun(id=run_id, agent="shop:agent", prompt="Go"))
         gone = replace(broker.process, pid=2**22 + 1)
-        await broker.store.write("die", lambda tx: tx.put_process(gone))
+        await broker.store.write("die", lambda tx: tx.processes.put(gone))
         return run.id
 
     return desk.do(work)

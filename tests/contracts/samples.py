@@ -270,51 +270,53 @@ def delivery(number: int, **fields: Any) -> Delivery:
 
 def everything(tx: Transaction) -> dict[str, Any]:
     """All that can be read, in one go."""
-    requests = [tx.request(one) for one in tx.ids_like("r", limit=1_000)]
-    grants = list(tx.grants(revoked=True))
+    requests = [tx.requests.get(one) for one in tx.requests.like("r", limit=1_000)]
+    grants = list(tx.grants.all(revoked=True))
     tools = sorted({(one.tool, one.memory_key) for one in grants})
-    runs = list(tx.runs())
+    runs = list(tx.runs.all())
     return {
-        "ids": list(tx.ids_like("", limit=1_000)),
+        "ids": [*tx.requests.like("", limit=1_000), *tx.runs.like("", limit=1_000)],
         "requests": requests,
-        "about": {key: tx.about(key) for key in sorted({one.call.key for one in requests if one and one.call})},
-        "open_requests": list(tx.open_requests()),
-        "inbox": list(tx.inbox(limit=1_000)),
-        "recent": [ids_in_order(tx.recent(limit=1_000)), list(tx.recent(limit=2))],
-        "of_run": {run.id: list(tx.requests_of(run=run.id)) for run in runs},
-        "of_conversation": list(tx.requests_of(conversation_id="conversation")),
-        "due": {seconds: list(tx.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},
-        "claimed": sorted(tx.claimed()),
-        "results": {one.id: tx.result(one.id) for one in requests if one},
-        "grants": [list(tx.grants()), grants, [tx.grant(one.id) for one in grants]],
-        "grants_about": {f"{tool} {key}": ids(tx.grants_about(tool, key)) for tool, key in tools},
-        "runs": [runs, list(tx.runs(going=True)), [tx.run(one.id) for one in runs]],
-        "segments": [list(tx.segments(one.id)) for one in SEGMENTS],
-        "processes": [tx.process(f"process-{n}") for n in range(5)],
-        "delegations": {seconds: list(tx.delegations(at(seconds))) for seconds in (0, 5, 10, 20)},
+        "about": {
+            key: tx.requests.about(key) for key in sorted({one.call.key for one in requests if one and one.call})
+        },
+        "open_requests": list(tx.queue.open()),
+        "inbox": list(tx.queue.page(limit=1_000)),
+        "recent": [ids_in_order(tx.requests.recent(limit=1_000)), list(tx.requests.recent(limit=2))],
+        "of_run": {run.id: list(tx.requests.of(run=run.id)) for run in runs},
+        "of_conversation": list(tx.requests.of(conversation_id="conversation")),
+        "due": {seconds: list(tx.queue.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},
+        "claimed": sorted(tx.queue.claimed()),
+        "results": {one.id: tx.results.get(one.id) for one in requests if one},
+        "grants": [list(tx.grants.all()), grants, [tx.grants.get(one.id) for one in grants]],
+        "grants_about": {f"{tool} {key}": ids(tx.grants.about(tool, key)) for tool, key in tools},
+        "runs": [runs, list(tx.runs.all(going=True)), [tx.runs.get(one.id) for one in runs]],
+        "segments": [list(tx.segments.chain(one.id)) for one in SEGMENTS],
+        "processes": [tx.processes.get(f"process-{n}") for n in range(5)],
+        "delegations": {seconds: list(tx.delegations.current(at(seconds))) for seconds in (0, 5, 10, 20)},
         "deliveries": deliveries(tx),
-        "head": tx.head(),
-        "entries": list(tx.entries()),
-        "touched": list(tx.touched(0)),
-        "checkpoints": list(tx.checkpoints()),
-        "settings": {name: tx.setting(name) for name in ("name", "new", "dropped")},
+        "head": tx.record.head(),
+        "entries": list(tx.record.entries()),
+        "touched": list(tx.record.touched(0)),
+        "checkpoints": list(tx.checkpoints.all()),
+        "settings": {name: tx.settings.get(name) for name in ("name", "new", "dropped")},
     }
 
 
 def deliveries(tx: Transaction) -> dict[str, Any]:
     """All of them, and by each that they are found by."""
-    stored = list(tx.deliveries())
+    stored = list(tx.deliveries.find())
     channels, trails, requests = (
         sorted({getattr(one, name) for one in stored} - {""}) for name in ("channel", "trail", "request")
     )
     return {
         "all": stored,
-        "one by one": [tx.delivery(one.channel, one.subject) for one in stored],
-        "live": list(tx.deliveries(live=True)),
-        "of channel": [tx.deliveries(channel=one, live=live) for one in channels for live in (False, True)],
-        "of trail": [tx.deliveries(trail=one, live=live) for one in trails for live in (False, True)],
-        "of request": [tx.deliveries(request=one, live=live) for one in requests for live in (False, True)],
-        "of two": [tx.deliveries(channel=one, trail=other) for one in channels for other in trails],
+        "one by one": [tx.deliveries.get(one.channel, one.subject) for one in stored],
+        "live": list(tx.deliveries.find(live=True)),
+        "of channel": [tx.deliveries.find(channel=one, live=live) for one in channels for live in (False, True)],
+        "of trail": [tx.deliveries.find(trail=one, live=live) for one in trails for live in (False, True)],
+        "of request": [tx.deliveries.find(request=one, live=live) for one in requests for live in (False, True)],
+        "of two": [tx.deliveries.find(channel=one, trail=other) for one in channels for other in trails],
     }
 
 

@@ -72,7 +72,7 @@ class House:
         await self.post.round()
 
     async def delivery(self, channel: str, notice: Notice) -> DeliveryState | None:
-        found = await self.office.store.read(lambda tx: tx.delivery(channel, notice.subject))
+        found = await self.office.store.read(lambda tx: tx.deliveries.get(channel, notice.subject))
         return found.state if found is not None else None
 
 

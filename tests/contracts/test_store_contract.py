@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import pytest
@@ -30,17 +31,17 @@ async def put(store: Store, method: str, *values: Any) -> None:
     for value in values:
 
         def work(tx: Transaction, value: Any = value) -> None:
-            getattr(tx, method)(value)
+            attrgetter(method)(tx)(value)
 
         await store.write(method, work)
 
 
 async def add(store: Store, *requests: ApprovalRequest) -> None:
-    await put(store, "add_request", *requests)
+    await put(store, "requests.add", *requests)
 
 
 async def got(store: Store, method: str, *args: Any, **options: Any) -> Any:
-    return await store.read(lambda tx: getattr(tx, method)(*args, **options))
+    return await store.read(lambda tx: attrgetter(method)(tx)(*args, **options))
 
 
 async def ids(store: Store, method: str, *args: Any, **options: Any) -> list[str]:
@@ -54,29 +55,29 @@ async def ids(store: Store, method: str, *args: Any, **options: Any) -> list[str
 async def test_a_request_comes_back_as_it_was_at_every_step_of_its_life(store: Store, step: int) -> None:
     life = samples.rich_life()[: step + 1]
     await add(store, life[0])
-    await put(store, "put_request", *life[1:])
-    same(await got(store, "request", "rich"), life[-1])
+    await put(store, "requests.put", *life[1:])
+    same(await got(store, "requests.get", "rich"), life[-1])
 
 
 async def test_a_request_may_be_added_at_any_step_of_its_life(store: Store) -> None:
     last = samples.rich_life()[-1]
     await add(store, last)
-    same(await got(store, "request", "rich"), last)
+    same(await got(store, "requests.get", "rich"), last)
 
 
 @pytest.mark.parametrize("decision", samples.RICH_ENDINGS, ids=lambda one: str(one.ending))
 async def test_a_request_comes_back_with_how_it_ended(store: Store, decision: Any) -> None:
     ended = request().changed_to(state=State(decision.ending), decision=decision)
     await add(store, ended)
-    same(await got(store, "request", ended.id), ended)
+    same(await got(store, "requests.get", ended.id), ended)
 
 
 async def test_a_request_needs_only_the_fields_it_must_have(store: Store) -> None:
     bare = ApprovalRequest(id="bare", tool_call_id="", tool_name="")
     await add(store, bare)
-    same(await got(store, "request", "bare"), bare)
-    assert await got(store, "request", "unknown") is None
-    assert await got(store, "request", "") is None
+    same(await got(store, "requests.get", "bare"), bare)
+    assert await got(store, "requests.get", "unknown") is None
+    assert await got(store, "requests.get", "") is None
 
 
 def same(stored: ApprovalRequest | None, given: ApprovalRequest) -> None:
@@ -100,7 +101,7 @@ def same(stored: ApprovalRequest | None, given: ApprovalRequest) -> None:
 async def test_a_request_whose_arguments_cannot_be_bound_is_kept_all_the_same(store: Store) -> None:
     odd = request(1, args={"half": samples.HALF, "infinite": float("inf"), "deep": nested(90)}, title=samples.HALF)
     await add(store, odd)
-    assert await got(store, "request", odd.id) == odd
+    assert await got(store, "requests.get", odd.id) == odd
 
 
 def nested(depth: int) -> list[Any]:
@@ -114,7 +115,7 @@ def veiled(args: Any) -> list[str]:
 async def test_what_an_approval_is_bound_to_is_the_same_afterwards(store: Store) -> None:
     given = request(args={"n": [1, 2.5, 10**40, "é"], "secret": Veiled("<secret>")})
     await add(store, given)
-    stored = await got(store, "request", given.id)
+    stored = await got(store, "requests.get", given.id)
     assert stored.binding == given.binding
 
 
@@ -122,29 +123,29 @@ async def test_a_second_request_with_the_same_id_is_refused(store: Store) -> Non
     await add(store, request(1))
     with pytest.raises(StoreError):
         await add(store, request(2, name="r0001"))
-    assert (await got(store, "request", "r0001")).args == {"n": 1}
+    assert (await got(store, "requests.get", "r0001")).args == {"n": 1}
 
 
 @pytest.mark.parametrize("version", [0, 2, 7], ids=["the same", "one too far", "far too far"])
 async def test_only_the_next_version_replaces_a_request(store: Store, version: int) -> None:
     await add(store, request())
     with pytest.raises(Stale):
-        await put(store, "put_request", request().changed_to(version=version, assigned="ben"))
-    assert await got(store, "request", "r0001") == request()
+        await put(store, "requests.put", request().changed_to(version=version, assigned="ben"))
+    assert await got(store, "requests.get", "r0001") == request()
 
 
 async def test_a_version_is_replaced_once(store: Store) -> None:
     await add(store, request())
-    await put(store, "put_request", samples.steps(request(), Assigned("ana")))
+    await put(store, "requests.put", samples.steps(request(), Assigned("ana")))
     with pytest.raises(Stale):
-        await put(store, "put_request", samples.steps(request(), Assigned("ben")))
-    assert (await got(store, "request", "r0001")).assigned == "ana"
+        await put(store, "requests.put", samples.steps(request(), Assigned("ben")))
+    assert (await got(store, "requests.get", "r0001")).assigned == "ana"
 
 
 async def test_an_unknown_request_cannot_be_replaced(store: Store) -> None:
     with pytest.raises(Stale):
-        await put(store, "put_request", request().changed_to(version=1))
-    assert await got(store, "request", "r0001") is None
+        await put(store, "requests.put", request().changed_to(version=1))
+    assert await got(store, "requests.get", "r0001") is None
 
 
 async def test_replacing_twice_in_one_go_counts_twice(store: Store) -> None:
@@ -153,31 +154,31 @@ async def test_replacing_twice_in_one_go_counts_twice(store: Store) -> None:
     def work(tx: Transaction) -> list[str]:
         seen: list[str] = []
         for name in ("ana", "ben"):
-            one = tx.request("r0001")
+            one = tx.requests.get("r0001")
             assert one is not None
-            tx.put_request(samples.steps(one, Assigned(name)))
-            again = tx.request("r0001")
+            tx.requests.put(samples.steps(one, Assigned(name)))
+            again = tx.requests.get("r0001")
             assert again is not None
             seen.append(again.assigned)
         return seen
 
     assert await store.write("assign twice", work) == ["ana", "ben"]
-    stored = await got(store, "request", "r0001")
+    stored = await got(store, "requests.get", "r0001")
     assert (stored.version, stored.assigned) == (2, "ben")
 
 
 async def test_about_is_the_newest_request_about_a_call(store: Store) -> None:
     call = request(1).call
     assert call is not None
-    assert await got(store, "about", call.key) is None
+    assert await got(store, "requests.about", call.key) is None
     first = request(5, call=call)
     await add(store, first)
-    await put(store, "put_request", samples.steps(first, Cancelled("asked again")))
+    await put(store, "requests.put", samples.steps(first, Cancelled("asked again")))
     await add(store, request(3, call=call), request(2, call=None))  # the last one added, whatever the clock said
-    found = await got(store, "about", call.key)
+    found = await got(store, "requests.about", call.key)
     assert found.id == "r0003"
-    assert await got(store, "about", "") is None
-    assert await got(store, "about", "run") is None
+    assert await got(store, "requests.about", "") is None
+    assert await got(store, "requests.about", "run") is None
 
 
 async def test_what_changes_nothing_about_the_call_leaves_about_alone(store: Store) -> None:
@@ -185,18 +186,18 @@ async def test_what_changes_nothing_about_the_call_leaves_about_alone(store: Sto
     assert call is not None
     old, new = request(1), request(2, call=call)
     await add(store, old, new)
-    await put(store, "put_request", samples.steps(old, Cancelled("moot")))
-    assert (await got(store, "about", call.key)).id == "r0002"
+    await put(store, "requests.put", samples.steps(old, Cancelled("moot")))
+    assert (await got(store, "requests.about", call.key)).id == "r0002"
 
 
 async def test_open_requests_are_those_without_an_answer_oldest_first(store: Store) -> None:
     await add(store, request(3), request(1), request(4), request(2), request(5))
-    await put(store, "put_request", samples.approved(request(4)))
+    await put(store, "requests.put", samples.approved(request(4)))
     asked = samples.approved(request(5))
-    await put(store, "put_request", asked, samples.claimed(asked), samples.lost(samples.claimed(asked)))
-    assert await ids(store, "open_requests") == ["r0001", "r0002", "r0003"]
-    assert await ids(store, "open_requests", limit=2) == ["r0001", "r0002"]
-    assert await got(store, "open_requests", limit=1) == [request(1)]
+    await put(store, "requests.put", asked, samples.claimed(asked), samples.lost(samples.claimed(asked)))
+    assert await ids(store, "queue.open") == ["r0001", "r0002", "r0003"]
+    assert await ids(store, "queue.open", limit=2) == ["r0001", "r0002"]
+    assert await got(store, "queue.open", limit=1) == [request(1)]
 
 
 async def test_what_is_asked_at_once_stays_in_order(store: Store) -> None:
@@ -205,12 +206,12 @@ async def test_what_is_asked_at_once_stays_in_order(store: Store) -> None:
 
     def work(tx: Transaction) -> None:
         for name in names:
-            tx.add_request(request(1, name=name))
+            tx.requests.add(request(1, name=name))
 
     await store.write("ask", work)
-    assert await ids(store, "open_requests") == names
-    assert await ids(store, "inbox", limit=10) == names
-    assert await ids(store, "requests_of", conversation_id="conversation") == names
+    assert await ids(store, "queue.open") == names
+    assert await ids(store, "queue.page", limit=10) == names
+    assert await ids(store, "requests.of", conversation_id="conversation") == names
     assert await pages(store, 2) == names
 
 
@@ -220,19 +221,19 @@ async def test_what_is_asked_at_once_stays_in_order(store: Store) -> None:
 async def pages(store: Store, size: int) -> list[str]:
     """The whole inbox, page by page."""
     seen: list[str] = []
-    page: list[Item] = list(await got(store, "inbox", limit=size))
+    page: list[Item] = list(await got(store, "queue.page", limit=size))
     while page:
         assert len(page) <= size
         seen += [item.id for item in page]
-        page = list(await got(store, "inbox", limit=size, after=page[-1]))
+        page = list(await got(store, "queue.page", limit=size, after=page[-1]))
     return seen
 
 
 async def test_an_item_says_what_one_needs_to_choose(store: Store) -> None:
     life = samples.rich_life()
     await add(store, life[0])
-    await put(store, "put_request", life[1])
-    [item] = await got(store, "inbox", limit=10)
+    await put(store, "requests.put", life[1])
+    [item] = await got(store, "queue.page", limit=10)
     assert item == Item(
         id="rich",
         state=State.PENDING,
@@ -248,27 +249,27 @@ async def test_an_item_says_what_one_needs_to_choose(store: Store) -> None:
         deadline=at(900),
         escalated=True,
     )
-    await put(store, "put_request", *life[2:4])
-    [item] = await got(store, "inbox", limit=10)
+    await put(store, "requests.put", *life[2:4])
+    [item] = await got(store, "queue.page", limit=10)
     assert (item.votes, item.assigned, item.deadline) == (1, "", None)
-    await put(store, "put_request", life[4])
-    assert await got(store, "inbox", limit=10) == []
+    await put(store, "requests.put", life[4])
+    assert await got(store, "queue.page", limit=10) == []
 
 
 async def test_an_item_shows_nothing_that_was_not_made_to_be_shown(store: Store) -> None:
     await add(store, request(1, title="", summary="the password is hunter2"))
-    [item] = await got(store, "inbox", limit=10)
+    [item] = await got(store, "queue.page", limit=10)
     assert item.title == ""
 
 
 async def test_the_inbox_holds_what_waits_for_a_person(store: Store) -> None:
     unknown = samples.lost(samples.claimed(samples.approved(request(2))))
     await add(store, request(1), unknown, samples.approved(request(3)), samples.claimed(samples.approved(request(4))))
-    items = await got(store, "inbox", limit=10)
+    items = await got(store, "queue.page", limit=10)
     assert [(item.id, item.state) for item in items] == [("r0001", State.PENDING), ("r0002", State.UNKNOWN)]
     happened = samples.steps(unknown, Told(samples.ANA, happened=True))
-    await put(store, "put_request", happened)
-    assert await ids(store, "inbox", limit=10) == ["r0001"]
+    await put(store, "requests.put", happened)
+    assert await ids(store, "queue.page", limit=10) == ["r0001"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
@@ -277,7 +278,7 @@ async def test_pages_hold_everything_once_oldest_first(store: Store, size: int) 
 
     def work(tx: Transaction) -> None:
         for name in sorted(moments, key=lambda name: hash((name, 1))):
-            tx.add_request(request(moments[name], name=name))
+            tx.requests.add(request(moments[name], name=name))
 
     await store.write("ask", work)
     seen = await pages(store, size)
@@ -287,34 +288,38 @@ async def test_pages_hold_everything_once_oldest_first(store: Store, size: int) 
 
 async def test_a_page_goes_on_after_an_item_that_was_answered_meanwhile(store: Store) -> None:
     await add(store, *(request(n) for n in range(1, 5)))
-    first = await got(store, "inbox", limit=2)
-    await put(store, "put_request", samples.approved(request(2)))
-    assert await ids(store, "inbox", limit=5, after=first[-1]) == ["r0003", "r0004"]
+    first = await got(store, "queue.page", limit=2)
+    await put(store, "requests.put", samples.approved(request(2)))
+    assert await ids(store, "queue.page", limit=5, after=first[-1]) == ["r0003", "r0004"]
 
 
 async def test_nothing_is_nothing(store: Store) -> None:
-    assert list(await got(store, "inbox", limit=5)) == []
-    assert list(await got(store, "open_requests")) == []
-    assert list(await got(store, "requests_of", conversation_id="x")) == []
-    assert list(await got(store, "requests_of")) == []
-    assert list(await got(store, "recent", limit=5)) == []
-    assert list(await got(store, "ids_like", "x")) == []
-    assert list(await got(store, "due", NOON)) == []
-    assert list(await got(store, "claimed")) == []
-    assert list(await got(store, "grants")) == []
-    assert list(await got(store, "grants_about", "deploy", "")) == []
-    assert list(await got(store, "runs")) == []
-    assert list(await got(store, "segments", "")) == []
-    assert list(await got(store, "delegations", NOON)) == []
-    assert list(await got(store, "deliveries")) == []
-    assert list(await got(store, "deliveries", channel="x", trail="x", request="x", live=True)) == []
-    assert await got(store, "delivery", "x", "x") is None
-    assert list(await got(store, "entries")) == []
-    assert list(await got(store, "touched", 0)) == []
-    assert list(await got(store, "checkpoints")) == []
-    assert await got(store, "head") == (0, START)
-    assert [await got(store, name, "x") for name in ("result", "grant", "run", "process", "setting")] == [None] * 5
-    assert await got(store, "has_segment", "x") is False
+    assert list(await got(store, "queue.page", limit=5)) == []
+    assert list(await got(store, "queue.open")) == []
+    assert list(await got(store, "requests.of", conversation_id="x")) == []
+    assert list(await got(store, "requests.of")) == []
+    assert list(await got(store, "requests.recent", limit=5)) == []
+    assert list(await got(store, "requests.like", "x")) == []
+    assert list(await got(store, "runs.like", "x")) == []
+    assert list(await got(store, "queue.due", NOON)) == []
+    assert list(await got(store, "queue.claimed")) == []
+    assert list(await got(store, "grants.all")) == []
+    assert list(await got(store, "grants.about", "deploy", "")) == []
+    assert list(await got(store, "runs.all")) == []
+    assert list(await got(store, "segments.chain", "")) == []
+    assert list(await got(store, "delegations.current", NOON)) == []
+    assert list(await got(store, "deliveries.find")) == []
+    assert list(await got(store, "deliveries.find", channel="x", trail="x", request="x", live=True)) == []
+    assert await got(store, "deliveries.get", "x", "x") is None
+    assert list(await got(store, "record.entries")) == []
+    assert list(await got(store, "record.touched", 0)) == []
+    assert list(await got(store, "checkpoints.all")) == []
+    assert await got(store, "record.head") == (0, START)
+    assert [
+        await got(store, name, "x")
+        for name in ("results.get", "grants.get", "runs.get", "processes.get", "settings.get")
+    ] == [None] * 5
+    assert await got(store, "segments.has", "x") is False
 
 
 # --- finding requests ---
@@ -329,11 +334,11 @@ async def test_requests_are_found_by_conversation_and_by_run(store: Store) -> No
         request(4, conversation="", run=""),
         request(5, call=None, run="a"),
     )
-    await put(store, "put_request", samples.approved(request(3, run="a")))
-    assert await ids(store, "requests_of", conversation_id="conversation") == ["r0001", "r0003"]
-    assert await ids(store, "requests_of", run="a") == ["r0002", "r0003", "r0005"]
-    assert await ids(store, "requests_of", run="a", conversation_id="conversation") == ["r0003"]
-    assert list(await got(store, "requests_of")) == []
+    await put(store, "requests.put", samples.approved(request(3, run="a")))
+    assert await ids(store, "requests.of", conversation_id="conversation") == ["r0001", "r0003"]
+    assert await ids(store, "requests.of", run="a") == ["r0002", "r0003", "r0005"]
+    assert await ids(store, "requests.of", run="a", conversation_id="conversation") == ["r0003"]
+    assert list(await got(store, "requests.of")) == []
 
 
 async def test_requests_that_were_asked_at_once_are_found(store: Store) -> None:
@@ -348,41 +353,45 @@ async def test_requests_that_were_asked_at_once_are_found(store: Store) -> None:
         request(6, run="a", opened_at=None),
         request(7, run="a", opened_at=when, conversation="other"),
     )
-    await put(store, "put_request", samples.approved(request(3, run="a", opened_at=when)))
-    assert list(await got(store, "asked_at", when, run="a")) == ["r0003", "r0001", "r0007"], "in the order of asking"
-    assert list(await got(store, "asked_at", None, run="a")) == ["r0006"]
+    await put(store, "requests.put", samples.approved(request(3, run="a", opened_at=when)))
+    assert list(await got(store, "requests.opened_at", when, run="a")) == ["r0003", "r0001", "r0007"], (
+        "in the order of asking"
+    )
+    assert list(await got(store, "requests.opened_at", None, run="a")) == ["r0006"]
     together = ["r0003", "r0001", "r0004", "r0005"]
-    assert list(await got(store, "asked_at", when, conversation_id="conversation")) == together
-    assert list(await got(store, "asked_at", samples.at(0), run="a")) == []
-    assert list(await got(store, "asked_at", when)) == []
+    assert list(await got(store, "requests.opened_at", when, conversation_id="conversation")) == together
+    assert list(await got(store, "requests.opened_at", samples.at(0), run="a")) == []
+    assert list(await got(store, "requests.opened_at", when)) == []
 
 
 async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Store) -> None:
     unknown = samples.lost(samples.claimed(samples.approved(request(6))))
     denied = samples.steps(request(1), Cancelled("moot"))
     await add(store, request(5), denied, samples.claimed(samples.approved(request(3))), request(2), unknown)
-    assert await ids(store, "recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
-    await put(store, "put_request", samples.approved(request(5)))
-    assert await ids(store, "recent", limit=9) == ["r0003", "r0001", "r0005"]
-    assert await ids(store, "recent", limit=2) == ["r0003", "r0001"]
-    assert await ids(store, "recent", limit=0) == []
-    assert (await got(store, "recent", limit=9))[1] == denied
-    await put(store, "put_request", samples.steps(unknown, Told(samples.ANA, happened=True)))
-    assert await ids(store, "recent", limit=1) == ["r0006"]
+    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
+    await put(store, "requests.put", samples.approved(request(5)))
+    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001", "r0005"]
+    assert await ids(store, "requests.recent", limit=2) == ["r0003", "r0001"]
+    assert await ids(store, "requests.recent", limit=0) == []
+    assert (await got(store, "requests.recent", limit=9))[1] == denied
+    await put(store, "requests.put", samples.steps(unknown, Told(samples.ANA, happened=True)))
+    assert await ids(store, "requests.recent", limit=1) == ["r0006"]
 
 
 async def test_ids_are_found_by_how_they_begin(store: Store) -> None:
     await add(store, *(request(n, name=name) for n, name in enumerate(["ab1", "ab2", "Ab3", "a_b", "a%b", "zz"])))
-    await put(store, "add_run", run(1, id="ab7"), run(2, id="b"))
-    assert sorted(await got(store, "ids_like", "ab")) == ["ab1", "ab2", "ab7"]
-    assert list(await got(store, "ids_like", "ab2")) == ["ab2"]
-    assert list(await got(store, "ids_like", "a_")) == ["a_b"]
-    assert list(await got(store, "ids_like", "a%")) == ["a%b"]
-    assert list(await got(store, "ids_like", "A")) == ["Ab3"]
-    assert list(await got(store, "ids_like", "b1")) == []
-    assert len(await got(store, "ids_like", "a", limit=3)) == 3
-    assert list(await got(store, "ids_like", "ab\x00")) == []
-    assert len(await got(store, "ids_like", "")) == 5
+    await put(store, "runs.add", run(1, id="ab7"), run(2, id="b"))
+    assert list(await got(store, "requests.like", "ab")) == ["ab1", "ab2"]
+    assert list(await got(store, "runs.like", "ab")) == ["ab7"]
+    assert list(await got(store, "runs.like", "")) == ["ab7", "b"]
+    assert list(await got(store, "requests.like", "ab2")) == ["ab2"]
+    assert list(await got(store, "requests.like", "a_")) == ["a_b"]
+    assert list(await got(store, "requests.like", "a%")) == ["a%b"]
+    assert list(await got(store, "requests.like", "A")) == ["Ab3"]
+    assert list(await got(store, "requests.like", "b1")) == []
+    assert len(await got(store, "requests.like", "a", limit=3)) == 3
+    assert list(await got(store, "requests.like", "ab\x00")) == []
+    assert len(await got(store, "requests.like", "")) == 5
 
 
 async def test_due_is_what_has_a_deadline_or_a_reminder_that_has_come(store: Store) -> None:
@@ -394,22 +403,22 @@ async def test_due_is_what_has_a_deadline_or_a_reminder_that_has_come(store: Sto
         request(4, deadline=at(10)),
         request(5, remind_at=at(100.000_001), deadline=at(100.000_001)),
     )
-    await put(store, "put_request", samples.steps(request(4, deadline=at(10)), Cancelled("moot")))
-    assert list(await got(store, "due", at(49))) == []
-    assert list(await got(store, "due", at(50))) == ["r0002"]
-    assert sorted(await got(store, "due", at(100))) == ["r0001", "r0002"]
-    assert sorted(await got(store, "due", at(100.000_001))) == ["r0001", "r0002", "r0005"]
-    await put(store, "put_request", samples.steps(request(2, deadline=at(200), remind_at=at(50)), Reminded()))
-    assert sorted(await got(store, "due", at(199))) == ["r0001", "r0005"]
-    assert sorted(await got(store, "due", at(200))) == ["r0001", "r0002", "r0005"]
+    await put(store, "requests.put", samples.steps(request(4, deadline=at(10)), Cancelled("moot")))
+    assert list(await got(store, "queue.due", at(49))) == []
+    assert list(await got(store, "queue.due", at(50))) == ["r0002"]
+    assert sorted(await got(store, "queue.due", at(100))) == ["r0001", "r0002"]
+    assert sorted(await got(store, "queue.due", at(100.000_001))) == ["r0001", "r0002", "r0005"]
+    await put(store, "requests.put", samples.steps(request(2, deadline=at(200), remind_at=at(50)), Reminded()))
+    assert sorted(await got(store, "queue.due", at(199))) == ["r0001", "r0005"]
+    assert sorted(await got(store, "queue.due", at(200))) == ["r0001", "r0002", "r0005"]
 
 
 async def test_claimed_says_what_runs_and_where(store: Store) -> None:
     running = [samples.claimed(samples.approved(request(n)), f"process {n}") for n in range(1, 5)]
     await add(store, *running, samples.approved(request(5)), request(6))
-    await put(store, "put_request", samples.steps(running[0], Succeeded()), samples.steps(running[1], Failed("oops")))
-    await put(store, "put_request", samples.lost(running[2]))
-    assert list(await got(store, "claimed")) == [("r0004", "process 4")]
+    await put(store, "requests.put", samples.steps(running[0], Succeeded()), samples.steps(running[1], Failed("oops")))
+    await put(store, "requests.put", samples.lost(running[2]))
+    assert list(await got(store, "queue.claimed")) == [("r0004", "process 4")]
 
 
 async def test_a_result_is_kept_byte_by_byte(store: Store) -> None:
@@ -417,18 +426,18 @@ async def test_a_result_is_kept_byte_by_byte(store: Store) -> None:
     everything = bytes(range(256)) * 1_000
 
     def work(tx: Transaction) -> None:
-        tx.keep_result("r0001", everything)
-        tx.keep_result("r0002", b"")
+        tx.results.put("r0001", everything)
+        tx.results.put("r0002", b"")
 
     await store.write("keep", work)
-    assert await got(store, "result", "r0001") == everything
-    assert await got(store, "result", "r0002") == b""
-    assert type(await got(store, "result", "r0002")) is bytes
-    await store.write("keep again", lambda tx: tx.keep_result("r0001", b"other"))
-    assert await got(store, "result", "r0001") == b"other"
-    assert await got(store, "result", "r0003") is None
+    assert await got(store, "results.get", "r0001") == everything
+    assert await got(store, "results.get", "r0002") == b""
+    assert type(await got(store, "results.get", "r0002")) is bytes
+    await store.write("keep again", lambda tx: tx.results.put("r0001", b"other"))
+    assert await got(store, "results.get", "r0001") == b"other"
+    assert await got(store, "results.get", "r0003") is None
     with pytest.raises(StoreError):
-        await store.write("keep", lambda tx: tx.keep_result("r0003", b"of nothing"))
+        await store.write("keep", lambda tx: tx.results.put("r0003", b"of nothing"))
 
 
 # --- grants ---
@@ -436,19 +445,19 @@ async def test_a_result_is_kept_byte_by_byte(store: Store) -> None:
 
 async def test_a_grant_comes_back_as_it_was(store: Store) -> None:
     plain = dataclasses.replace(samples.RICH_GRANT, id="g-plain", pattern=None, memory_key="k", budget=None, until=None)
-    await put(store, "add_grant", samples.RICH_GRANT, plain, grant(1))
-    assert await got(store, "grant", "g-rich") == samples.RICH_GRANT
-    assert str((await got(store, "grant", "g-rich")).spent) == "12.340"
-    assert await got(store, "grant", "g-plain") == plain
-    assert await got(store, "grant", "g0001") == grant(1)
-    assert await got(store, "grant", "unknown") is None
+    await put(store, "grants.add", samples.RICH_GRANT, plain, grant(1))
+    assert await got(store, "grants.get", "g-rich") == samples.RICH_GRANT
+    assert str((await got(store, "grants.get", "g-rich")).spent) == "12.340"
+    assert await got(store, "grants.get", "g-plain") == plain
+    assert await got(store, "grants.get", "g0001") == grant(1)
+    assert await got(store, "grants.get", "unknown") is None
 
 
 async def test_grants_are_found_by_exact_arguments_or_as_patterns_of_the_tool(store: Store) -> None:
     anything = (Condition(arg="n", fits=Fits.ANY),)
     await put(
         store,
-        "add_grant",
+        "grants.add",
         grant(1),
         grant(2),
         grant(3, memory_key="key1", revoked_at=at(1)),
@@ -463,99 +472,99 @@ async def test_grants_are_found_by_exact_arguments_or_as_patterns_of_the_tool(st
     assert await ids_of_grants(store, "deploy", "key9") == ["g0004", "g0007"]
     assert await ids_of_grants(store, "other", "key1") == ["g0005", "g0009"]
     assert await ids_of_grants(store, "Deploy", "key1") == []
-    await put(store, "put_grant", grant(1, revoked_at=at(5), revoked_by="ana"))
+    await put(store, "grants.put", grant(1, revoked_at=at(5), revoked_by="ana"))
     assert await ids_of_grants(store, "deploy", "key1") == ["g0004", "g0007", "g0008"]
 
 
 async def ids_of_grants(store: Store, tool: str, key: str) -> list[str]:
-    return sorted(await ids(store, "grants_about", tool, key))
+    return sorted(await ids(store, "grants.about", tool, key))
 
 
 async def test_grants_are_listed_oldest_first_with_the_revoked_ones_where_asked(store: Store) -> None:
-    await put(store, "add_grant", grant(2), grant(1), grant(3, revoked_at=at(1)))
-    assert await ids(store, "grants") == ["g0002", "g0001"]
-    assert await ids(store, "grants", revoked=True) == ["g0002", "g0001", "g0003"]
+    await put(store, "grants.add", grant(2), grant(1), grant(3, revoked_at=at(1)))
+    assert await ids(store, "grants.all") == ["g0002", "g0001"]
+    assert await ids(store, "grants.all", revoked=True) == ["g0002", "g0001", "g0003"]
 
 
 async def test_a_grant_is_replaced_by_what_is_put(store: Store) -> None:
-    await put(store, "add_grant", grant(1))
+    await put(store, "grants.add", grant(1))
     used = grant(1, used=3, spent=samples.RICH_GRANT.spent, spent_on="2026-01-01")
-    await put(store, "put_grant", used)
-    assert await got(store, "grant", "g0001") == used
-    assert await got(store, "grants_about", "deploy", "key1") == [used]
-    assert await got(store, "grants") == [used]
-    await put(store, "put_grant", grant(1, tool="other", memory_key="key7"))
+    await put(store, "grants.put", used)
+    assert await got(store, "grants.get", "g0001") == used
+    assert await got(store, "grants.about", "deploy", "key1") == [used]
+    assert await got(store, "grants.all") == [used]
+    await put(store, "grants.put", grant(1, tool="other", memory_key="key7"))
     assert await ids_of_grants(store, "deploy", "key1") == []
     assert await ids_of_grants(store, "other", "key7") == ["g0001"]
 
 
 async def test_a_second_grant_with_the_same_id_is_refused(store: Store) -> None:
-    await put(store, "add_grant", grant(1))
+    await put(store, "grants.add", grant(1))
     with pytest.raises(StoreError):
-        await put(store, "add_grant", grant(1, tool="other"))
-    assert await got(store, "grants") == [grant(1)]
+        await put(store, "grants.add", grant(1, tool="other"))
+    assert await got(store, "grants.all") == [grant(1)]
 
 
 # --- runs ---
 
 
 async def test_a_run_comes_back_as_it_was(store: Store) -> None:
-    await put(store, "add_run", samples.RICH_RUN, run(1))
-    assert await got(store, "run", "run-rich") == samples.RICH_RUN
-    assert await got(store, "run", "run0001") == run(1)
-    assert await got(store, "run", "unknown") is None
+    await put(store, "runs.add", samples.RICH_RUN, run(1))
+    assert await got(store, "runs.get", "run-rich") == samples.RICH_RUN
+    assert await got(store, "runs.get", "run0001") == run(1)
+    assert await got(store, "runs.get", "unknown") is None
 
 
 async def test_a_run_is_replaced_by_what_is_put(store: Store) -> None:
-    await put(store, "add_run", run(1))
+    await put(store, "runs.add", run(1))
     changed = dataclasses.replace(samples.RICH_RUN, id="run0001")
-    await put(store, "put_run", changed)
-    assert await got(store, "run", "run0001") == changed
-    assert await got(store, "runs") == [changed]
+    await put(store, "runs.put", changed)
+    assert await got(store, "runs.get", "run0001") == changed
+    assert await got(store, "runs.all") == [changed]
 
 
 async def test_a_second_run_with_the_same_id_is_refused(store: Store) -> None:
-    await put(store, "add_run", run(1))
+    await put(store, "runs.add", run(1))
     with pytest.raises(StoreError):
-        await put(store, "add_run", run(1, prompt="other"))
-    assert await got(store, "runs") == [run(1)]
+        await put(store, "runs.add", run(1, prompt="other"))
+    assert await got(store, "runs.all") == [run(1)]
 
 
 async def test_runs_are_listed_newest_first(store: Store) -> None:
-    await put(store, "add_run", *(run(n) for n in range(1, 5)))
-    await put(store, "put_run", run(2, state=RunState.DONE), run(1, epoch=2))
-    assert await ids(store, "runs") == ["run0004", "run0003", "run0002", "run0001"]
-    assert await ids(store, "runs", going=True) == ["run0004", "run0003", "run0001"]
-    assert await ids(store, "runs", limit=2) == ["run0004", "run0003"]
-    assert await ids(store, "runs", going=True, limit=1) == ["run0004"]
-    await put(store, "put_run", run(2, state=RunState.GOING))
-    assert len(await got(store, "runs", going=True)) == 4
+    await put(store, "runs.add", *(run(n) for n in range(1, 5)))
+    await put(store, "runs.put", run(2, state=RunState.DONE), run(1, epoch=2))
+    assert await ids(store, "runs.all") == ["run0004", "run0003", "run0002", "run0001"]
+    assert await ids(store, "runs.all", going=True) == ["run0004", "run0003", "run0001"]
+    assert await ids(store, "runs.all", limit=2) == ["run0004", "run0003"]
+    assert await ids(store, "runs.all", going=True, limit=1) == ["run0004"]
+    await put(store, "runs.put", run(2, state=RunState.GOING))
+    assert len(await got(store, "runs.all", going=True)) == 4
 
 
 async def test_segments_make_chains_with_branches(store: Store) -> None:
     first = segment("", b"first")
     second = segment(first.id, bytes(range(256)))
     third, branch = segment(second.id, b"third"), segment(second.id, b"")
-    await put(store, "add_segment", first, second, third, branch, segment("", b"another"))
-    assert list(await got(store, "segments", third.id)) == [first, second, third]
-    assert list(await got(store, "segments", branch.id)) == [first, second, branch]
-    assert list(await got(store, "segments", first.id)) == [first]
-    assert list(await got(store, "segments", "f" * 64)) == []
-    assert await got(store, "has_segment", second.id) is True
-    assert await got(store, "has_segment", "f" * 64) is False
-    assert await got(store, "has_segment", "") is False
+    await put(store, "segments.add", first, second, third, branch, segment("", b"another"))
+    assert list(await got(store, "segments.chain", third.id)) == [first, second, third]
+    assert list(await got(store, "segments.chain", branch.id)) == [first, second, branch]
+    assert list(await got(store, "segments.chain", first.id)) == [first]
+    assert list(await got(store, "segments.chain", "f" * 64)) == []
+    assert await got(store, "segments.has", second.id) is True
+    assert await got(store, "segments.has", "f" * 64) is False
+    assert await got(store, "segments.has", "") is False
 
 
 async def test_a_segment_that_is_there_is_left_alone(store: Store) -> None:
     first = segment("", b"first")
 
     def work(tx: Transaction) -> None:
-        tx.add_segment(first)
-        tx.add_segment(first)
+        tx.segments.add(first)
+        tx.segments.add(first)
 
     await store.write("twice", work)
-    await put(store, "add_segment", dataclasses.replace(first, body=b"forged", count=9))
-    assert list(await got(store, "segments", first.id)) == [first]
+    await put(store, "segments.add", dataclasses.replace(first, body=b"forged", count=9))
+    assert list(await got(store, "segments.chain", first.id)) == [first]
 
 
 async def test_a_long_history_comes_back_in_order(store: Store) -> None:
@@ -565,10 +574,10 @@ async def test_a_long_history_comes_back_in_order(store: Store) -> None:
 
     def work(tx: Transaction) -> None:
         for one in chain:
-            tx.add_segment(one)
+            tx.segments.add(one)
 
     await store.write("save", work)
-    assert list(await got(store, "segments", chain[-1].id)) == chain
+    assert list(await got(store, "segments.chain", chain[-1].id)) == chain
 
 
 # --- processes and people ---
@@ -576,11 +585,11 @@ async def test_a_long_history_comes_back_in_order(store: Store) -> None:
 
 async def test_a_process_says_that_it_lives(store: Store) -> None:
     later = dataclasses.replace(samples.PROCESS, seen_at=at(100))
-    await put(store, "put_process", samples.PROCESS)
-    assert await got(store, "process", "process-1") == samples.PROCESS
-    await put(store, "put_process", later, dataclasses.replace(later, id="process-2", pid=1))
-    assert await got(store, "process", "process-1") == later
-    assert await got(store, "process", "process-3") is None
+    await put(store, "processes.put", samples.PROCESS)
+    assert await got(store, "processes.get", "process-1") == samples.PROCESS
+    await put(store, "processes.put", later, dataclasses.replace(later, id="process-2", pid=1))
+    assert await got(store, "processes.get", "process-1") == later
+    assert await got(store, "processes.get", "process-3") is None
 
 
 async def test_delegations_are_those_that_hold_now(store: Store) -> None:
@@ -589,8 +598,11 @@ async def test_delegations_are_those_that_hold_now(store: Store) -> None:
         samples.delegation("ben", "ana", 0, 15),
         samples.delegation("eve", "ana", 30, 40),
     )
-    await put(store, "add_delegation", ana, ben, eve)
-    held = {seconds: list(await got(store, "delegations", at(seconds))) for seconds in (0, 10, 14, 15, 19, 20, 30, 50)}
+    await put(store, "delegations.add", ana, ben, eve)
+    held = {
+        seconds: list(await got(store, "delegations.current", at(seconds)))
+        for seconds in (0, 10, 14, 15, 19, 20, 30, 50)
+    }
     assert held == {0: [ben], 10: [ana, ben], 14: [ana, ben], 15: [ana], 19: [ana], 20: [], 30: [eve], 50: []}
 
 
@@ -598,19 +610,21 @@ async def test_delegations_are_those_that_hold_now(store: Store) -> None:
 
 
 async def test_events_are_chained_across_transactions(store: Store) -> None:
-    await put(store, "append", [draft(1)], [draft(2), draft(3)], [], [draft(4, kind="asked", request="r", run="x")])
+    await put(
+        store, "record.append", [draft(1)], [draft(2), draft(3)], [], [draft(4, kind="asked", request="r", run="x")]
+    )
 
     def twice(tx: Transaction) -> tuple[tuple[int, str], list[Entry]]:
-        tx.append([draft(5)])
-        tx.append([draft(6)])
-        return tx.head(), list(tx.entries(after=4))
+        tx.record.append([draft(5)])
+        tx.record.append([draft(6)])
+        return tx.record.head(), list(tx.record.entries(after=4))
 
     head, seen = await store.write("twice", twice)
-    entries = list(await got(store, "entries"))
+    entries = list(await got(store, "record.entries"))
     chained(entries)
     assert [entry.body for entry in entries] == [f'{{"n":{n}}}' for n in range(1, 7)]
     assert seen == entries[4:]
-    assert head == await got(store, "head") == (6, entries[-1].hash)
+    assert head == await got(store, "record.head") == (6, entries[-1].hash)
     assert entries[3] == dataclasses.replace(
         entries[3], kind="asked", request="r", run="x", at="2026-01-01T12:00:04.000000Z"
     )
@@ -618,8 +632,8 @@ async def test_events_are_chained_across_transactions(store: Store) -> None:
 
 async def test_events_keep_every_text(store: Store) -> None:
     body = {"text": samples.TEXT, "n": [10**30, 0.1, None, True], "é": {"": []}}
-    await put(store, "append", [draft(kind="kïnd", request="r é", run="run é", body=body)])
-    entries = list(await got(store, "entries", request="r é", run="run é"))
+    await put(store, "record.append", [draft(kind="kïnd", request="r é", run="run é", body=body)])
+    entries = list(await got(store, "record.entries", request="r é", run="run é"))
     chained(entries)
     assert len(entries) == 1
 
@@ -627,12 +641,12 @@ async def test_events_keep_every_text(store: Store) -> None:
 async def test_events_are_found_by_request_and_run_and_read_in_pages(store: Store) -> None:
     await put(
         store,
-        "append",
+        "record.append",
         [draft(1, request="a", run="x"), draft(2, request="b", run="x"), draft(3), draft(4, request="a", run="y")],
     )
 
     async def seqs(**options: Any) -> list[int]:
-        return [entry.seq for entry in await got(store, "entries", **options)]
+        return [entry.seq for entry in await got(store, "record.entries", **options)]
 
     assert await seqs() == [1, 2, 3, 4]
     assert await seqs(after=2) == [3, 4]
@@ -648,32 +662,34 @@ async def test_events_are_found_by_request_and_run_and_read_in_pages(store: Stor
 
 
 async def test_touched_names_each_request_once(store: Store) -> None:
-    await put(store, "append", [draft(1, request="a"), draft(2, request="b"), draft(3), draft(4, request="a")])
-    assert sorted(await got(store, "touched", 0)) == ["a", "b"]
-    assert sorted(await got(store, "touched", 1)) == ["a", "b"]
-    assert list(await got(store, "touched", 2)) == ["a"]
-    assert list(await got(store, "touched", 4)) == []
-    assert list(await got(store, "touched", 99)) == []
+    await put(store, "record.append", [draft(1, request="a"), draft(2, request="b"), draft(3), draft(4, request="a")])
+    assert sorted(await got(store, "record.touched", 0)) == ["a", "b"]
+    assert sorted(await got(store, "record.touched", 1)) == ["a", "b"]
+    assert list(await got(store, "record.touched", 2)) == ["a"]
+    assert list(await got(store, "record.touched", 4)) == []
+    assert list(await got(store, "record.touched", 99)) == []
 
 
 async def test_an_event_is_kept_whatever_it_holds(store: Store) -> None:
     await put(
-        store, "append", [draft(1, body={"half": "\ud83e"}), draft(2, body={"a set": {1}, "infinite": float("inf")})]
+        store,
+        "record.append",
+        [draft(1, body={"half": "\ud83e"}), draft(2, body={"a set": {1}, "infinite": float("inf")})],
     )
-    entries = list(await got(store, "entries"))
+    entries = list(await got(store, "record.entries"))
     chained(entries)
     assert [entry.seq for entry in entries] == [1, 2]
 
 
 async def test_checkpoints_come_back_in_order(store: Store) -> None:
-    await put(store, "append", [draft(n) for n in range(1, 4)])
-    entries = list(await got(store, "entries"))
+    await put(store, "record.append", [draft(n) for n in range(1, 4)])
+    entries = list(await got(store, "record.entries"))
     signed = [
         Checkpoint(seq=entry.seq, hash=entry.hash, at=entry.at, key="ab" * 32, signature="cd" * 64)
         for entry in (entries[0], entries[2])
     ]
-    await put(store, "add_checkpoint", *signed)
-    assert list(await got(store, "checkpoints")) == signed
+    await put(store, "checkpoints.add", *signed)
+    assert list(await got(store, "checkpoints.all")) == signed
 
 
 # --- settings ---
@@ -681,18 +697,18 @@ async def test_checkpoints_come_back_in_order(store: Store) -> None:
 
 async def test_settings_are_set_changed_and_dropped(store: Store) -> None:
     def setting(value: str | None) -> Callable[[Transaction], None]:
-        return lambda tx: tx.set_setting("halted", value)
+        return lambda tx: tx.settings.put("halted", value)
 
     for value in ("yes", samples.HALF, "", "x" * 100_000, None, None, "again"):
         await store.write("set", setting(value))
-        assert await got(store, "setting", "halted") == value
-    assert await got(store, "setting", "Halted") is None
+        assert await got(store, "settings.get", "halted") == value
+    assert await got(store, "settings.get", "Halted") is None
 
 
 async def test_a_text_that_looks_like_an_escaped_one_comes_back_as_it_is(store: Store) -> None:
     for text in ("\x01json:", '\x01json:"another"', '\x01json:"\\u0000"'):
-        await store.write("set", lambda tx, text=text: tx.set_setting(text, text))
-        assert await got(store, "setting", text) == text
+        await store.write("set", lambda tx, text=text: tx.settings.put(text, text))
+        assert await got(store, "settings.get", text) == text
 
 
 # --- read your own writes ---
@@ -700,38 +716,38 @@ async def test_a_text_that_looks_like_an_escaped_one_comes_back_as_it_is(store: 
 
 async def test_a_transaction_sees_what_it_changed(store: Store) -> None:
     def work(tx: Transaction) -> None:
-        tx.add_request(request(1, deadline=at(5), run="run0001"))
-        assert tx.request("r0001") is not None
-        assert [item.id for item in tx.inbox(limit=5)] == ["r0001"]
-        assert list(tx.due(at(5))) == ["r0001"]
+        tx.requests.add(request(1, deadline=at(5), run="run0001"))
+        assert tx.requests.get("r0001") is not None
+        assert [item.id for item in tx.queue.page(limit=5)] == ["r0001"]
+        assert list(tx.queue.due(at(5))) == ["r0001"]
         running = samples.claimed(samples.approved(request(1, deadline=at(3_000), run="run0001")))
-        tx.put_request(running.changed_to(version=1))
-        assert list(tx.claimed()) == [("r0001", "p1")]
-        assert [item.id for item in tx.inbox(limit=5)] == []
-        assert [one.state for one in tx.requests_of(run="run0001")] == [State.CLAIMED]
-        tx.keep_result("r0001", b"x")
-        assert tx.result("r0001") == b"x"
-        tx.add_grant(grant(1))
-        tx.put_grant(grant(1, used=1))
-        assert [one.used for one in tx.grants_about("deploy", "key1")] == [1]
-        tx.add_run(run(1))
-        tx.put_run(run(1, epoch=2))
-        assert [one.epoch for one in tx.runs()] == [2]
-        assert sorted(tx.ids_like("r")) == ["r0001", "run0001"]
-        tx.add_segment(first := segment("", b"1"))
-        tx.add_segment(second := segment(first.id, b"2"))
-        assert list(tx.segments(second.id)) == [first, second]
-        tx.put_process(samples.PROCESS)
-        assert tx.process("process-1") == samples.PROCESS
-        tx.add_delegation(samples.delegation("a", "b", 0, 9))
-        assert len(tx.delegations(at(1))) == 1
-        tx.put_delivery(samples.delivery(1))
-        tx.put_delivery(samples.delivery(1, shown=4))
-        assert [one.shown for one in tx.deliveries(live=True)] == [4]
-        tx.append([draft(1, request="r0001")])
-        assert (tx.head()[0], list(tx.touched(0)), len(tx.entries())) == (1, ["r0001"], 1)
-        tx.set_setting("a", "b")
-        assert tx.setting("a") == "b"
+        tx.requests.put(running.changed_to(version=1))
+        assert list(tx.queue.claimed()) == [("r0001", "p1")]
+        assert [item.id for item in tx.queue.page(limit=5)] == []
+        assert [one.state for one in tx.requests.of(run="run0001")] == [State.CLAIMED]
+        tx.results.put("r0001", b"x")
+        assert tx.results.get("r0001") == b"x"
+        tx.grants.add(grant(1))
+        tx.grants.put(grant(1, used=1))
+        assert [one.used for one in tx.grants.about("deploy", "key1")] == [1]
+        tx.runs.add(run(1))
+        tx.runs.put(run(1, epoch=2))
+        assert [one.epoch for one in tx.runs.all()] == [2]
+        assert sorted((*tx.requests.like("r"), *tx.runs.like("r"))) == ["r0001", "run0001"]
+        tx.segments.add(first := segment("", b"1"))
+        tx.segments.add(second := segment(first.id, b"2"))
+        assert list(tx.segments.chain(second.id)) == [first, second]
+        tx.processes.put(samples.PROCESS)
+        assert tx.processes.get("process-1") == samples.PROCESS
+        tx.delegations.add(samples.delegation("a", "b", 0, 9))
+        assert len(tx.delegations.current(at(1))) == 1
+        tx.deliveries.put(samples.delivery(1))
+        tx.deliveries.put(samples.delivery(1, shown=4))
+        assert [one.shown for one in tx.deliveries.find(live=True)] == [4]
+        tx.record.append([draft(1, request="r0001")])
+        assert (tx.record.head()[0], list(tx.record.touched(0)), len(tx.record.entries())) == (1, ["r0001"], 1)
+        tx.settings.put("a", "b")
+        assert tx.settings.get("a") == "b"
 
     await store.write("everything", work)
 
@@ -740,12 +756,12 @@ async def test_the_rest_of_a_question_may_be_replaced_too(store: Store) -> None:
     await add(store, request(1))
     verdict = Verdict(effect=Effect.ASK, requirement=Requirement(role="boss", quorum=3))
     moved = request(1, run="other", title="better", verdict=verdict, problem="no", conversation="moved", version=1)
-    await put(store, "put_request", moved)
-    same(await got(store, "request", "r0001"), moved)
-    assert await ids(store, "requests_of", run="other") == ["r0001"]
-    assert await ids(store, "requests_of", conversation_id="moved") == ["r0001"]
-    assert await ids(store, "requests_of", conversation_id="conversation") == []
-    [item] = await got(store, "inbox", limit=1)
+    await put(store, "requests.put", moved)
+    same(await got(store, "requests.get", "r0001"), moved)
+    assert await ids(store, "requests.of", run="other") == ["r0001"]
+    assert await ids(store, "requests.of", conversation_id="moved") == ["r0001"]
+    assert await ids(store, "requests.of", conversation_id="conversation") == []
+    [item] = await got(store, "queue.page", limit=1)
     assert (item.title, item.role, item.quorum, item.run) == ("better", "boss", 3, "other")
 
 
@@ -753,7 +769,7 @@ async def test_moments_are_kept_to_the_microsecond_wherever_the_clock_stood(stor
     far = at(0).astimezone(samples.timezone(timedelta(hours=-11))) + timedelta(microseconds=1)
     one = request(1, opened_at=far, deadline=far + timedelta(days=36_500))
     await add(store, one)
-    stored = await got(store, "request", one.id)
+    stored = await got(store, "requests.get", one.id)
     assert (stored.opened_at, stored.deadline) == (one.opened_at, one.deadline)
-    [item] = await got(store, "inbox", limit=1)
+    [item] = await got(store, "queue.page", limit=1)
     assert (item.opened_at, item.deadline) == (one.opened_at, one.deadline)

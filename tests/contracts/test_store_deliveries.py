@@ -23,17 +23,17 @@ async def put(store: Store, *deliveries: Delivery) -> None:
     for one in deliveries:
 
         def work(tx: Transaction, one: Delivery = one) -> None:
-            tx.put_delivery(one)
+            tx.deliveries.put(one)
 
         await store.write("put", work)
 
 
 async def got(store: Store, channel: str, subject: str) -> Delivery | None:
-    return await store.read(lambda tx: tx.delivery(channel, subject))
+    return await store.read(lambda tx: tx.deliveries.get(channel, subject))
 
 
 async def found(store: Store, **options: Any) -> list[Delivery]:
-    return list(await store.read(lambda tx: tx.deliveries(**options)))
+    return list(await store.read(lambda tx: tx.deliveries.find(**options)))
 
 
 async def test_a_delivery_comes_back_as_it_was(store: Store) -> None:
@@ -83,7 +83,7 @@ async def test_what_is_put_at_once_stays_in_order(store: Store) -> None:
 
     def work(tx: Transaction) -> None:
         for number in numbers:
-            tx.put_delivery(delivery(number))
+            tx.deliveries.put(delivery(number))
 
     await store.write("put", work)
     assert [one.subject for one in await found(store, trail="run0001")] == [f"r{number:04}" for number in numbers]
@@ -139,11 +139,11 @@ async def test_what_is_undone_leaves_order_and_filters_as_they_were(store: Store
     before = await store.read(samples.deliveries)
 
     def fails(tx: Transaction) -> None:
-        tx.put_delivery(delivery(3, trail="new"))
-        tx.put_delivery(delivery(1, trail="new", request="new", live=False))
-        tx.put_delivery(delivery(2, live=True))
-        tx.put_delivery(delivery(1))
-        tx.put_delivery(delivery(3, live=False))
+        tx.deliveries.put(delivery(3, trail="new"))
+        tx.deliveries.put(delivery(1, trail="new", request="new", live=False))
+        tx.deliveries.put(delivery(2, live=True))
+        tx.deliveries.put(delivery(1))
+        tx.deliveries.put(delivery(3, live=False))
         raise WrongUse("enough")
 
     with pytest.raises(WrongUse):
@@ -170,7 +170,7 @@ async def test_the_last_of_a_trail_in_a_channel_come_first(store: Store) -> None
 
     async def last(limit: int, **where: str) -> list[str]:
         where = {"channel": "discord", "trail": "run0001", **where}
-        return [one.subject for one in await store.read(lambda tx: tx.last_deliveries(limit=limit, **where))]
+        return [one.subject for one in await store.read(lambda tx: tx.deliveries.last(limit=limit, **where))]
 
     assert await last(2) == ["r0002", "r0001"]
     assert await last(9) == ["r0002", "r0001", "r0003"]
@@ -200,16 +200,16 @@ async def test_runs_whose_end_was_not_told_are_found(store: Store) -> None:
 
     def work(tx: Transaction) -> None:
         for run in runs:
-            tx.add_run(run)
+            tx.runs.add(run)
         for number in (1, 4, 5):
-            tx.put_delivery(delivery(number, trail=f"run{number:04}"))
+            tx.deliveries.put(delivery(number, trail=f"run{number:04}"))
         for one in (said(5, RunState.DONE), said(9, RunState.FAILED), said(10, RunState.GOING)):
-            tx.put_delivery(one)
+            tx.deliveries.put(one)
 
     await store.write("add", work)
 
     async def untold(channel: str) -> list[str]:
-        return list(await store.read(lambda tx: tx.untold(channel)))
+        return list(await store.read(lambda tx: tx.deliveries.untold(channel)))
 
     # Something of 4 stands there, 6 and 8 began there, and of 10 it was only said that it goes on.
     assert await untold("discord") == ["run0004", "run0006", "run0008", "run0010"]

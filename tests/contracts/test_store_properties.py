@@ -77,7 +77,7 @@ def added(draw: st.DrawFn) -> Change:
         title=draw(TEXTS),
         verdict=Verdict(effect=Effect.ASK, requirement=requirement),
     )
-    return lambda tx: tx.add_request(one)
+    return lambda tx: tx.requests.add(one)
 
 
 @st.composite
@@ -86,13 +86,13 @@ def advanced(draw: st.DrawFn) -> Change:
     hurry = draw(st.sampled_from([0, 0, 0, 0, 1, -1]))
 
     def work(tx: Transaction) -> None:
-        one = tx.request(name)
+        one = tx.requests.get(name)
         if one is not None:
             try:
                 moved = advance(one, event, moment)
             except RequestError:
                 return
-            tx.put_request(moved.changed_to(version=moved.version + hurry))
+            tx.requests.put(moved.changed_to(version=moved.version + hurry))
 
     return work
 
@@ -108,7 +108,7 @@ def remembered(draw: st.DrawFn) -> Change:
         revoked_at=draw(st.sampled_from([None, None, at(1)])),
         note=draw(TEXTS),
     )
-    return lambda tx: tx.put_grant(one) if tx.grant(one.id) else tx.add_grant(one)
+    return lambda tx: tx.grants.put(one) if tx.grants.get(one.id) else tx.grants.add(one)
 
 
 @st.composite
@@ -116,7 +116,7 @@ def ran(draw: st.DrawFn) -> Change:
     one = samples.run(
         draw(NUMBERS), state=draw(st.sampled_from(RunState)), epoch=draw(NUMBERS), tip=draw(TEXTS), rest=draw(TEXTS)
     )
-    return lambda tx: tx.put_run(one) if tx.run(one.id) else tx.add_run(one)
+    return lambda tx: tx.runs.put(one) if tx.runs.get(one.id) else tx.runs.add(one)
 
 
 @st.composite
@@ -131,7 +131,7 @@ def delivered(draw: st.DrawFn) -> Change:
         next_at=draw(MOMENTS),
         problem=draw(TEXTS),
     )
-    return lambda tx: tx.put_delivery(one)
+    return lambda tx: tx.deliveries.put(one)
 
 
 @st.composite
@@ -140,20 +140,20 @@ def noted(draw: st.DrawFn) -> Change:
         samples.draft(number, request=draw(st.sampled_from(["", "r1", "r2"])), body={"text": draw(TEXTS)})
         for number in range(draw(st.integers(0, 3)))
     ]
-    return lambda tx: tx.append(drafts)
+    return lambda tx: tx.record.append(drafts)
 
 
 @st.composite
 def others(draw: st.DrawFn) -> Change:
     number, text = draw(NUMBERS), draw(TEXTS)
     choices: list[Change] = [
-        lambda tx: tx.keep_result(f"r{number}", text.encode("utf-8", "replace")),
-        lambda tx: tx.add_segment(samples.SEGMENTS[number - 1]),
-        lambda tx: tx.put_process(replace(samples.PROCESS, id=f"process-{number}", born=text)),
-        lambda tx: tx.add_delegation(samples.delegation(text, "b", number, number + 5)),
-        lambda tx: tx.add_checkpoint(replace(samples.CHECKPOINT, seq=number)),
-        lambda tx: tx.set_setting("name", text if number > 1 else None),
-        lambda tx: tx.add_request(samples.rich_request(f"r{number}")),
+        lambda tx: tx.results.put(f"r{number}", text.encode("utf-8", "replace")),
+        lambda tx: tx.segments.add(samples.SEGMENTS[number - 1]),
+        lambda tx: tx.processes.put(replace(samples.PROCESS, id=f"process-{number}", born=text)),
+        lambda tx: tx.delegations.add(samples.delegation(text, "b", number, number + 5)),
+        lambda tx: tx.checkpoints.add(replace(samples.CHECKPOINT, seq=number)),
+        lambda tx: tx.settings.put("name", text if number > 1 else None),
+        lambda tx: tx.requests.add(samples.rich_request(f"r{number}")),
     ]
     return draw(st.sampled_from(choices))
 

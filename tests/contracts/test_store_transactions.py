@@ -25,18 +25,18 @@ watched = pytest.mark.parametrize("database", WATCHED, indirect=True)
 
 
 def setting(value: str, name: str = "name") -> Callable[[Transaction], None]:
-    return lambda tx: tx.set_setting(name, value)
+    return lambda tx: tx.settings.put(name, value)
 
 
 async def value_of(store: Store, name: str = "name") -> str | None:
-    return await store.read(lambda tx: tx.setting(name))
+    return await store.read(lambda tx: tx.settings.get(name))
 
 
 def counted(tx: Transaction) -> int:
     """Count one more, on the record too."""
-    count = int(tx.setting("count") or 0) + 1
-    tx.set_setting("count", str(count))
-    tx.append([draft(count, request=f"r{count % 7}")])
+    count = int(tx.settings.get("count") or 0) + 1
+    tx.settings.put("count", str(count))
+    tx.record.append([draft(count, request=f"r{count % 7}")])
     return count
 
 
@@ -45,27 +45,27 @@ def counted(tx: Transaction) -> int:
 
 def change_everything(tx: Transaction) -> None:
     """A change through every method that makes one."""
-    tx.add_request(request(1))
-    one = tx.request("r0002")
+    tx.requests.add(request(1))
+    one = tx.requests.get("r0002")
     assert one is not None
-    tx.put_request(samples.claimed(samples.approved(one)).changed_to(version=1))
-    tx.keep_result("r0002", b"result")
-    tx.add_grant(grant(1))
-    tx.put_grant(grant(2, revoked_at=samples.NOON))
-    tx.put_grant(grant(3, tool="other"))
-    tx.add_run(run(1))
-    tx.put_run(run(2, epoch=2))
-    tx.add_segment(segment("", b"1"))
-    tx.put_process(samples.PROCESS)
-    tx.add_delegation(samples.delegation("a", "b", 0, 9))
-    tx.put_delivery(delivery(1))
-    tx.put_delivery(delivery(2, trail="moved", request="other", live=False, shown=3))
-    tx.put_delivery(delivery(3, live=True))
-    tx.append([draft(1, request="r0001", run="run0001"), draft(2)])
-    tx.add_checkpoint(samples.CHECKPOINT)
-    tx.set_setting("new", "x")
-    tx.set_setting("name", "other")
-    tx.set_setting("dropped", None)
+    tx.requests.put(samples.claimed(samples.approved(one)).changed_to(version=1))
+    tx.results.put("r0002", b"result")
+    tx.grants.add(grant(1))
+    tx.grants.put(grant(2, revoked_at=samples.NOON))
+    tx.grants.put(grant(3, tool="other"))
+    tx.runs.add(run(1))
+    tx.runs.put(run(2, epoch=2))
+    tx.segments.add(segment("", b"1"))
+    tx.processes.put(samples.PROCESS)
+    tx.delegations.add(samples.delegation("a", "b", 0, 9))
+    tx.deliveries.put(delivery(1))
+    tx.deliveries.put(delivery(2, trail="moved", request="other", live=False, shown=3))
+    tx.deliveries.put(delivery(3, live=True))
+    tx.record.append([draft(1, request="r0001", run="run0001"), draft(2)])
+    tx.checkpoints.add(samples.CHECKPOINT)
+    tx.settings.put("new", "x")
+    tx.settings.put("name", "other")
+    tx.settings.put("dropped", None)
 
 
 CHANGES = 19
@@ -73,15 +73,15 @@ CHANGES = 19
 
 
 def prepare(tx: Transaction) -> None:
-    tx.add_request(request(2, deadline=samples.at(5_000), run="run0002"))
-    tx.add_grant(grant(2))
-    tx.add_grant(grant(3))
-    tx.add_run(run(2))
-    tx.put_delivery(delivery(2))
-    tx.put_delivery(delivery(3, live=False))
-    tx.append([draft(0, request="r0002")])
-    tx.set_setting("name", "value")
-    tx.set_setting("dropped", "value")
+    tx.requests.add(request(2, deadline=samples.at(5_000), run="run0002"))
+    tx.grants.add(grant(2))
+    tx.grants.add(grant(3))
+    tx.runs.add(run(2))
+    tx.deliveries.put(delivery(2))
+    tx.deliveries.put(delivery(3, live=False))
+    tx.record.append([draft(0, request="r0002")])
+    tx.settings.put("name", "value")
+    tx.settings.put("dropped", "value")
 
 
 async def test_work_that_raises_half_way_leaves_nothing(store: Store) -> None:
@@ -109,14 +109,28 @@ class CutShort:
         self._left = steps
 
     def __getattr__(self, name: str) -> object:
-        method = getattr(self._tx, name)
-        if not name.startswith(("add_", "put_", "keep_", "set_", "append")):
+        return _CutShortPart(self, getattr(self._tx, name))
+
+    def count(self) -> None:
+        if not self._left:
+            raise WrongUse("half-way")
+        self._left -= 1
+
+
+class _CutShortPart:
+    """One noun of it."""
+
+    def __init__(self, whole: CutShort, part: object) -> None:
+        self._whole = whole
+        self._part = part
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self._part, name)
+        if name not in ("add", "put", "append", "drop"):
             return method
 
         def change(*args: object) -> None:
-            if not self._left:
-                raise WrongUse("half-way")
-            self._left -= 1
+            self._whole.count()
             method(*args)
 
         return change
@@ -140,8 +154,8 @@ async def test_what_work_raises_is_what_the_caller_gets(store: Store) -> None:
 async def test_others_that_are_written_at_the_same_time_stay(store: Store) -> None:
     def work(number: int) -> Callable[[Transaction], int]:
         def add(tx: Transaction) -> int:
-            tx.add_request(request(number))
-            tx.append([draft(number, request=f"r{number:04}")])
+            tx.requests.add(request(number))
+            tx.record.append([draft(number, request=f"r{number:04}")])
             if number % 3 == 0:
                 raise WrongUse(f"number {number}")
             return number
@@ -173,7 +187,7 @@ async def test_a_read_changes_nothing(store: Store) -> None:
         await store.read(setting("y"))
     await store.write("other", setting("z", "other"))
     assert await value_of(store) == "x"
-    assert await store.read(lambda tx: tx.head()[0]) == 0
+    assert await store.read(lambda tx: tx.record.head()[0]) == 0
 
 
 async def test_what_is_returned_is_handed_on(store: Store) -> None:
@@ -206,22 +220,22 @@ async def test_two_stores_on_the_same_database_see_each_other(database: Database
     assert await value_of(other) == "one"
     await other.write("set", setting("other"))
     assert await value_of(one) == "other"
-    await one.write("append", lambda tx: tx.append([draft(1)]))
-    await other.write("append", lambda tx: tx.append([draft(2)]))
-    await one.write("append", lambda tx: tx.append([draft(3)]))
-    entries = list(await other.read(lambda tx: tx.entries()))
+    await one.write("append", lambda tx: tx.record.append([draft(1)]))
+    await other.write("append", lambda tx: tx.record.append([draft(2)]))
+    await one.write("append", lambda tx: tx.record.append([draft(3)]))
+    entries = list(await other.read(lambda tx: tx.record.entries()))
     chained(entries)
     assert len(entries) == 3
 
 
 async def test_of_two_who_replace_the_same_version_one_wins(database: Database) -> None:
     one, other = database.open(), database.open()
-    await one.write("ask", lambda tx: tx.add_request(request()))
-    stored = await one.read(lambda tx: tx.request("r0001"))
+    await one.write("ask", lambda tx: tx.requests.add(request()))
+    stored = await one.read(lambda tx: tx.requests.get("r0001"))
     assert stored is not None
     outcomes = await asyncio.gather(
-        one.write("assign", lambda tx: tx.put_request(samples.steps(stored, Assigned("ana")))),
-        other.write("assign", lambda tx: tx.put_request(samples.steps(stored, Assigned("ben")))),
+        one.write("assign", lambda tx: tx.requests.put(samples.steps(stored, Assigned("ana")))),
+        other.write("assign", lambda tx: tx.requests.put(samples.steps(stored, Assigned("ben")))),
         return_exceptions=True,
     )
     assert sorted(type(outcome) for outcome in outcomes if outcome is not None) == [Stale]
@@ -268,24 +282,24 @@ async def test_later_keeps_the_order_and_is_seen_at_once_by_its_own_process(stor
 
     def noted(number: int) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:
-            tx.append([draft(number)])
+            tx.record.append([draft(number)])
 
         return work
 
     for number in range(1, 6):
         store.later("note", noted(number))
         if number % 2:
-            seen.append(await store.read(lambda tx: tx.head()[0]))
+            seen.append(await store.read(lambda tx: tx.record.head()[0]))
     await store.write("note", noted(6))
     store.later("note", noted(7))
     assert seen == [1, 3, 5]
-    entries = await store.read(lambda tx: tx.entries())
+    entries = await store.read(lambda tx: tx.record.entries())
     assert [entry.body for entry in entries] == [f'{{"n":{n}}}' for n in range(1, 8)]
 
 
 async def test_a_write_sees_what_was_left_for_later_before_it(store: Store) -> None:
     store.later("set", setting("earlier"))
-    assert await store.write("look", lambda tx: tx.setting("name")) == "earlier"
+    assert await store.write("look", lambda tx: tx.settings.get("name")) == "earlier"
 
 
 async def test_later_is_durable_after_a_flush(database: Database) -> None:
@@ -309,7 +323,7 @@ async def test_later_needs_nobody_to_push_it(database: Database) -> None:
 
 async def test_what_fails_later_is_told_and_undone_alone(store: Store) -> None:
     def work(tx: Transaction) -> None:
-        tx.set_setting("half", "x")
+        tx.settings.put("half", "x")
         raise WrongUse("oops")
 
     async def leave_all() -> None:
@@ -326,7 +340,7 @@ async def test_what_fails_later_is_told_and_undone_alone(store: Store) -> None:
 async def test_work_may_leave_something_for_later(store: Store) -> None:
     def work(tx: Transaction) -> None:
         store.later("set", setting("later"))
-        tx.set_setting("name", "now")
+        tx.settings.put("name", "now")
 
     def fails(tx: Transaction) -> None:
         store.later("set", setting("all the same", "other"))
@@ -478,8 +492,8 @@ def test_a_read_sees_one_moment_however_much_is_written(database: Database) -> N
             done.set()
 
     def look(tx: Transaction) -> tuple[int, int, int, str | None]:
-        touched, entries = len(tx.touched(0)), tx.entries()
-        return touched, len(entries), tx.head()[0], tx.setting("count")
+        touched, entries = len(tx.record.touched(0)), tx.record.entries()
+        return touched, len(entries), tx.record.head()[0], tx.settings.get("count")
 
     async def read() -> list[tuple[int, int, int, str | None]]:
         seen = [await reading.read(look)]

@@ -45,7 +45,12 @@ async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
         return ["the run is lost"]
 
     def look(tx: Transaction) -> tuple[Sequence[ApprovalRequest], Sequence[Entry], tuple[int, str], Sequence[Grant]]:
-        return tx.requests_of(run=run.id), tx.entries(), tx.head(), [one for one in tx.grants() if one.where == run.id]
+        return (
+            tx.requests.of(run=run.id),
+            tx.record.entries(),
+            tx.record.head(),
+            [one for one in tx.grants.all() if one.where == run.id],
+        )
 
     requests, entries, head, grants = await broker.store.read(look)
     return [

@@ -157,7 +157,7 @@ async def settle(case: Case, broker: Broker, request: ApprovalRequest) -> None:
 
 async def requests_of(case: Case, broker: Broker) -> list[ApprovalRequest]:
     run = await kept_run_of(case, broker)
-    return list(await broker.store.read(lambda tx: tx.requests_of(run=run.id))) if run is not None else []
+    return list(await broker.store.read(lambda tx: tx.requests.of(run=run.id))) if run is not None else []
 
 
 async def look(case: Case, broker: Broker) -> str:

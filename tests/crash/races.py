@@ -88,8 +88,8 @@ def everything(url: str) -> dict[str, Any]:
     """The store after a race."""
 
     async def work(broker: Broker) -> dict[str, Any]:
-        entries = await broker.store.read(lambda tx: tx.entries())
-        head = await broker.store.read(lambda tx: tx.head())
+        entries = await broker.store.read(lambda tx: tx.record.entries())
+        head = await broker.store.read(lambda tx: tx.record.head())
         ids = {entry.request for entry in entries if entry.request}
         requests = [await broker.get(one) for one in sorted(ids)]
         return {
@@ -313,7 +313,7 @@ def _paused(url: str, folder: str, count: int) -> list[Case]:
                 await begin(stage)
                 run = await kept_run_of(case, stage.broker)
                 assert run is not None
-                [request] = await stage.broker.store.read(lambda tx, run=run: tx.requests_of(run=run.id))
+                [request] = await stage.broker.store.read(lambda tx, run=run: tx.requests.of(run=run.id))
                 await stage.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
                 stage.broker.store.close()
 
@@ -347,7 +347,7 @@ def resumes(url: str, folder: str, count: int, cancels: int = 0) -> dict[str, An
     fared = together(MANY, race)
 
     async def states(broker: Broker) -> dict[str, str]:
-        return {run.id: str(run.state) for run in await broker.store.read(lambda tx: tx.runs())}
+        return {run.id: str(run.state) for run in await broker.store.read(lambda tx: tx.runs.all())}
 
     lines = [line for line in effects_of(cases[0]) if line["tool"] == "pay"]
     return {"fared": fared, "lines": lines, "runs": Child(with_broker, url, states).wait(), **everything(url)}

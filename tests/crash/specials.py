@@ -113,10 +113,10 @@ def split_brain(url: str, folder: str) -> dict[str, Any]:
             broker = Broker(store)
             run = await kept_run_of(case, broker)
             assert run is not None
-            process = await store.read(lambda tx: tx.process(run.holder))
+            process = await store.read(lambda tx: tx.processes.get(run.holder))
             assert process is not None
             elsewhere = replace(process, host="another machine", seen_at=datetime(2020, 1, 1, tzinfo=UTC))
-            await store.write("test", lambda tx: tx.put_process(elsewhere))
+            await store.write("test", lambda tx: tx.processes.put(elsewhere))
         stage = Stage(case, open_store(url), Faults(case.log, "restart"), wait="suspend")
         await take_up(stage)
         await answer(case, stage.broker, ANSWER)
@@ -168,7 +168,7 @@ def signs_of_life(url: str, folder: str) -> int:
             assert run is not None
             seen: set[datetime] = set()
             while len(seen) < 3:
-                process = await store.read(lambda tx: tx.process(run.holder))
+                process = await store.read(lambda tx: tx.processes.get(run.holder))
                 assert process is not None
                 seen.add(process.seen_at)
             return len(seen)

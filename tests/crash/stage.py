@@ -151,7 +151,7 @@ class Stage:
             return ""  # whoever counts statements is not to make more of them; and nobody is asked about a look
         async with opened(self.case.url) as store:
             run = await kept_run_of(self.case, Broker(store))
-            requests = await store.read(lambda tx: tx.requests_of(run=run.id)) if run is not None else ()
+            requests = await store.read(lambda tx: tx.requests.of(run=run.id)) if run is not None else ()
             return next((str(one.state) for one in reversed(requests) if key_of(one) == key), "")
 
 
@@ -166,7 +166,7 @@ async def opened(url: str) -> AsyncIterator[Store]:
 
 async def kept_run_of(case: Case, broker: Broker) -> KeptRun | None:
     """The case's run, where it is kept."""
-    runs = await broker.store.read(lambda tx: tx.runs())
+    runs = await broker.store.read(lambda tx: tx.runs.all())
     found = [run for run in runs if run.prompt == case.id]
     assert len(found) <= 1, f"{len(found)} runs are kept of one"
     return found[0] if found else None
@@ -192,7 +192,7 @@ async def answer(case: Case, broker: Broker, act: Act) -> None:
     """Answer what the act is about, and nothing else."""
     run = await kept_run_of(case, broker)
     assert run is not None
-    for request in await broker.store.read(lambda tx: tx.requests_of(run=run.id)):
+    for request in await broker.store.read(lambda tx: tx.requests.of(run=run.id)):
         if request.state is State.PENDING and request.tool_name in act.tools:
             await broker.answer(request.id, case.decide(request), by=Answerer(name=act.person, via="test"))
 

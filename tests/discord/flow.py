@@ -208,9 +208,9 @@ class Flow:
         stop = store.watch(tick)
 
         def look(tx: Transaction) -> bool:
-            request = tx.request(request_id)
+            request = tx.requests.get(request_id)
             assert request is not None
-            return any(entry.kind == kind for entry in tx.entries() if entry.run == request.run)
+            return any(entry.kind == kind for entry in tx.record.entries() if entry.run == request.run)
 
         try:
             async with asyncio.timeout(PATIENCE):

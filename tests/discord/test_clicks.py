@@ -88,7 +88,7 @@ async def test_remembering_shows_the_exact_grant_before_it_is_given(house: House
         await house.ana.press(sheet, yes)
         await house.becomes(request, State.APPROVED)
         await house.service.until(lambda: offered.content == "Approved." and not offered.buttons)
-        [grant] = await house.store.read(lambda tx: tx.grants())
+        [grant] = await house.store.read(lambda tx: tx.grants.all())
     assert grant.tool == "pay_invoice"
 
 

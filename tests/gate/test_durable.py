@@ -79,7 +79,7 @@ async def test_asked_here_answered_there_gone_on_with_elsewhere(process: Process
     kept = await there.broker.get(request.id)
     assert kept.state is State.SUCCEEDED
     assert kept.claim is not None and kept.claim.preview == "paid 5 to shop" and kept.claim.digest
-    kinds = [one.kind for one in await there.broker.store.read(lambda tx: tx.entries())]
+    kinds = [one.kind for one in await there.broker.store.read(lambda tx: tx.record.entries())]
     assert kinds == ["run started", "asked", "voted", "settled", "run resumed", "claimed", "ran", "run ended"]
 
 
@@ -312,7 +312,7 @@ async def test_secrets_are_told_apart_in_every_process_and_stay_out_of_the_recor
     await there.answer(request.id, YES, by="ana")
     await resume_run(agent(process(**options)), request.run)
     assert logged == ["hunter2hunter2"]
-    record = await there.broker.store.read(lambda tx: "\n".join(one.body for one in tx.entries()))
+    record = await there.broker.store.read(lambda tx: "\n".join(one.body for one in tx.record.entries()))
     assert "hunter2" not in record
     assert "abcdef" not in record
 

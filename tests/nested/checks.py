@@ -49,9 +49,9 @@ async def check_ended(store: Store, folder: Path) -> tuple[KeptRun, list[Approva
     """Nothing is left of a run: not in hand, not waiting, not claimed; and the record says so. Its requests."""
 
     def look(tx: Transaction) -> tuple[list[KeptRun], list[KeptRun | None], list[ApprovalRequest]]:
-        runs = list(tx.runs())
-        inside = [tx.run(one) for one in tx.ids_like("inside-", limit=100)]
-        return runs, inside, [one for run in runs for one in tx.requests_of(run=run.id)]
+        runs = list(tx.runs.all())
+        inside = [tx.runs.get(one) for one in tx.runs.like("inside-", limit=100)]
+        return runs, inside, [one for run in runs for one in tx.requests.of(run=run.id)]
 
     [run], inside, requests = await store.read(look)
     assert run.state is RunState.DONE, run.detail

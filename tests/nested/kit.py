@@ -89,7 +89,7 @@ class World:
 
     async def run(self) -> KeptRun:
         await self.flush()
-        [run] = await self.store().read(lambda tx: tx.runs())
+        [run] = await self.store().read(lambda tx: tx.runs.all())
         return run
 
     # --- looking and answering ---
@@ -108,7 +108,7 @@ class World:
 
     async def requests(self) -> list[ApprovalRequest]:
         run = await self.run()
-        return list(await self.store().read(lambda tx: tx.requests_of(run=run.id)))
+        return list(await self.store().read(lambda tx: tx.requests.of(run=run.id)))
 
     async def answer(self, path: str | None = None, decision: ApprovalDecision = YES) -> ApprovalRequest:
         """Answer one question, as another process would: the one with this path, or the only one."""
@@ -124,7 +124,7 @@ class World:
     async def kinds(self, request: str) -> list[str]:
         """What the record says about a request."""
         await self.flush()
-        return [one.kind for one in await self.store().read(lambda tx: tx.entries(request=request))]
+        return [one.kind for one in await self.store().read(lambda tx: tx.record.entries(request=request))]
 
     def turns_of(self, agent: str) -> list[int]:
         """Which turns an agent's model was asked for."""

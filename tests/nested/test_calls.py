@@ -113,7 +113,7 @@ async def test_a_grant_for_one_use_lets_the_outer_call_through_once(world: World
     assert waits(await world.go_on())
     assert set(await world.pending()) == {"a-3"}, "which was for one use: the third is asked about"
     assert world.did.count("pay b 1") == 2
-    [grant] = await world.store().read(lambda tx: tx.grants())
+    [grant] = await world.store().read(lambda tx: tx.grants.all())
     assert grant.used == 1
     await world.answer("a-3", NO)
     assert "not today" in await world.go_on()

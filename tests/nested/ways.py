@@ -84,7 +84,7 @@ async def go_on(cell: Cell, round_: int) -> Any:
     store = open_store(cell.url)
     try:
         chain = Chain(cell, store, wait="suspend", clock=_clock(cell, round_))
-        [run] = await store.read(lambda tx: tx.runs(going=True))
+        [run] = await store.read(lambda tx: tx.runs.all(going=True))
         return (await resume_run(chain.outermost, run.id)).output
     finally:
         store.close()

@@ -13,36 +13,36 @@ from signoff.store.memory_record import TOUCHED
 
 
 async def note(store: Store, *requests: str) -> None:
-    await store.write("note", lambda tx: tx.append([draft(request=one) for one in requests]))
+    await store.write("note", lambda tx: tx.record.append([draft(request=one) for one in requests]))
 
 
 async def test_without_a_record_events_are_counted_and_forgotten() -> None:
     store = MemoryStore()
     await note(store, "a", "", "b", "a")
-    assert await store.read(lambda tx: tx.head()) == (4, START)
-    assert await store.read(lambda tx: list(tx.entries())) == []
-    assert await store.read(lambda tx: list(tx.touched(0))) == ["a", "b"]
-    assert await store.read(lambda tx: list(tx.touched(3))) == ["a"]
-    assert await store.read(lambda tx: list(tx.touched(4))) == []
+    assert await store.read(lambda tx: tx.record.head()) == (4, START)
+    assert await store.read(lambda tx: list(tx.record.entries())) == []
+    assert await store.read(lambda tx: list(tx.record.touched(0))) == ["a", "b"]
+    assert await store.read(lambda tx: list(tx.record.touched(3))) == ["a"]
+    assert await store.read(lambda tx: list(tx.record.touched(4))) == []
 
 
 async def test_whoever_asks_about_what_was_forgotten_is_told_to_look_at_everything() -> None:
     store = MemoryStore()
     for number in (1, 2):
-        await store.write("ask", lambda tx, number=number: tx.add_request(request(number)))
+        await store.write("ask", lambda tx, number=number: tx.requests.add(request(number)))
     await note(store, "r0001")
-    seen, _ = await store.read(lambda tx: tx.head())
+    seen, _ = await store.read(lambda tx: tx.record.head())
     await note(store, *(["r0002"] * (TOUCHED + 1)))
-    assert await store.read(lambda tx: list(tx.touched(seen - 1))) == ["r0001", "r0002"]
-    assert await store.read(lambda tx: list(tx.touched(seen + 1))) == ["r0002"]
+    assert await store.read(lambda tx: list(tx.record.touched(seen - 1))) == ["r0001", "r0002"]
+    assert await store.read(lambda tx: list(tx.record.touched(seen + 1))) == ["r0002"]
 
 
 async def test_what_is_undone_is_not_counted() -> None:
     store = MemoryStore()
     await note(store, "a", "b")
     with pytest.raises(TypeError):
-        await store.write("fails", lambda tx: [tx.append([draft(request="c"), draft()]), len(5)])  # type: ignore[arg-type]
-    assert await store.read(lambda tx: (tx.head(), list(tx.touched(0)))) == ((2, START), ["a", "b"])
+        await store.write("fails", lambda tx: [tx.record.append([draft(request="c"), draft()]), len(5)])  # type: ignore[arg-type]
+    assert await store.read(lambda tx: (tx.record.head(), list(tx.record.touched(0)))) == ((2, START), ["a", "b"])
 
 
 async def test_only_what_somebody_could_see_makes_a_tick() -> None:
@@ -51,9 +51,9 @@ async def test_only_what_somebody_could_see_makes_a_tick() -> None:
     ticks: list[str] = []
     stop = store.watch(lambda: ticks.append("tick"))
     await note(store, "", "")
-    store.later("note", lambda tx: tx.append([draft()]))
-    await store.read(lambda tx: tx.head())
-    await store.write("nothing", lambda tx: tx.head())
+    store.later("note", lambda tx: tx.record.append([draft()]))
+    await store.read(lambda tx: tx.record.head())
+    await store.write("nothing", lambda tx: tx.record.head())
     assert ticks == []
     await note(store, "a")
     assert ticks == ["tick"]
@@ -67,11 +67,11 @@ async def test_a_tick_comes_after_the_change_and_may_look() -> None:
     seen: list[str | None] = []
 
     def tick() -> None:
-        seen.append(store._tables.setting("name"))  # pyright: ignore[reportPrivateUsage]
+        seen.append(store._tables.settings.get("name"))  # pyright: ignore[reportPrivateUsage]
         stop()
 
     stop = store.watch(tick)
-    await store.write("set", lambda tx: tx.set_setting("name", "value"))
+    await store.write("set", lambda tx: tx.settings.put("name", "value"))
     assert seen == ["value"]
 
 
@@ -79,8 +79,8 @@ async def test_commits_count_writes_that_changed_something() -> None:
     store = MemoryStore()
     await note(store, "a")
     await store.write("nothing", lambda tx: None)
-    store.later("set", lambda tx: tx.set_setting("name", "value"))
-    await store.read(lambda tx: tx.head())
+    store.later("set", lambda tx: tx.settings.put("name", "value"))
+    await store.read(lambda tx: tx.record.head())
     assert store.commits == 2
     assert not store.is_durable
 
@@ -89,5 +89,5 @@ async def test_requests_are_kept_as_they_are() -> None:
     """No copy and no other form of them is made on the way of every approval."""
     store = MemoryStore()
     given = samples.rich_request()
-    await store.write("ask", lambda tx: tx.add_request(given))
-    assert await store.read(lambda tx: tx.request("rich")) is given
+    await store.write("ask", lambda tx: tx.requests.add(given))
+    assert await store.read(lambda tx: tx.requests.get("rich")) is given

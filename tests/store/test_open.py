@@ -99,7 +99,7 @@ def test_a_password_is_never_shown(url: str, shown: str) -> None:
 
 async def test_a_server_that_is_not_there_is_told_at_once_and_without_the_password() -> None:
     store = PostgresStore("postgresql://ana:geheim@127.0.0.1:1/x")
-    for attempt in (store.read(lambda tx: tx.head()), store.write("x", lambda tx: tx.head())):
+    for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
         with pytest.raises(StoreError, match=r"postgresql://ana:…@127.0.0.1:1/x cannot be reached") as caught:
             await attempt
         assert "geheim" not in str(caught.value)

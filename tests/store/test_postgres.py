@@ -49,11 +49,11 @@ def far(proxy: Proxy) -> Iterator[PostgresStore]:
 
 
 def note(number: int) -> Callable[[Transaction], None]:
-    return lambda tx: tx.append([draft(number)])
+    return lambda tx: tx.record.append([draft(number)])
 
 
 async def numbers(store: PostgresStore) -> list[str]:
-    found = list(await store.read(lambda tx: tx.entries()))
+    found = list(await store.read(lambda tx: tx.record.entries()))
     chained(found)
     return [entry.body for entry in found]
 
@@ -92,12 +92,12 @@ async def test_a_connection_lost_in_the_middle_of_work_does_it_again_and_counts_
     tries: list[int] = []
 
     def work(tx: Transaction) -> int:
-        tx.append([draft(1)])
-        tx.set_setting("a", "b")
+        tx.record.append([draft(1)])
+        tx.settings.put("a", "b")
         tries.append(len(tries))
         if len(tries) == 1:
             proxy.cut()
-        return len(tx.entries())
+        return len(tx.record.entries())
 
     assert await far.write("work", work) == 1
     assert tries == [0, 1]
@@ -112,10 +112,10 @@ async def test_a_commit_that_was_on_its_way_counts_once(far: PostgresStore, prox
 
     def counted(tx: Transaction) -> int:
         tries.append(len(tries))
-        count = int(tx.setting("count") or 0) + 1
-        tx.set_setting("count", str(count))
+        count = int(tx.settings.get("count") or 0) + 1
+        tx.settings.put("count", str(count))
         if work == "on the record":
-            tx.append([draft(count)])
+            tx.record.append([draft(count)])
         return count
 
     await far.write("note", note(0))
@@ -123,7 +123,7 @@ async def test_a_commit_that_was_on_its_way_counts_once(far: PostgresStore, prox
     assert await far.write("count", counted) == 1
     assert proxy.on_commit == "", "the commit was cut off"
     assert len(tries) == (2 if fate == "lost" else 1)
-    assert await far.read(lambda tx: tx.setting("count")) == "1"
+    assert await far.read(lambda tx: tx.settings.get("count")) == "1"
     assert await far.write("count", counted) == 2
     assert await numbers(far) == ['{"n":0}', '{"n":1}', '{"n":2}'] if work == "on the record" else ['{"n":0}']
 
@@ -132,7 +132,7 @@ async def test_who_waits_gets_through_when_the_server_is_back(far: PostgresStore
     await far.write("note", note(1))
     proxy.shut()
     writing = asyncio.create_task(far.write("note", note(2)))
-    reading = asyncio.create_task(far.read(lambda tx: len(tx.entries())))
+    reading = asyncio.create_task(far.read(lambda tx: len(tx.record.entries())))
     await asyncio.wait([writing, reading], timeout=0.1)
     assert not writing.done() and not reading.done()
     proxy.open()
@@ -155,7 +155,7 @@ async def test_a_server_that_stays_away_is_told_and_nothing_is_lost_for_it(proxy
     with pytest.warns(RuntimeWarning, match="not written and is kept: 1 x 'note'"):
         assert "it was tried for 0.2 s" in await refused(store)
     with pytest.raises(StoreError, match=r"cannot be reached .* it was tried for 0.2 s"):
-        await store.read(lambda tx: tx.head())
+        await store.read(lambda tx: tx.record.head())
     proxy.open()
     await store.write("note", note(4))
     assert await numbers(store) == ['{"n":1}', '{"n":2}', '{"n":4}']
@@ -175,7 +175,7 @@ async def test_a_server_that_ends_connections_is_forgiven(store: PostgresStore, 
 async def test_a_server_that_never_was_there_is_not_waited_for(proxy: Proxy) -> None:
     proxy.shut()
     store = PostgresStore(proxy.url)
-    for attempt in (store.read(lambda tx: tx.head()), store.write("x", lambda tx: tx.head())):
+    for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
         with pytest.raises(StoreError, match="cannot be reached"):
             await asyncio.wait_for(attempt, SOON)
     store.close()
@@ -184,7 +184,7 @@ async def test_a_server_that_never_was_there_is_not_waited_for(proxy: Proxy) -> 
 async def test_a_database_that_is_not_there_is_not_waited_for(postgres_server: str) -> None:
     store = PostgresStore(postgres_server.replace("/postgres?", "/no_such_database?"))
     with pytest.raises(StoreError, match='database "no_such_database" does not exist'):
-        await asyncio.wait_for(store.write("x", lambda tx: tx.head()), SOON)
+        await asyncio.wait_for(store.write("x", lambda tx: tx.record.head()), SOON)
     store.close()
 
 
@@ -206,19 +206,19 @@ async def test_somebody_who_keeps_it_locked(store: PostgresStore, postgres_url: 
 
 async def test_one_of_a_batch_that_raises_undoes_only_itself(store: PostgresStore) -> None:
     def bad(tx: Transaction) -> None:
-        tx.append([draft(99, kind="bad")])
-        tx.add_request(request(99))
+        tx.record.append([draft(99, kind="bad")])
+        tx.requests.add(request(99))
         raise WrongUse("oops")
 
     def refused(tx: Transaction) -> None:
-        tx.append([draft(98, kind="bad")])
-        tx.add_request(request(1))
+        tx.record.append([draft(98, kind="bad")])
+        tx.requests.add(request(1))
 
     def judged(tx: Transaction) -> None:
-        assert tx.head()
+        assert tx.record.head()
         raise WrongUse("no")
 
-    works: list[Any] = [lambda tx: tx.add_request(request(1)), note(1), bad, note(2), refused, judged, note(3)]
+    works: list[Any] = [lambda tx: tx.requests.add(request(1)), note(1), bad, note(2), refused, judged, note(3)]
     done = await asyncio.gather(*(store.write("work", work) for work in works), return_exceptions=True)
     assert [type(one) for one in done] == [
         *[type(None)] * 2,
@@ -229,7 +229,7 @@ async def test_one_of_a_batch_that_raises_undoes_only_itself(store: PostgresStor
         type(None),
     ]
     assert await numbers(store) == ['{"n":1}', '{"n":2}', '{"n":3}']
-    assert await store.read(lambda tx: tx.request("r0099")) is None
+    assert await store.read(lambda tx: tx.requests.get("r0099")) is None
 
 
 async def test_work_that_only_judges_costs_no_second_try(store: PostgresStore) -> None:
@@ -237,12 +237,12 @@ async def test_work_that_only_judges_costs_no_second_try(store: PostgresStore) -
 
     def refuses(tx: Transaction) -> None:
         tries.append("refuses")
-        assert tx.request("r0001") is None
+        assert tx.requests.get("r0001") is None
         raise WrongUse("no")
 
     def works(tx: Transaction) -> None:
         tries.append("works")
-        tx.append([draft(1)])
+        tx.record.append([draft(1)])
 
     await store.write("warm up", note(0))
     tries.clear()
@@ -265,9 +265,9 @@ from tests.contracts.samples import draft
 from signoff.store.postgres import PostgresStore
 
 def count(tx):
-    number = int(tx.setting("count") or 0) + 1
-    tx.set_setting("count", str(number))
-    tx.append([draft(number, kind=sys.argv[2])])
+    number = int(tx.settings.get("count") or 0) + 1
+    tx.settings.put("count", str(number))
+    tx.record.append([draft(number, kind=sys.argv[2])])
 
 async def main():
     store = PostgresStore(sys.argv[1])
@@ -285,7 +285,7 @@ async def test_processes_write_one_after_the_other(postgres_url: str, store: Pos
     for child in children:
         await asyncio.to_thread(ended, child)
     assert len(await numbers(store)) == 160
-    assert await store.read(lambda tx: tx.setting("count")) == "160"
+    assert await store.read(lambda tx: tx.settings.get("count")) == "160"
 
 
 async def test_a_fork_goes_on_with_connections_of_its_own(store: PostgresStore) -> None:
@@ -333,7 +333,7 @@ async def test_changes_are_found_where_they_cannot_be_announced(postgres_url: st
     deaf.watch(ear)
     await ear.hears()  # that it looks now
     ear.forget()
-    await store.write("set", lambda tx: tx.set_setting("a", "b"))
+    await store.write("set", lambda tx: tx.settings.put("a", "b"))
     await ear.hears()
     deaf.close()
 
@@ -411,7 +411,7 @@ async def test_a_schema_may_have_any_name(postgres_server: str) -> None:
 
 async def test_a_text_that_a_server_would_cut_short_is_refused(store: PostgresStore) -> None:
     with pytest.raises(StoreError, match="NUL"):
-        await store.write("note", lambda tx: tx.append([draft(1, request="a\0b")]))
+        await store.write("note", lambda tx: tx.record.append([draft(1, request="a\0b")]))
     assert await numbers(store) == []
 
 
@@ -430,7 +430,8 @@ async def test_a_text_that_a_server_would_cut_short_is_refused(store: PostgresSt
         ("requests_of_run", "requests_run"),
         ("asked_at_in_run", "requests_run"),
         ("asked_at_in_conversation", "requests_conversation"),
-        ("ids_like", "requests_id_key"),
+        ("requests_like", "requests_id_key"),
+        ("runs_like", "runs_id_key"),
         ("due", "requests_deadline"),
         ("due", "requests_remind"),
         ("claimed", "requests_claimed"),
@@ -451,7 +452,7 @@ async def test_a_text_that_a_server_would_cut_short_is_refused(store: PostgresSt
 async def test_nothing_is_looked_for_one_by_one(
     store: PostgresStore, postgres_url: str, query: str, index: str
 ) -> None:
-    await store.write("add", lambda tx: tx.add_request(samples.rich_request()))
+    await store.write("add", lambda tx: tx.requests.add(samples.rich_request()))
     schema = ask(postgres_url, "select current_schema()")[0][0]
     sql = Queries("postgres", schema)[query]
     count = sql.count("$")

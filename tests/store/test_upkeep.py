@@ -55,8 +55,8 @@ def path(tmp_path: Path) -> Path:
 
 def fill(store: Any) -> None:
     def work(tx: Any) -> None:
-        tx.add_request(request(1))
-        tx.append([draft(1), draft(2)])
+        tx.requests.add(request(1))
+        tx.record.append([draft(1), draft(2)])
 
     asyncio.run(store.write("fill", work))
     store.close()
@@ -64,7 +64,7 @@ def fill(store: Any) -> None:
 
 def seen(store: Any) -> tuple[Any, int]:
     try:
-        return asyncio.run(store.read(lambda tx: (tx.request("r0001"), len(tx.entries()))))
+        return asyncio.run(store.read(lambda tx: (tx.requests.get("r0001"), len(tx.record.entries()))))
     finally:
         store.close()
 
@@ -154,26 +154,26 @@ def filled_at(version: int, store: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def everything_of_version_1(tx: Transaction) -> None:
-    tx.add_request(samples.rich_request("r-rich"))
-    tx.add_request(request(1))
-    tx.add_request(samples.claimed(samples.approved(request(2))))
-    tx.keep_result("r0002", b"result")
-    tx.add_grant(samples.RICH_GRANT)
-    tx.add_run(samples.RICH_RUN)
+    tx.requests.add(samples.rich_request("r-rich"))
+    tx.requests.add(request(1))
+    tx.requests.add(samples.claimed(samples.approved(request(2))))
+    tx.results.put("r0002", b"result")
+    tx.grants.add(samples.RICH_GRANT)
+    tx.runs.add(samples.RICH_RUN)
     for one in samples.SEGMENTS:
-        tx.add_segment(one)
-    tx.put_process(samples.PROCESS)
-    tx.add_delegation(samples.delegation("a", "b", 0, 9))
-    tx.append([draft(1, request="r0001"), draft(2)])
-    tx.add_checkpoint(samples.CHECKPOINT)
-    tx.set_setting("name", samples.HALF)
+        tx.segments.add(one)
+    tx.processes.put(samples.PROCESS)
+    tx.delegations.add(samples.delegation("a", "b", 0, 9))
+    tx.record.append([draft(1, request="r0001"), draft(2)])
+    tx.checkpoints.add(samples.CHECKPOINT)
+    tx.settings.put("name", samples.HALF)
 
 
 def as_it_was(store: Any) -> None:
     """It still reads, and can do what it could not."""
 
     def delivered(tx: Transaction) -> None:
-        tx.put_delivery(samples.delivery(1))
+        tx.deliveries.put(samples.delivery(1))
 
     async def look() -> None:
         expected = MemoryStore(record=True)
@@ -249,9 +249,9 @@ def test_both_databases_have_the_same_steps() -> None:
 
 def test_a_backup_is_a_store_of_its_own(path: Path, tmp_path: Path) -> None:
     store = SqliteStore(path)
-    asyncio.run(store.write("more", lambda tx: tx.append([draft(3)])))  # in the log beside the file, at first
+    asyncio.run(store.write("more", lambda tx: tx.record.append([draft(3)])))  # in the log beside the file, at first
     copy = backup(f"sqlite:{path}", tmp_path / "copy.db")
-    asyncio.run(store.write("more", lambda tx: tx.append([draft(4)])))
+    asyncio.run(store.write("more", lambda tx: tx.record.append([draft(4)])))
     store.close()
     assert copy == tmp_path / "copy.db"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
@@ -356,7 +356,7 @@ def ask(url: str, statement: str) -> list[Any]:
 def test_an_older_schema_on_a_server_waits_for_the_command(server: str, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("newer")
     store = PostgresStore(server)
-    for attempt in (store.read(lambda tx: tx.head()), store.write("x", lambda tx: tx.head())):
+    for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
         with pytest.raises(SchemaError, match=r"older signoff.* version 2, .* needs 3.*signoff db upgrade"):
             asyncio.run(attempt)
     store.close()

@@ -184,7 +184,7 @@ async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> No
         result = await running
     assert result.output == "done"
     assert len(ran) == 1
-    [request] = await gate.broker.store.read(lambda tx: tx.recent(limit=5))
+    [request] = await gate.broker.store.read(lambda tx: tx.requests.recent(limit=5))
     assert request.deadline is None
 
 

@@ -135,7 +135,7 @@ def _takes_up(folder: str) -> dict[str, Any]:
             said = [await town.told()]
             await town.says("and?", number=2_000)
             said.append(await town.told())
-            entries = await town.store.read(lambda tx: tx.entries())
+            entries = await town.store.read(lambda tx: tx.record.entries())
             runs = await town.runs()
         assert [run.state for run in runs] == [RunState.DONE, RunState.DONE]
         return {

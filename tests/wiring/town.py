@@ -138,7 +138,7 @@ class Town:
         return told
 
     async def _stands(self, notice: Notice) -> bool | None:
-        delivery = await self.store.read(lambda tx: tx.delivery(self.thread.name, notice.subject))
+        delivery = await self.store.read(lambda tx: tx.deliveries.get(self.thread.name, notice.subject))
         return True if delivery is not None and delivery.shown != NEVER else None
 
     async def asked(self) -> ApprovalRequest:

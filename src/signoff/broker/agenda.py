@@ -104,12 +104,12 @@ class Agenda:
         """What is to be done now."""
         while self._touched:
             self._pending.add(self._touched.popleft())
-        head = tx.head()[0]
+        head = tx.record.head()[0]
         if self._seen is None:
             trails = self._read_all(tx)
         else:
             trails = set(self._pending)
-            self._read_changed(tx, trails, tx.touched(self._seen))
+            self._read_changed(tx, trails, tx.record.touched(self._seen))
         for trail in trails:
             self._sort_out(tx, trail)
         self._seen = head
@@ -128,17 +128,17 @@ class Agenda:
         self._requests, self._rows, self._jobs = {}, {}, {name: {} for name in self._lines}
         self._batches.forget_all()
         for name in self._names:
-            for one in tx.deliveries(channel=name, live=True):
+            for one in tx.deliveries.find(channel=name, live=True):
                 rows = self._rows.setdefault(one.trail, {}).setdefault(name, {})
                 rows[one.subject] = one
-        for request in (*tx.open_requests(), *unknown_requests(tx)):
+        for request in (*tx.queue.open(), *unknown_requests(tx)):
             self._requests.setdefault(trail_of(request), {})[request.id] = request
         return {*self._rows, *self._requests}
 
     def _read_changed(self, tx: Transaction, trails: set[str], ids: Iterable[str]) -> None:
         """Read these trails again, and those of requests that changed, which are added."""
         for request_id in ids:
-            if (request := tx.request(request_id)) is not None:
+            if (request := tx.requests.get(request_id)) is not None:
                 trail = trail_of(request)
                 known = self._requests.setdefault(trail, {})
                 if request_id not in known:
@@ -146,7 +146,7 @@ class Agenda:
                 known[request_id] = request
                 trails.add(trail)
         for trail in trails:
-            found = {name: tx.deliveries(channel=name, trail=trail, live=True) for name in self._names}
+            found = {name: tx.deliveries.find(channel=name, trail=trail, live=True) for name in self._names}
             self._rows[trail] = {name: {one.subject: one for one in rows} for name, rows in found.items() if rows}
 
     def _sort_out(self, tx: Transaction, trail: str) -> None:
@@ -154,7 +154,7 @@ class Agenda:
         known, rows = self._requests.setdefault(trail, {}), self._rows.setdefault(trail, {})
         live = {request_in(one) for each in rows.values() for one in each} - {""}
         for request_id in live - known.keys():
-            if (request := tx.request(request_id)) is not None:
+            if (request := tx.requests.get(request_id)) is not None:
                 known[request_id] = request
         for request_id in [one.id for one in known.values() if one.state not in OPEN and one.id not in live]:
             del known[request_id]
@@ -193,7 +193,7 @@ class Agenda:
                 yield Job((2, request.opened_at or _LONG_AGO, 0), reminder.subject, wanted_of_reminder(told), told)
         for ids, request in batches.items():
             row = there.get(f"all:{ids[0]}")
-            members = [one for each in ids if (one := tx.request(each)) is not None]
+            members = [one for each in ids if (one := tx.requests.get(each)) is not None]
             stand = all(one.state is not State.PENDING or one.id in coming or _stands(there, one.id) for one in members)
             want = wanted_of_batch(row, members, are_shown=stand)
             yield Job((0, request.opened_at or _LONG_AGO, len(ids)), f"all:{ids[0]}", want, row)

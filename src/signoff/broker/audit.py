@@ -46,7 +46,7 @@ async def verify_store(
         last = head
         progress(walk.seq)
     verified = walk.end()
-    if not walk.seq and await store.read(lambda tx: tx.ids_like("", limit=1)):
+    if not walk.seq and await store.read(lambda tx: tx.requests.like("", limit=1) or tx.runs.like("", limit=1)):
         raise walk.cut_off("the store holds requests or runs, and no record of them")
     if last[0] != walk.seq:
         raise walk.cut_off(f"the store counts {last[0]}")
@@ -56,7 +56,7 @@ async def verify_store(
 
 
 def _outline(tx: Transaction) -> tuple[tuple[int, str], Sequence[Entry], Sequence[Checkpoint]]:
-    return tx.head(), tx.entries(after=-(2**62), limit=1), tx.checkpoints()
+    return tx.record.head(), tx.record.entries(after=-(2**62), limit=1), tx.checkpoints.all()
 
 
 async def export_store(
@@ -112,7 +112,7 @@ async def _pages(store: Store, *, upto: int | None = None) -> AsyncIterator[tupl
             page, head = await store.read(partial(_page, after=after, limit=limit))
         except StoreError as error:
             if limit == 1:
-                await store.read(lambda tx: tx.head())  # the store as a whole is well: it is this event
+                await store.read(lambda tx: tx.record.head())  # the store as a whole is well: it is this event
                 raise RecordBroken(f"event {after + 1} cannot be read: {error}", seq=after + 1) from error
             patience = 1  # something among these: one after the other, until it is found
             continue
@@ -123,4 +123,4 @@ async def _pages(store: Store, *, upto: int | None = None) -> AsyncIterator[tupl
 
 
 def _page(tx: Transaction, *, after: int, limit: int) -> tuple[Sequence[Entry], tuple[int, str]]:
-    return tx.entries(after=after, limit=limit), tx.head()
+    return tx.record.entries(after=after, limit=limit), tx.record.head()

@@ -57,7 +57,7 @@ class AuditBuffer:
             self._ledger.store.later("record", lambda tx: self._write(tx, steps))
 
     def _write(self, tx: Transaction, steps: list[_Step]) -> None:
-        tx.append([self._draft(step) for step in steps])
+        tx.record.append([self._draft(step) for step in steps])
 
     def _draft(self, step: _Step) -> Draft:
         call = step.call.changed(args=json.loads(step.args))

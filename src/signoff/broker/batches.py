@@ -25,9 +25,9 @@ class Batches:
         if found is None:
             found = (request.id,)
             if request.run:
-                found = tuple(tx.asked_at(request.opened_at, run=request.run))
+                found = tuple(tx.requests.opened_at(request.opened_at, run=request.run))
             elif request.call is not None and request.call.conversation_id:
-                ids = tx.asked_at(request.opened_at, conversation_id=request.call.conversation_id)
+                ids = tx.requests.opened_at(request.opened_at, conversation_id=request.call.conversation_id)
                 found = tuple(one for one in ids if one == request.id or _is_of(tx, one, trail))
             self._known.setdefault(trail, {})[request.opened_at] = found
         return found
@@ -42,7 +42,7 @@ class Batches:
 
 def _is_of(tx: Transaction, request_id: str, trail: str) -> bool:
     """Whether a request of a conversation belongs to no run, which would be what it is shown with."""
-    request = tx.request(request_id)
+    request = tx.requests.get(request_id)
     return request is not None and trail_of(request) == trail
 
 

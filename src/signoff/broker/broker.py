@@ -117,19 +117,19 @@ class Broker:
 
     async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
         """What waits for a person, oldest first."""
-        return await self.store.read(lambda tx: tx.inbox(limit=limit, after=after))
+        return await self.store.read(lambda tx: tx.queue.page(limit=limit, after=after))
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Open requests, oldest first."""
-        return await self.store.read(lambda tx: tx.open_requests())
+        return await self.store.read(lambda tx: tx.queue.open())
 
     async def about(self, call_key: str) -> ApprovalRequest | None:
         """The newest request about a call, by `Call.key`."""
-        return await self.store.read(lambda tx: tx.about(call_key))
+        return await self.store.read(lambda tx: tx.requests.about(call_key))
 
     async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Every request of a conversation, oldest first."""
-        return await self.store.read(lambda tx: tx.requests_of(conversation_id=conversation_id))
+        return await self.store.read(lambda tx: tx.requests.of(conversation_id=conversation_id))
 
     # --- answering ---
 
@@ -164,7 +164,7 @@ class Broker:
                 drafts.append(ledger.journal.settled(voted, now))
                 if self.remembers:
                     drafts.extend(remember(tx, ledger.journal, voted, now))
-            tx.append(drafts)
+            tx.record.append(drafts)
             return voted
 
         return await ledger.write("vote", work)
@@ -174,7 +174,7 @@ class Broker:
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = stored.put(tx, stored.found(tx, request_id), Assigned(to), now)
-            tx.append([self.ledger.journal.step(request, "assigned", now, to=to, by=by.name)])
+            tx.record.append([self.ledger.journal.step(request, "assigned", now, to=to, by=by.name)])
             return request
 
         return await self.ledger.write("assign", work)
@@ -190,7 +190,7 @@ class Broker:
             absent = people.stands_in_for(tx, request, by, now, denies=False)
             told = stored.put(tx, request, Told(by, happened, note, absent), now)
             place = people.in_whose_place(request, by, absent)
-            tx.append([journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
+            tx.record.append([journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
             return told
 
         return await self.ledger.write("tell", work)
@@ -212,7 +212,7 @@ class Broker:
             process = ledger.process.id
             claimed = stored.put(tx, stored.found(tx, request_id), Claimed(process, token), now)
             ledger.enlist(tx, now)
-            tx.append([ledger.journal.about(claimed, "claimed", now, {"process": process})])
+            tx.record.append([ledger.journal.about(claimed, "claimed", now, {"process": process})])
             return claimed
 
         return await ledger.write("claim", work)
@@ -230,7 +230,7 @@ class Broker:
                 raise RunTaken(
                     f"the call {claimed.id} was given up for lost while this process stood still, so it does not run"
                 )
-            tx.put_process(seen(self.process, now))
+            tx.processes.put(seen(self.process, now))
 
         while steady_seconds() - since >= BEAT.total_seconds():
             since = steady_seconds()
@@ -270,7 +270,7 @@ class Broker:
 
     async def result(self, request_id: str) -> bytes | None:
         """What a call returned, where it was kept."""
-        return await self.store.read(lambda tx: tx.result(request_id))
+        return await self.store.read(lambda tx: tx.results.get(request_id))
 
     async def lose(self, request_id: str, why: str = "") -> ApprovalRequest:
         """Record that nobody knows how a claimed call ended."""

@@ -39,7 +39,7 @@ def store_id(tx: Transaction) -> str:
 
     Empty while there is none.
     """
-    first = tx.entries(limit=1)
+    first = tx.record.entries(limit=1)
     return str(first[0].hash)[:16] if first else ""
 
 
@@ -66,7 +66,7 @@ def is_due(head: int, last: Checkpoint | None, now: datetime) -> bool:
 
 async def checkpoint_if_due(store: Store, signer: Signer, now: datetime) -> Checkpoint | None:
     """Make a checkpoint if it is time. Cheap where it is not: one look at the store, one at the copy."""
-    head, name = await store.read(lambda tx: (tx.head()[0], store_id(tx)))
+    head, name = await store.read(lambda tx: (tx.record.head()[0], store_id(tx)))
     last = signer.newest(name) if name else None
     return await make_checkpoint(store, signer, now) if is_due(head, last, now) else None
 
@@ -89,7 +89,7 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
         (seq, link), at = head, timestamp(now)
         key, signature = signer.sign(signed_text(seq, link, at))
         checkpoint = Checkpoint(seq=seq, hash=link, at=at, key=key, signature=signature)
-        tx.add_checkpoint(checkpoint)
+        tx.checkpoints.add(checkpoint)
         return names, checkpoint
 
     made = await store.write("checkpoint", work)
@@ -104,17 +104,17 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
 
 def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[int, str] | None:
     """The last event, if this machine did not sign it yet; raises `RecordBroken` where what it signed is gone."""
-    seq, link = tx.head()
+    seq, link = tx.record.head()
     if not seq or link == START:  # nothing was written, or a store in memory does not keep it
         return None
-    newest = tx.entries(after=seq - 1, limit=1)
+    newest = tx.record.entries(after=seq - 1, limit=1)
     if not newest or newest[0].hash != link or not is_link(newest[0]):
         raise RecordBroken(f"event {seq} is missing or was changed; `signoff audit verify` says more", seq=seq)
     upto = 0
     for name in names:
         if (last := signer.newest(name)) is None:
             continue
-        signed = tx.entries(after=last.seq - 1, limit=1)
+        signed = tx.record.entries(after=last.seq - 1, limit=1)
         if not signed or signed[0].seq != last.seq or signed[0].hash != last.hash:
             what = (
                 f"event {last.seq} is not the one that this machine signed at {last.at}; {not_what_was(signer, name)}"

@@ -34,8 +34,8 @@ class Deadlines:
 
         def look(tx: Transaction) -> list[str]:
             now = ledger.now()
-            lost = [one for one, holder in tx.claimed() if _is_gone(tx, holder, ledger.process.id, now)]
-            return [*tx.due(now), *lost]
+            lost = [one for one, holder in tx.queue.claimed() if _is_gone(tx, holder, ledger.process.id, now)]
+            return [*tx.queue.due(now), *lost]
 
         due = await ledger.store.read(look)
         if not due:
@@ -88,7 +88,7 @@ def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
         changed = put(tx, request, event, now)
     except RequestError:
         return None
-    tx.append([_draft(journal, changed, event, now)])
+    tx.record.append([_draft(journal, changed, event, now)])
     return changed
 
 
@@ -104,4 +104,4 @@ def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: dateti
 
 
 def _is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
-    return holder != own and not is_alive(tx.process(holder), now)
+    return holder != own and not is_alive(tx.processes.get(holder), now)

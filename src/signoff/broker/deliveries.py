@@ -38,7 +38,7 @@ class Deliveries:
 
     async def where(self, channel: str, request_id: str) -> str:
         """Where a channel shows a request, as the channel says; empty where it does not."""
-        delivery = await self._ledger.store.read(lambda tx: tx.delivery(channel, request_id))
+        delivery = await self._ledger.store.read(lambda tx: tx.deliveries.get(channel, request_id))
         return delivery.at if delivery is not None and delivery.shown != NEVER else ""
 
     async def gone(self, channel: str, request_id: str) -> None:
@@ -49,15 +49,15 @@ class Deliveries:
         """
 
         def work(tx: Transaction) -> str:
-            delivery = tx.delivery(channel, request_id)
+            delivery = tx.deliveries.get(channel, request_id)
             if delivery is None or delivery.shown == NEVER:
                 return ""
             live = delivery.live
-            if (request := tx.request(request_id)) is not None:
+            if (request := tx.requests.get(request_id)) is not None:
                 live = Asked(request=request).is_live
             again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live)
             again = marked(again, may_stand=True)
-            tx.put_delivery(replace(again, attempts=0, since=None, next_at=None, problem=""))
+            tx.deliveries.put(replace(again, attempts=0, since=None, next_at=None, problem=""))
             return delivery.trail
 
         if trail := await self._ledger.store.write("gone", work):
@@ -75,8 +75,10 @@ class Deliveries:
             request = found(tx, request_id)
             readers = _readers(tx, request_id)
             if (mine := [request.args_digest, by.key]) not in readers:
-                tx.set_setting(_OPENED + request_id, json.dumps([*readers, mine]))
-                tx.append([ledger.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)])
+                tx.settings.put(_OPENED + request_id, json.dumps([*readers, mine]))
+                tx.record.append(
+                    [ledger.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)]
+                )
 
         await ledger.store.write("opened", work)
 
@@ -84,7 +86,7 @@ class Deliveries:
         """Whether somebody was given the whole of a call, with the arguments it has now."""
 
         def work(tx: Transaction) -> bool:
-            request = tx.request(request_id)
+            request = tx.requests.get(request_id)
             return request is not None and [request.args_digest, by.key] in _readers(tx, request_id)
 
         return await self._ledger.store.read(work)
@@ -99,9 +101,9 @@ class Deliveries:
             down = {
                 name: lease
                 for name, lease in leases(tx).items()
-                if lease.down is not None and is_alive(tx.process(lease.process), now)
+                if lease.down is not None and is_alive(tx.processes.get(lease.process), now)
             }
-            found = {one: _troubles(tx, request, down) for one in ids if (request := tx.request(one)) is not None}
+            found = {one: _troubles(tx, request, down) for one in ids if (request := tx.requests.get(one)) is not None}
             return {one: troubles for one, troubles in found.items() if troubles}
 
         return await self._ledger.store.read(work)
@@ -111,7 +113,7 @@ class Deliveries:
         now = self._ledger.now()
 
         def work(tx: Transaction) -> dict[str, Lease]:
-            return {name: one for name, one in leases(tx).items() if is_alive(tx.process(one.process), now)}
+            return {name: one for name, one in leases(tx).items() if is_alive(tx.processes.get(one.process), now)}
 
         return await self._ledger.store.read(work)
 
@@ -129,11 +131,11 @@ class Deliveries:
 
 
 def _readers(tx: Transaction, request_id: str) -> list[list[str]]:
-    return json.loads(tx.setting(_OPENED + request_id) or "[]")
+    return json.loads(tx.settings.get(_OPENED + request_id) or "[]")
 
 
 def _troubles(tx: Transaction, request: ApprovalRequest, down: Mapping[str, Lease]) -> list[Delivery]:
-    there = {one.channel: one for one in tx.deliveries(request=request.id) if one.subject == request.id}
+    there = {one.channel: one for one in tx.deliveries.find(request=request.id) if one.subject == request.id}
     for name, lease in down.items():
         known = there.get(name)
         main = there.get(lease.backup_for)

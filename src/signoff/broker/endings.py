@@ -33,15 +33,15 @@ class Endings:
         """Ids of runs that are over, and of which that may have to be told."""
         while self._news:
             self._watched.add(self._news.popleft())
-        going = tx.runs(going=True)
+        going = tx.runs.all(going=True)
         self._watched |= {run.id for run in going if self._began_here(run)}
         if self._is_new:
             self._watched |= {run.id for run in going if self._stands_here(tx, run)}
-            self._watched.update(one for name in self._channels for one in tx.untold(name))
+            self._watched.update(one for name in self._channels for one in tx.deliveries.untold(name))
             self._is_new = False
         over: list[str] = []
         for run_id in self._watched - {run.id for run in going}:
-            run = tx.run(run_id)
+            run = tx.runs.get(run_id)
             if run is None or (run.state is not RunState.GOING and not self._silent(tx, run)):
                 self._watched.discard(run_id)
             elif run.state is not RunState.GOING:
@@ -51,14 +51,14 @@ class Endings:
     def tell(self, tx: Transaction, run_ids: Sequence[str]) -> None:
         """Have told what became of these, where nobody has said so yet."""
         for run_id in run_ids:
-            run = tx.run(run_id)
+            run = tx.runs.get(run_id)
             if run is not None and run.state is not RunState.GOING:
                 for channel in self._silent(tx, run):
                     put_said(tx, channel, said_at_last(run))
 
     def _silent(self, tx: Transaction, run: KeptRun) -> list[str]:
         """The channels that a run concerns, and where nothing was said of its end."""
-        rows = tx.deliveries(trail=run.id)
+        rows = tx.deliveries.find(trail=run.id)
         shown = {one.channel for one in rows if one.shown != NEVER}
         said = {one.channel for one in rows if one.subject == f"said:{run.id}" and is_of_the_end(one)}
         concerned = [name for name in self._channels if name in shown or name in places(run)]
@@ -69,4 +69,4 @@ class Endings:
         return any(name in self._channels for name in places(run))
 
     def _stands_here(self, tx: Transaction, run: KeptRun) -> bool:
-        return any(tx.last_deliveries(channel=name, trail=run.id, limit=1) for name in self._channels)
+        return any(tx.deliveries.last(channel=name, trail=run.id, limit=1) for name in self._channels)

@@ -44,8 +44,8 @@ class Grants:
             if grant is None or not grant.is_counted:
                 return grant
             used = grant.used_for(call, now)
-            tx.put_grant(used)
-            tx.append([ledger.journal.granted(used, "grant used", now, by=grant.by)])
+            tx.grants.put(used)
+            tx.record.append([ledger.journal.granted(used, "grant used", now, by=grant.by)])
             return used
 
         return await ledger.store.write("use grant", work)
@@ -64,7 +64,7 @@ class Grants:
 
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
         """Everything remembered, oldest first."""
-        return await self._ledger.store.read(lambda tx: tx.grants(revoked=revoked))
+        return await self._ledger.store.read(lambda tx: tx.grants.all(revoked=revoked))
 
     async def get(self, prefix: str) -> Grant:
         """The grant whose id begins so."""
@@ -80,14 +80,14 @@ class Grants:
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> Grant:
-            grant = tx.grant(grant_id)
+            grant = tx.grants.get(grant_id)
             if grant is None:
                 raise UnknownRequest(f"no grant has the id {grant_id!r}")
             if grant.revoked_at is not None:
                 return grant
             revoked = replace(grant, revoked_at=now, revoked_by=by)
-            tx.put_grant(revoked)
-            tx.append([ledger.journal.granted(revoked, "revoked", now, by=by)])
+            tx.grants.put(revoked)
+            tx.record.append([ledger.journal.granted(revoked, "revoked", now, by=by)])
             return revoked
 
         return await ledger.store.write("revoke", work)
@@ -97,7 +97,7 @@ def speaking(tx: Transaction, call: Call, places: Mapping[Scope, str], now: date
     """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
     covering = [
         grant
-        for grant in tx.grants_about(call.tool, call.memory_key)
+        for grant in tx.grants.about(call.tool, call.memory_key)
         if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
     ]
     return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
@@ -117,7 +117,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
         summary = safe_summary(plain, secrets=journal.secrets)
     grant = Grant.of(call, decision, summary=summary, where=places_of(request.call, request.run))
     grant = replace(grant, id=new_id())
-    tx.add_grant(grant)
+    tx.grants.add(grant)
     return [journal.granted(grant, "granted", now, by=decision.by.name)]
 
 

@@ -45,24 +45,24 @@ class Lease:
 
 def lease_of(tx: Transaction, channel: str) -> Lease:
     """Who has a channel in hand."""
-    said = tx.setting(_NAME + channel)
+    said = tx.settings.get(_NAME + channel)
     return _read(json.loads(said)) if said else Lease()
 
 
 def leases(tx: Transaction) -> Mapping[str, Lease]:
     """All channels that anybody ever had in hand, by name."""
-    return {name: lease_of(tx, name) for name in json.loads(tx.setting(_NAMES) or "[]")}
+    return {name: lease_of(tx, name) for name in json.loads(tx.settings.get(_NAMES) or "[]")}
 
 
 def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, now: datetime) -> Lease:
     """Take a channel in this process's hand; raises `WrongUse`, which names the process, where another one has it."""
     lease = lease_of(tx, channel)
-    if lease.process not in ("", ledger.process.id) and is_alive(process := tx.process(lease.process), now):
+    if lease.process not in ("", ledger.process.id) and is_alive(process := tx.processes.get(lease.process), now):
         where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else lease.process
         raise WrongUse(f"channel {channel!r} is run by {where}; two would show everything twice: stop that one first")
-    names: list[str] = json.loads(tx.setting(_NAMES) or "[]")
+    names: list[str] = json.loads(tx.settings.get(_NAMES) or "[]")
     if channel not in names:
-        tx.set_setting(_NAMES, json.dumps([*names, channel]))
+        tx.settings.put(_NAMES, json.dumps([*names, channel]))
     taken = replace(lease, process=ledger.process.id, backup_for=backup_for)
     _put(tx, channel, taken)
     ledger.enlist(tx, now)
@@ -103,7 +103,7 @@ def _put(tx: Transaction, channel: str, lease: Lease) -> None:
             "next_at": down.next_at.isoformat() if down.next_at else None,
             "hopeless": down.hopeless,
         }
-    tx.set_setting(_NAME + channel, json.dumps(body))
+    tx.settings.put(_NAME + channel, json.dumps(body))
 
 
 def _read(body: Mapping[str, Any]) -> Lease:

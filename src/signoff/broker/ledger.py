@@ -53,11 +53,11 @@ class Ledger:
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Say that this process lives, which whoever finds its claims and runs will want to know."""
-        if self._beaten is None or now - self._beaten >= BEAT or tx.process(self.process.id) is None:
-            tx.put_process(seen(self.process, now))
+        if self._beaten is None or now - self._beaten >= BEAT or tx.processes.get(self.process.id) is None:
+            tx.processes.put(seen(self.process, now))
             self._beaten = now
 
     def beat(self) -> None:
         """Say again that this process lives, if it ever said so."""
         if self._beaten is not None:
-            self.later("beat", lambda tx, now: tx.put_process(seen(self.process, now)))
+            self.later("beat", lambda tx, now: tx.processes.put(seen(self.process, now)))

@@ -52,15 +52,15 @@ class People:
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> None:
-            tx.add_delegation(delegation)
-            tx.append([ledger.journal.delegated(delegation, now)])
+            tx.delegations.add(delegation)
+            tx.record.append([ledger.journal.delegated(delegation, now)])
 
         await ledger.store.write("delegate", work)
 
     async def delegations(self) -> Sequence[Delegation]:
         """Who stands in for whom now."""
         now = self._ledger.now()
-        return await self._ledger.store.read(lambda tx: tx.delegations(now))
+        return await self._ledger.store.read(lambda tx: tx.delegations.current(now))
 
     def known(self, by: Answerer) -> Answerer:
         """With the roles on file. Where people are on file, nobody else's word about roles counts."""
@@ -84,7 +84,7 @@ class People:
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> list[Answerer]:
-            request = tx.request(request_id)
+            request = tx.requests.get(request_id)
             return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
 
         return await ledger.store.read(work)
@@ -113,7 +113,7 @@ class People:
         people = self._people
         absent = [
             one.absent
-            for one in tx.delegations(now)
+            for one in tx.delegations.current(now)
             if person_key(one.deputy) == by.key and (not self._is_closed or person_key(one.absent) in people)
         ]
         return tuple(self.known(Answerer(name=name)) for name in absent)

@@ -27,12 +27,12 @@ class Policies:
         name = _name(policy.revision)
         if not policy.revision or name in self._kept or not self._ledger.store.is_durable:
             return
-        if tx.setting(name) is None:
+        if tx.settings.get(name) is None:
             from signoff.policy.written import written  # who only lists questions needs no parser
 
             if (text := written(policy)) is None:
                 return
-            tx.set_setting(name, text)
+            tx.settings.put(name, text)
         else:  # what stands there was committed
             self._kept.add(name)
 
@@ -46,7 +46,7 @@ class Policies:
         from signoff.policy.written import layers_of, read_written
 
         name = _name(request.policy_revision)
-        text = await self._ledger.store.read(lambda tx: tx.setting(name))
+        text = await self._ledger.store.read(lambda tx: tx.settings.get(name))
         try:
             found = read_written(text) if text is not None else None
         except PolicyError:  # written by a version that knows other rules

@@ -32,7 +32,7 @@ PREVIEW = 500
 
 def found(tx: Transaction, request_id: str) -> ApprovalRequest:
     """The request; raises `UnknownRequest`."""
-    request = tx.request(request_id)
+    request = tx.requests.get(request_id)
     if request is None:
         raise UnknownRequest(f"no request has the id {request_id!r}")
     return request
@@ -40,9 +40,9 @@ def found(tx: Transaction, request_id: str) -> ApprovalRequest:
 
 def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
     """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
-    if (request := tx.request(prefix)) is not None:
+    if (request := tx.requests.get(prefix)) is not None:
         return request
-    ids = [one for one in tx.ids_like(prefix) if tx.request(one) is not None] if prefix else []
+    ids = tx.requests.like(prefix) if prefix else ()
     if len(ids) == 1:
         return found(tx, ids[0])
     if ids:
@@ -52,10 +52,10 @@ def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
 
 def _is_run(tx: Transaction, prefix: str) -> str:
     """What to say to whoever gives the id of a run instead of that of a question; empty where it is none."""
-    runs = [one for one in tx.ids_like(prefix) if tx.run(one) is not None] if prefix else []
+    runs = tx.runs.like(prefix) if prefix else ()
     if len(runs) != 1:
         return ""
-    waiting = [one.id for one in tx.requests_of(run=runs[0]) if one.state in OPEN]
+    waiting = [one.id for one in tx.requests.of(run=runs[0]) if one.state in OPEN]
     its = f"its open questions are {', '.join(waiting)}" if waiting else "it has no open question"
     return f"{runs[0]} is a run; {its}"
 
@@ -63,14 +63,14 @@ def _is_run(tx: Transaction, prefix: str) -> str:
 def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     """The request after an event, stored."""
     changed = advance(request, event, now)
-    tx.put_request(changed)
+    tx.requests.put(changed)
     return changed
 
 
 def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     """The request after an event that settles it, stored and on the record."""
     settled = put(tx, request, event, now)
-    tx.append([journal.settled(settled, now)])
+    tx.record.append([journal.settled(settled, now)])
     return settled
 
 
@@ -92,18 +92,18 @@ def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> Approva
 
 def ask(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
     """Store a question, unless there is one about the very same call that was not withdrawn: then that one."""
-    known = tx.about(request.call.key) if request.call is not None else None
+    known = tx.requests.about(request.call.key) if request.call is not None else None
     if known is not None and known.state is not State.CANCELLED:
         return known
-    tx.add_request(request)
-    tx.append([journal.asked(request, now)])
+    tx.requests.add(request)
+    tx.record.append([journal.asked(request, now)])
     return request
 
 
 def withdraw(tx: Transaction, journal: Journal, request_ids: Sequence[str], reason: str, now: datetime) -> None:
     """Withdraw questions that are still open."""
     for request_id in request_ids:
-        if (request := tx.request(request_id)) is not None and request.state is State.PENDING:
+        if (request := tx.requests.get(request_id)) is not None and request.state is State.PENDING:
             settle(tx, journal, request, Cancelled(reason), now)
 
 
@@ -137,14 +137,14 @@ def finish(
         ended = put(tx, request, event, now)
     except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
         body = {"outcome": text, "note": journal.text(str(late))}
-        tx.append([journal.about(request, "late outcome", now, body)])
+        tx.record.append([journal.about(request, "late outcome", now, body)])
         return
     if result is not None:
-        tx.keep_result(request.id, result)
+        tx.results.put(request.id, result)
     if error is None:
-        tx.append([journal.about(ended, "ran", now, {"digest": digest, "preview": text})])
+        tx.record.append([journal.about(ended, "ran", now, {"digest": digest, "preview": text})])
     else:
-        tx.append([journal.about(ended, "failed", now, {"error": text})])
+        tx.record.append([journal.about(ended, "failed", now, {"error": text})])
 
 
 def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
@@ -169,7 +169,7 @@ def cut_off(tx: Transaction, journal: Journal, request_id: str, token: str, now:
 def lose(tx: Transaction, journal: Journal, request: ApprovalRequest, why: str, now: datetime) -> ApprovalRequest:
     """Record that nobody knows how a claimed call ended."""
     lost = put(tx, request, Lost(), now)
-    tx.append([journal.step(lost, "unknown", now, **({"why": why} if why else {}))])
+    tx.record.append([journal.step(lost, "unknown", now, **({"why": why} if why else {}))])
     return lost
 
 
@@ -183,13 +183,13 @@ def enter(tx: Transaction, journal: Journal, request_id: str, token: str, now: d
     """Record that all a claimed call does is to wait for runs inside it."""
     request = found(tx, request_id)
     if is_held(request, token) and request.claim is not None and not request.claim.inside:
-        tx.append([journal.step(put(tx, request, Entered(), now), "entered", now)])
+        tx.record.append([journal.step(put(tx, request, Entered(), now), "entered", now)])
 
 
 def pause(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
     """Put a claimed call down with the runs inside it: whoever resumes those claims it anew."""
     paused = put(tx, request, Paused(), now)
-    tx.append([journal.step(paused, "paused", now)])
+    tx.record.append([journal.step(paused, "paused", now)])
     return paused
 
 

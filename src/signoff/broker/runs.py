@@ -87,7 +87,7 @@ class Runs:
             if (why := not_news(known, heard)) is not None:
                 note_heard(tx, talk, known, heard)  # told again, it is no longer too late but known
                 return why
-            last = tx.run(known.run)
+            last = tx.runs.get(known.run)
             if last is not None and last.state is RunState.GOING:
                 note_heard(tx, talk, known, heard)  # whoever said it is told so, and it does not begin by itself later
                 waits = bool(run_status(tx, ledger, last).waiting)
@@ -103,7 +103,7 @@ class Runs:
 
     async def talk(self, name: str) -> KeptRun | None:
         """The last turn of a talk; None where nothing was said there yet."""
-        return await self._ledger.store.read(lambda tx: tx.run(talk_called(tx, name).run))
+        return await self._ledger.store.read(lambda tx: tx.runs.get(talk_called(tx, name).run))
 
     async def save(self, progress: Progress) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
@@ -155,7 +155,7 @@ class Runs:
             self._hold(run.id, attempt)
             attempt[run.id] = run.epoch + 1
             taken = _take(tx, ledger, run, ledger.now())
-            requests = tx.requests_of(run=taken.id)
+            requests = tx.requests.of(run=taken.id)
             return taken, [feed(tx, ledger, one.id, now) or one for one in requests]
 
         try:
@@ -174,9 +174,9 @@ class Runs:
         def work(tx: Transaction) -> None:
             for run_id, epoch in attempt.items():
                 self.let_go(run_id)
-                run = tx.run(run_id)
+                run = tx.runs.get(run_id)
                 if run is not None and (run.holder, run.epoch) == (self._ledger.process.id, epoch):
-                    tx.put_run(replace(run, holder=""))
+                    tx.runs.put(replace(run, holder=""))
 
         self._ledger.store.later("put down", work)
 
@@ -242,7 +242,7 @@ class Runs:
         """Runs, newest first, each with what it waits for."""
 
         def work(tx: Transaction) -> Sequence[RunStatus]:
-            return [run_status(tx, self._ledger, run) for run in tx.runs(going=going, limit=limit)]
+            return [run_status(tx, self._ledger, run) for run in tx.runs.all(going=going, limit=limit)]
 
         return await self._ledger.store.read(work)
 
@@ -252,11 +252,11 @@ class Runs:
 
     async def inside(self, run_id: str) -> KeptRun | None:
         """A run inside another one, as it was kept last."""
-        return await self._ledger.store.read(lambda tx: tx.run(run_id))
+        return await self._ledger.store.read(lambda tx: tx.runs.get(run_id))
 
     async def messages(self, run: KeptRun) -> Sequence[Segment]:
         """What was saved of a run's messages, oldest first."""
-        return await self._ledger.store.read(lambda tx: tx.segments(run.tip) if run.tip else ())
+        return await self._ledger.store.read(lambda tx: tx.segments.chain(run.tip) if run.tip else ())
 
     # --- calls that runs are inside of ---
 
@@ -275,12 +275,12 @@ class Runs:
         """Whether a call was let through before and paused: it may pass once more, this time, and no more often."""
 
         def work(tx: Transaction) -> bool:
-            known = tx.run(entry.id)
+            known = tx.runs.get(entry.id)
             if known is None or known.state is not RunState.GOING:
                 return False
             if (known.parent, dict(known.options)) != (entry.parent, dict(entry.options)):
                 return False
-            tx.put_run(replace(known, state=RunState.DONE))
+            tx.runs.put(replace(known, state=RunState.DONE))
             return True
 
         return await self._ledger.store.write("enter", work)
@@ -297,14 +297,14 @@ def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> 
     if progress.entered[0]:
         enter(tx, ledger.journal, *progress.entered, now)
     holder = "" if progress.put_down or run.parent else ledger.process.id
-    if (stored := tx.run(run.id)) is None:
+    if (stored := tx.runs.get(run.id)) is None:
         _begin(tx, ledger, run, now, holder)
     elif run.parent:
-        tx.put_run(replace(run, started_at=stored.started_at, changed_at=now))
+        tx.runs.put(replace(run, started_at=stored.started_at, changed_at=now))
     else:
         _still_ours(stored, run.epoch)
         heard = _heard(stored, run.heard)
-        tx.put_run(replace(stored, tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
+        tx.runs.put(replace(stored, tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
     _add_segments(tx, progress)
 
 
@@ -315,39 +315,39 @@ def check(tx: Transaction, run_id: str, epoch: int) -> KeptRun:
 
 def refuse_over(tx: Transaction, run_id: str) -> None:
     """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
-    if run_id and (run := tx.run(run_id)) is not None:
+    if run_id and (run := tx.runs.get(run_id)) is not None:
         _still_going(run)
 
 
 def _begin(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, holder: str) -> KeptRun:
     if run.parent:  # part of a run that is on record: whoever has that in hand has it too
         begun = replace(run, started_at=now, changed_at=now)
-        tx.add_run(begun)
+        tx.runs.add(begun)
         return begun
     begun = replace(run, started_at=now, changed_at=now, holder=holder)
-    tx.add_run(begun)
+    tx.runs.add(begun)
     ledger.enlist(tx, now)
-    tx.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
+    tx.record.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
     return begun
 
 
 def _put_down(tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
     run = check(tx, run_id, epoch)
-    tx.put_run(replace(run, holder="", heard=_heard(run, heard)))
+    tx.runs.put(replace(run, holder="", heard=_heard(run, heard)))
 
 
 def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptRun:
     if run.holder and run.holder != ledger.process.id:
-        process = tx.process(run.holder)
+        process = tx.processes.get(run.holder)
         if is_alive(process, now):
             where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
             raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
     if run.format != FORMAT:
         raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
     taken = replace(run, epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now)
-    tx.put_run(taken)
+    tx.runs.put(taken)
     ledger.enlist(tx, now)
-    tx.append([ledger.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
+    tx.record.append([ledger.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
     return taken
 
 
@@ -371,29 +371,29 @@ def _end(
 def _close(
     tx: Transaction, ledger: Ledger, run: KeptRun, state: RunState, detail: str, now: datetime, *, why: str
 ) -> KeptRun:
-    for request in tx.requests_of(run=run.id):
+    for request in tx.requests.of(run=run.id):
         if request.state in (State.PENDING, State.APPROVED):
             settle(tx, ledger.journal, request, Cancelled(why), now)
-    tx.drop_results(run.id)
+    tx.results.drop(run.id)
     # One more epoch: whoever still has it in hand finds out with its next step.
     epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
     closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
-    tx.put_run(closed)
-    tx.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
+    tx.runs.put(closed)
+    tx.record.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
     return closed
 
 
 def _known(tx: Transaction, run_id: str) -> KeptRun:
-    run = tx.run(run_id)
+    run = tx.runs.get(run_id)
     if run is None:
         raise UnknownRun(f"no run has the id {run_id!r}")
     return run
 
 
 def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
-    if (run := tx.run(prefix)) is not None:
+    if (run := tx.runs.get(prefix)) is not None:
         return run
-    own = [run for one in tx.ids_like(prefix) if (run := tx.run(one)) is not None] if prefix else []
+    own = [run for one in tx.runs.like(prefix) if (run := tx.runs.get(one)) is not None] if prefix else []
     found = [run for run in own if not run.parent]
     if len(found) == 1:
         return found[0]
@@ -404,9 +404,9 @@ def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
 
 def _add_segments(tx: Transaction, progress: Progress) -> None:
     for segment in progress.segments:
-        if segment.parent and not tx.has_segment(segment.parent):
+        if segment.parent and not tx.segments.has(segment.parent):
             raise Stale(f"messages of run {progress.run.id} are missing")
-        tx.add_segment(segment)
+        tx.segments.add(segment)
 
 
 def _heard(run: KeptRun, more: Sequence[str]) -> tuple[str, ...]:

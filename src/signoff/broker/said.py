@@ -34,12 +34,12 @@ def keep_said(
 def put_said(tx: Transaction, channel: str, notice: Said) -> None:
     """Have it told in one channel, if it does not stand there yet."""
     body = json.dumps({"state": str(notice.state), "worker": notice.worker, "text": notice.text})
-    known = tx.delivery(channel, notice.subject)
+    known = tx.deliveries.get(channel, notice.subject)
     if known is None:
-        tx.put_delivery(Delivery(channel=channel, subject=notice.subject, trail=notice.trail, text=body))
+        tx.deliveries.put(Delivery(channel=channel, subject=notice.subject, trail=notice.trail, text=body))
     elif known.text != body:
         fresh = replace(known, text=body, state=DeliveryState.DUE, shown=NEVER, live=True, instead="")
-        tx.put_delivery(replace(fresh, attempts=0, since=None, next_at=None, problem=""))
+        tx.deliveries.put(replace(fresh, attempts=0, since=None, next_at=None, problem=""))
 
 
 def said_in(delivery: Delivery) -> Said:
@@ -61,9 +61,11 @@ def said_at_last(run: KeptRun) -> Said:
 def concerned(tx: Transaction, run_id: str) -> list[str]:
     """The channels where something of a run stands, or where it began."""
     shown = [
-        one.channel for one in tx.deliveries(trail=run_id) if one.shown != NEVER and not one.subject.startswith("said:")
+        one.channel
+        for one in tx.deliveries.find(trail=run_id)
+        if one.shown != NEVER and not one.subject.startswith("said:")
     ]
-    run = tx.run(run_id)
+    run = tx.runs.get(run_id)
     return list(dict.fromkeys([*shown, *(places(run) if run is not None else ())]))
 
 

@@ -159,14 +159,14 @@ class Showings:
     def begin(self, tx: Transaction, line: Line, subject: str, now: datetime) -> Showing | None:
         """What is to be shown now, noted as begun; None where nothing is any longer."""
         check_lease(tx, self._ledger, line.name)
-        known = tx.delivery(line.name, subject)
+        known = tx.deliveries.get(line.name, subject)
         notice, want = self._notice(tx, line, subject, known)
         if notice is None:
             return None
         if known is None or (known.shown == NEVER and not may_stand(known)):
             fresh = known or _fresh(line.name, notice)
             if (noted := marked(fresh, may_stand=True)) != known:
-                tx.put_delivery(noted)
+                tx.deliveries.put(noted)
         version, deadline = notice.version, None
         if isinstance(notice, Asked) and line.route.timeout is not None and (known is None or known.shown == NEVER):
             if may_be_dated(notice.request):
@@ -191,18 +191,18 @@ class Showings:
         if subject.startswith("said:"):
             if known is not None and known.live and known.state is DeliveryState.DUE:
                 notice, want = said_in(known), Want.SHOW
-        elif (request := tx.request(request_in(subject))) is not None:
+        elif (request := tx.requests.get(request_in(subject))) is not None:
             ids = self._batches.of(tx, request)
             if is_reminder(subject):
-                card, reminder = tx.delivery(line.name, request.id), reminder_of(request)
+                card, reminder = tx.deliveries.get(line.name, request.id), reminder_of(request)
                 if reminder is not None and reminder.subject == subject and card is not None and card.shown != NEVER:
                     notice, want = reminder, wanted_of_reminder(known)
             elif subject.startswith("all:"):
-                members = tuple(one for each in ids if (one := tx.request(each)) is not None)
-                are_shown = all_shown(members, {one: tx.delivery(line.name, one) for one in ids})
+                members = tuple(one for each in ids if (one := tx.requests.get(each)) is not None)
+                are_shown = all_shown(members, {one: tx.deliveries.get(line.name, one) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
             else:
-                main = tx.delivery(line.route.backup_for, subject) if line.route.backup_for else None
+                main = tx.deliveries.get(line.route.backup_for, subject) if line.route.backup_for else None
                 want = wanted_of_request(known, request, eligible=is_eligible(line, main))
                 notice = Asked(request=request, number=ids.index(subject) + 1, of=len(ids))
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
@@ -224,10 +224,10 @@ class Showings:
                     deadline = now + line.route.timeout
                 dated = put(tx, stored, Dated(deadline), now)
                 said = {"deadline": deadline.isoformat(), "channel": line.name}
-                tx.append([self._ledger.journal.step(dated, "dated", now, **said)])
-        known = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
+                tx.record.append([self._ledger.journal.step(dated, "dated", now, **said)])
+        known = tx.deliveries.get(line.name, notice.subject) or _fresh(line.name, notice)
         if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
-            tx.put_delivery(replace(known, at=at))
+            tx.deliveries.put(replace(known, at=at))
             return
         done = replace(known, state=DeliveryState.SHOWN, at=at, shown=version, live=notice.is_live, instead="")
         done = replace(done, attempts=0, since=None, next_at=None, problem="")
@@ -235,13 +235,15 @@ class Showings:
             done = marked(done)
         elif known.text != (showing.before.text if showing.before else ""):  # something else is to be said by now
             done = replace(known, at=at)
-        tx.put_delivery(done)
+        tx.deliveries.put(done)
         if isinstance(notice, Asked) and showing.is_first and (told := reminder_of(notice.request)) is not None:
             if at != showing.at and not showing.may_be_known:  # whoever sees it only now need not be reminded at once
                 there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
-                tx.put_delivery(there)
-            elif (kept := tx.delivery(line.name, told.subject)) is not None:  # left when the call was taken for gone
-                tx.put_delivery(replace(kept, live=True))
+                tx.deliveries.put(there)
+            elif (
+                kept := tx.deliveries.get(line.name, told.subject)
+            ) is not None:  # left when the call was taken for gone
+                tx.deliveries.put(replace(kept, live=True))
 
     def failed(
         self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
@@ -252,7 +254,7 @@ class Showings:
         """
         check_lease(tx, self._ledger, line.name)
         notice = showing.notice
-        row = tx.delivery(line.name, notice.subject) or _fresh(line.name, notice)
+        row = tx.deliveries.get(line.name, notice.subject) or _fresh(line.name, notice)
         before = showing.before is not None and may_stand(showing.before)
         stands = before or not known or bool(failure.at)
         if not showing.is_first:  # it was heard to stand there, unless it was said meanwhile that it is gone
@@ -270,19 +272,19 @@ class Showings:
             if over:  # somebody may put it right, but nobody waits for it
                 longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
                 row = replace(row, next_at=now + min(longer, RARELY))
-            tx.put_delivery(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
+            tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()
         if line.backup and may_be_handed_over(notice.subject) and (over or _fails_since(row, now) >= PATIENCE):
             self._hand_over(tx, line, row)
             return NotShown()
         given_up = isinstance(notice, Said) and _is_left(row, now)
-        tx.put_delivery(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
+        tx.deliveries.put(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
         return NotShown(holds=failure.again and not isinstance(notice, Reminder), given_up=given_up)
 
     def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
         """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
         check_lease(tx, self._ledger, line.name)
-        known = tx.delivery(line.name, subject)
+        known = tx.deliveries.get(line.name, subject)
         notice, want = self._notice(tx, line, subject, known)
         if notice is None or want is not Want.SHOW or not may_be_handed_over(subject):
             return False
@@ -295,7 +297,7 @@ class Showings:
 
     def _hand_over(self, tx: Transaction, line: Line, row: Delivery) -> None:
         is_said = row.subject.startswith("said:")
-        tx.put_delivery(
+        tx.deliveries.put(
             replace(row, state=DeliveryState.FAILED, instead=line.backup, next_at=None, live=row.live and not is_said)
         )
         if is_said:
@@ -303,8 +305,8 @@ class Showings:
 
     def retire(self, tx: Transaction, channel: str, subject: str) -> None:
         """Nothing will be told about it any more."""
-        if (known := tx.delivery(channel, subject)) is not None and known.live:
-            tx.put_delivery(replace(known, live=False))
+        if (known := tx.deliveries.get(channel, subject)) is not None and known.live:
+            tx.deliveries.put(replace(known, live=False))
 
 
 def _fails_since(row: Delivery, now: datetime) -> timedelta:
@@ -333,17 +335,17 @@ def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
 
     Reminders do not count: they stay where they are when their call moves.
     """
-    if isinstance(notice, Reminder) and (card := tx.delivery(channel, notice.request.id)) is not None:
+    if isinstance(notice, Reminder) and (card := tx.deliveries.get(channel, notice.request.id)) is not None:
         return card.at
     limit, found = LAST, 0
     while True:
-        rows = tx.last_deliveries(channel=channel, trail=notice.trail, limit=limit)
+        rows = tx.deliveries.last(channel=channel, trail=notice.trail, limit=limit)
         for one in rows[found:]:
             if one.at and one.subject != notice.subject and not is_reminder(one.subject):
                 return one.at
         if len(rows) < limit:
             break
         limit, found = limit * 10, len(rows)
-    run = tx.run(notice.trail)
+    run = tx.runs.get(notice.trail)
     began: Mapping[str, str] = places(run) if run is not None else {}
     return began.get(channel, "")

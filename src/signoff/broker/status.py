@@ -41,8 +41,8 @@ class RunStatus:
 
 def run_status(tx: Transaction, ledger: Ledger, run: KeptRun) -> RunStatus:
     """How a run stands now."""
-    requests = tx.requests_of(run=run.id) if run.state is RunState.GOING else ()
-    process = tx.process(run.holder) if run.holder else None
+    requests = tx.requests.of(run=run.id) if run.state is RunState.GOING else ()
+    process = tx.processes.get(run.holder) if run.holder else None
     return RunStatus(
         run=run,
         waiting=tuple(one for one in requests if one.state in OPEN),

@@ -24,10 +24,10 @@ class Switch:
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> str:
-            if (said := tx.setting(HALTED)) is None:
+            if (said := tx.settings.get(HALTED)) is None:
                 said = json.dumps({"by": by, "why": ledger.journal.text(why), "at": now.isoformat()})
-                tx.set_setting(HALTED, said)
-                tx.append([ledger.journal.switched("halted", now, by=by, why=why)])
+                tx.settings.put(HALTED, said)
+                tx.record.append([ledger.journal.switched("halted", now, by=by, why=why)])
             return said
 
         said = await ledger.store.write("halt", work)
@@ -39,10 +39,10 @@ class Switch:
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> bool:
-            was = tx.setting(HALTED) is not None
+            was = tx.settings.get(HALTED) is not None
             if was:
-                tx.set_setting(HALTED, None)
-                tx.append([ledger.journal.switched("unhalted", now, by=by, why=why)])
+                tx.settings.put(HALTED, None)
+                tx.record.append([ledger.journal.switched("unhalted", now, by=by, why=why)])
             return was
 
         was = await ledger.store.write("unhalt", work)
@@ -51,7 +51,7 @@ class Switch:
 
     async def state(self, zone: Zone = in_utc) -> str:
         """What the switch says; empty while it is not pulled."""
-        said = await self._ledger.store.read(lambda tx: tx.setting(HALTED))
+        said = await self._ledger.store.read(lambda tx: tx.settings.get(HALTED))
         return said_by(said, zone) if said else ""
 
     def check_now(self) -> None:
@@ -62,7 +62,7 @@ class Switch:
 
 def check_not_halted(tx: Transaction) -> None:
     """Raise `Halted` while the switch is pulled."""
-    if said := tx.setting(HALTED):
+    if said := tx.settings.get(HALTED):
         raise _halted(said)
 
 

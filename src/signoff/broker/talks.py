@@ -33,7 +33,7 @@ class Talk:
 
 def talk_called(tx: Transaction, name: str) -> Talk:
     """The talk of that name; one in which nothing was said yet where there is none."""
-    said = tx.setting(_NAME + name)
+    said = tx.settings.get(_NAME + name)
     return Talk(**cast("dict[str, Any]", json.loads(said))) if said else Talk()
 
 
@@ -74,14 +74,14 @@ def _with(talk: Talk, heard: str) -> Talk:
 
 def _put(tx: Transaction, name: str, talk: Talk) -> None:
     kept = {"run": talk.run, "heard": talk.heard, "lately": list(talk.lately), "turns": dict(talk.turns)}
-    tx.set_setting(_NAME + name, json.dumps(kept))
+    tx.settings.put(_NAME + name, json.dumps(kept))
 
 
 def following(tx: Transaction, talk: Talk, run: KeptRun) -> KeptRun:
     """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
-    before = tx.run(talk.turns.get(run.agent, ""))
+    before = tx.runs.get(talk.turns.get(run.agent, ""))
     while before is not None and not was_said(before):
-        before = tx.run(str(before.options.get("after", "")))
+        before = tx.runs.get(str(before.options.get("after", "")))
     if before is None:
         return run
     return replace(run, conversation_id=before.conversation_id, options={**run.options, "after": before.id})

@@ -13,12 +13,12 @@ PAGE = 1_000
 
 def unknown_requests(tx: Transaction) -> list[ApprovalRequest]:
     """All of them, oldest first."""
-    found = (tx.request(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
+    found = (tx.requests.get(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
     return [request for request in found if request is not None]
 
 
 def _inbox(tx: Transaction) -> Iterator[Item]:
-    page = tx.inbox(limit=PAGE)
+    page = tx.queue.page(limit=PAGE)
     while page:
         yield from page
-        page = tx.inbox(limit=PAGE, after=page[-1]) if len(page) == PAGE else ()
+        page = tx.queue.page(limit=PAGE, after=page[-1]) if len(page) == PAGE else ()

@@ -11,12 +11,12 @@ NAME = "veil"
 
 async def veil_key(store: Store) -> bytes:
     """The store's key, made on first use."""
-    if (key := await store.read(lambda tx: tx.setting(NAME))) is None:
+    if (key := await store.read(lambda tx: tx.settings.get(NAME))) is None:
 
         def work(tx: Transaction) -> str:
-            if (found := tx.setting(NAME)) is None:
+            if (found := tx.settings.get(NAME)) is None:
                 found = secrets.token_hex(32)
-                tx.set_setting(NAME, found)
+                tx.settings.put(NAME, found)
             return found
 
         key = await store.write("key", work)

@@ -97,8 +97,8 @@ class Watch:
         """See what changed since the last look, and wake those who wait for it."""
 
         def changes(tx: Transaction) -> tuple[list[str], int, str]:
-            touched = tx.touched(ear.seen) if ear.seen is not None else list(ear.signals)
-            return list(touched), tx.head()[0], tx.setting(HALTED) or ""
+            touched = tx.record.touched(ear.seen) if ear.seen is not None else list(ear.signals)
+            return list(touched), tx.record.head()[0], tx.settings.get(HALTED) or ""
 
         self._is_behind = False
         touched, ear.seen, self.halted = await self._store.read(changes, own=False)

@@ -345,7 +345,7 @@ async def _hint(broker: Broker, done: Sequence[Done]) -> None:
 
     runs = {one.request.run for one in done if one.request is not None and one.request.run and not one.problems}
     for run in sorted(runs):
-        if await broker.store.read(lambda tx, run=run: tx.run(run)) is None:
+        if await broker.store.read(lambda tx, run=run: tx.runs.get(run)) is None:
             continue  # a run that only the program that began it knows
         status = await broker.runs.status(run)
         if status.word in ("ready", "died") and not status.waiting:

@@ -63,7 +63,7 @@ def moment(since: str | None) -> datetime | None:
 
 async def show_events(store: Store, choice: Choice, line: Line) -> int:
     """Print what is chosen; returns the number of the last event there was."""
-    seen, after = (await store.read(lambda tx: tx.head()))[0], 0
+    seen, after = (await store.read(lambda tx: tx.record.head()))[0], 0
     if choice.since is not None:
         after = await _before(store, choice.since, seen)
     elif choice.limit is not None and not (choice.request or choice.run):
@@ -144,7 +144,7 @@ async def _events(store: Store, choice: Choice, after: int) -> AsyncIterator[Ent
 
 
 def _entries(tx: Transaction, *, after: int, request: str, run: str) -> Sequence[Entry]:
-    return tx.entries(after=after, limit=_PAGE, request=request, run=run)
+    return tx.record.entries(after=after, limit=_PAGE, request=request, run=run)
 
 
 async def _before(store: Store, since: datetime, head: int) -> int:
@@ -152,7 +152,7 @@ async def _before(store: Store, since: datetime, head: int) -> int:
     low, high, wanted = 0, head, timestamp(since - _DISAGREEMENT)
     while low < high:
         middle = (low + high) // 2
-        found = await store.read(lambda tx, middle=middle: tx.entries(after=middle, limit=1))
+        found = await store.read(lambda tx, middle=middle: tx.record.entries(after=middle, limit=1))
         if found and found[0].at < wanted:
             low = middle + 1
         else:
@@ -165,8 +165,7 @@ async def _whole(store: Store, prefix: str, unknown: type[UnknownRequest | Unkno
     is_request = unknown is UnknownRequest
 
     def look(tx: Transaction) -> list[str]:
-        known = tx.request if is_request else tx.run
-        return [one for one in tx.ids_like(prefix, limit=50) if known(one) is not None]
+        return list((tx.requests if is_request else tx.runs).like(prefix, limit=50))
 
     found = await store.read(look)
     if prefix in found or len(found) == 1:

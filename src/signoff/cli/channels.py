@@ -127,7 +127,7 @@ async def _looked_at(broker: Broker, settings: Settings) -> list[Seen]:
     seen: list[Seen] = []
     for entry in settings.channels.values():
         lease = running.get(entry.name)
-        process = await broker.store.read(lambda tx, lease=lease: tx.process(lease.process)) if lease else None
+        process = await broker.store.read(lambda tx, lease=lease: tx.processes.get(lease.process)) if lease else None
         seen.append(Seen(entry, settings, lease, process, failing.get(entry.name, ())))
     return seen
 

@@ -130,7 +130,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
         return
     try:
         lease = (await Broker(store).deliveries.channels()).get(entry.name)
-        process = await store.read(lambda tx: tx.process(lease.process)) if lease is not None else None
+        process = await store.read(lambda tx: tx.processes.get(lease.process)) if lease is not None else None
     finally:
         store.close()
     if process is not None:
@@ -250,7 +250,7 @@ class Trial:
         from signoff.broker.showing import is_hopeless
 
         name = self.entry.name
-        one = await self.broker.store.read(lambda tx: tx.delivery(name, request.id))
+        one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, request.id))
         lease = (await self.broker.deliveries.channels()).get(name)
         down = lease.down if lease is not None else None
         return Found(

@@ -102,7 +102,7 @@ async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
     from signoff.broker.switch import said_by
     from signoff.broker.watch import HALTED
 
-    grants, halted = await store.read(lambda tx: (tx.grants(), tx.setting(HALTED)))
+    grants, halted = await store.read(lambda tx: (tx.grants.all(), tx.settings.get(HALTED)))
     said = said_by(halted, datetime.astimezone) if halted else ""
     findings = [_finding(WARNING, "halted", f"nothing new runs: {said}")] if said else []
     broken, events = await _record(store)
@@ -119,7 +119,11 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
     from signoff.store.keys import Keys, is_signed
 
     (seq, link), last, names = await store.read(
-        lambda tx: (tx.head(), tx.entries(after=tx.head()[0] - 1, limit=1), known_as(tx, place_of(store)))
+        lambda tx: (
+            tx.record.head(),
+            tx.record.entries(after=tx.record.head()[0] - 1, limit=1),
+            known_as(tx, place_of(store)),
+        )
     )
     if not seq:
         return [], "an empty record"
@@ -132,7 +136,7 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
             raise RecordBroken(f"event {seq} is missing or was changed", seq=seq)
         for name in names:
             if (copy := keys.newest(name)) is not None:
-                signed = await store.read(lambda tx, upto=copy.seq: tx.entries(after=upto - 1, limit=1))
+                signed = await store.read(lambda tx, upto=copy.seq: tx.record.entries(after=upto - 1, limit=1))
                 if not signed or signed[0].seq != copy.seq or signed[0].hash != copy.hash:
                     raise RecordBroken(f"event {copy.seq} is not the one that this machine signed", seq=copy.seq)
     except SignoffError as error:

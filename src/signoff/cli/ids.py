@@ -58,19 +58,19 @@ def grants(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
-    return [(item.id, item.title) for item in tx.inbox(limit=5 * MOST) if item.state in states]
+    return [(item.id, item.title) for item in tx.queue.page(limit=5 * MOST) if item.state in states]
 
 
 def _runs(tx: Transaction) -> Found:
     from signoff.cli.telling import masked
 
-    return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs(going=True, limit=MOST)]
+    return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
 
 
 def _grants(tx: Transaction) -> Found:
     from signoff.core.safe import grant_line
 
-    return [(grant.id, grant_line(grant)) for grant in tx.grants()]
+    return [(grant.id, grant_line(grant)) for grant in tx.grants.all()]
 
 
 def _complete(

@@ -48,7 +48,7 @@ class Me:
             return False
         if item.state is State.UNKNOWN:
             return not item.assigned or person_key(item.assigned) == by.key
-        request = tx.request(item.id)
+        request = tx.requests.get(item.id)
         if request is None:
             return False
         stands_for, refusal = entitled_as(
@@ -75,14 +75,14 @@ class Page:
 
 def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
     """The oldest of what waits: all of it, or what is for one person. `roles` are everyone's, by `person_key`."""
-    due = bool(tx.due(at) or tx.claimed())
-    halted = tx.setting(HALTED) or ""
+    due = bool(tx.queue.due(at) or tx.queue.claimed())
+    halted = tx.settings.get(HALTED) or ""
     if me is None:
-        items = [_counted(tx, one) for one in tx.inbox(limit=limit + 1)]
+        items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1)]
     else:
         absent = [
             Answerer(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
-            for one in tx.delegations(at)
+            for one in tx.delegations.current(at)
             if person_key(one.deputy) == person_key(me.name)
         ]
         items = list(_mine(tx, limit + 1, me, absent))
@@ -92,7 +92,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
 def _deliveries(
     tx: Transaction, items: Sequence[Item], at: datetime, limit: int, *, all_of_it: bool
 ) -> Mapping[str, Sequence[Delivery]]:
-    if not items or not tx.setting(CHANNELS):  # nobody ever asked anywhere but at a terminal
+    if not items or not tx.settings.get(CHANNELS):  # nobody ever asked anywhere but at a terminal
         return {}
     from signoff.cli.reaching import deliveries_of
 
@@ -103,13 +103,13 @@ def _counted(tx: Transaction, item: Item) -> Item:
     """The item with as many votes as count: some are for other arguments, or for the role that was asked first."""
     if not item.votes or item.quorum < 2:
         return item
-    request = tx.request(item.id)
+    request = tx.requests.get(item.id)
     return replace(item, votes=agreed(request)) if request is not None else item
 
 
 def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
     """Whether it only waits for others now."""
-    request, key = tx.request(item.id), person_key(me.name)
+    request, key = tx.requests.get(item.id), person_key(me.name)
     return request is not None and any(
         vote.by.key == key
         and not why_not_entitled(request.requirement, vote.principal, requester=request.requester, owner=request.owner)
@@ -120,7 +120,7 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
 def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Answerer]) -> Iterator[Item]:
     after: Item | None = None
     found = 0
-    while batch := tx.inbox(limit=200, after=after):
+    while batch := tx.queue.page(limit=200, after=after):
         for item in batch:
             if me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me)):
                 yield _counted(tx, item)

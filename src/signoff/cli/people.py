@@ -30,7 +30,7 @@ def people(as_json: bool, store: str | None, policy: str | None) -> None:
     from signoff.cli.words import iso, now
 
     async def work(broker: Broker, settings: Settings) -> tuple[Settings, Sequence[Delegation]]:
-        return settings, await broker.store.read(lambda tx: tx.delegations(now()))
+        return settings, await broker.store.read(lambda tx: tx.delegations.current(now()))
 
     settings, away = with_broker(store, policy, work)
     if as_json:

@@ -26,12 +26,12 @@ def deliveries_of(
     """
     wanted = {item.id: item for item in items}
     found: dict[str, dict[str, Delivery]] = {}
-    live = tx.deliveries(live=True) if all_of_it else _of_each(tx, wanted)
+    live = tx.deliveries.find(live=True) if all_of_it else _of_each(tx, wanted)
     for one in live:
         if one.subject == one.request and one.request in wanted:
             found.setdefault(one.request, {})[one.channel] = one
     for name, lease in leases(tx).items():
-        if lease.down is not None and is_alive(tx.process(lease.process), at):
+        if lease.down is not None and is_alive(tx.processes.get(lease.process), at):
             for item in wanted.values():
                 _overlay(found.setdefault(item.id, {}), name, lease, item)
     return {one: list(there.values()) for one, there in found.items() if there}
@@ -39,7 +39,7 @@ def deliveries_of(
 
 def _of_each(tx: Transaction, ids: Iterable[str]) -> Iterator[Delivery]:
     for one in ids:
-        yield from tx.deliveries(request=one, live=True)
+        yield from tx.deliveries.find(request=one, live=True)
 
 
 def _overlay(there: dict[str, Delivery], name: str, lease: Lease, item: Item) -> None:

@@ -55,7 +55,7 @@ def show(
     async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry]]:
         await broker.sweep()
         request = await broker.find(request_id)
-        return request, await broker.store.read(lambda tx: tx.entries(request=request.id))
+        return request, await broker.store.read(lambda tx: tx.record.entries(request=request.id))
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")

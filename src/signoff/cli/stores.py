@@ -81,7 +81,12 @@ class Look:
         def look(tx: Transaction) -> Look:
             from signoff.broker.watch import HALTED
 
-            return cls(kept, len(tx.inbox(limit=MANY)), len(tx.runs(going=True, limit=MANY)), bool(tx.setting(HALTED)))
+            return cls(
+                kept,
+                len(tx.queue.page(limit=MANY)),
+                len(tx.runs.all(going=True, limit=MANY)),
+                bool(tx.settings.get(HALTED)),
+            )
 
         try:
             with closing(open_store(f"sqlite:{kept.file}", upgrade="refuse")) as opened:

@@ -55,7 +55,7 @@ class MemoryStore:
 
     def _look(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
         result = work(tx)
-        if self._tables.is_changed:
+        if self._tables.changes:
             raise StoreError("a read changed something; that is what `write` is for")
         return result
 
@@ -103,11 +103,11 @@ class MemoryStore:
         try:
             result = work(self._tables)
         except BaseException:
-            self._tables.roll_back()
+            self._tables.changes.roll_back()
             raise
         finally:
             self._working = False
-        if self._tables.is_changed:
+        if self._tables.changes:
             self.commits += 1
             self._is_news |= self._tables.commit()
         return result

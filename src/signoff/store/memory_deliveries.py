@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from signoff.core.delivery import Delivery
+from signoff.core.run import KeptRun
+from signoff.store.memory_changes import Changes
 
 Name = tuple[str, str]
 """Channel and subject."""
 
 
-class Deliveries:
+class _Indexed:
     """Every delivery, in the order they were first put. Whoever changes one keeps the way back."""
 
     def __init__(self) -> None:
@@ -45,7 +48,7 @@ class Deliveries:
             yield self._live.setdefault(delivery.channel, set())
 
     def last(self, channel: str, trail: str) -> Sequence[Delivery]:
-        """See `signoff.ports.Transaction.last_deliveries`."""
+        """See `signoff.ports.Deliveries.last`."""
         names = [name for name in self._of_trail.get(trail, ()) if name[0] == channel]
         return [self._all[name] for name in sorted(names, key=self._places.__getitem__, reverse=True)]
 
@@ -59,7 +62,7 @@ class Deliveries:
         return said is not None and '{"state": "going"' not in said.text
 
     def found(self, *, channel: str, trail: str, request: str, live: bool) -> Sequence[Delivery]:
-        """See `signoff.ports.Transaction.deliveries`."""
+        """See `signoff.ports.Deliveries.find`."""
         names: Iterable[Name]
         if request:
             names = self._of_request.get(request, ())
@@ -75,3 +78,36 @@ class Deliveries:
             for delivery in (self._all[name] for name in sorted(names, key=self._places.__getitem__))
             if channel in ("", delivery.channel) and trail in ("", delivery.trail) and (delivery.live or not live)
         ]
+
+
+class MemoryDeliveries:
+    """See `signoff.ports.Deliveries`."""
+
+    def __init__(self, changes: Changes, over: Callable[[], Sequence[KeptRun]]) -> None:
+        """`over` tells the runs that are over."""
+        self._changes = changes
+        self._over = over
+        self._all = _Indexed()
+
+    def get(self, channel: str, subject: str) -> Delivery | None:
+        return self._all.get((channel, subject))
+
+    def put(self, delivery: Delivery) -> None:
+        name = (delivery.channel, delivery.subject)
+        self._changes.add(partial(self._all.exchange, name, self._all.get(name)))
+        self._all.exchange(name, delivery)
+
+    def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
+        return self._all.found(channel=channel, trail=trail, request=request, live=live)
+
+    def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+        return self._all.last(channel, trail)[:limit]
+
+    def untold(self, channel: str) -> Sequence[str]:
+        concerned = (run for run in self._over() if _began_in(run, channel) or self._all.has(channel, run.id))
+        return [run.id for run in concerned if not self._all.is_told(channel, run.id)]
+
+
+def _began_in(run: KeptRun, channel: str) -> bool:
+    place: object = run.options.get("place")
+    return isinstance(place, Mapping) and channel in place

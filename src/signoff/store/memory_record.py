@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
 
 from signoff.core.record import START, Draft, Entry, linked
+from signoff.store.memory_changes import Changes
 
 TOUCHED = 4_096
 """How many of the last steps are known when the record is not kept."""
@@ -75,3 +78,32 @@ class Chain:
 
     def touched(self, after: int) -> Iterable[str] | None:
         return (entry.request for entry in self.entries(after) if entry.request)
+
+
+class MemoryRecord:
+    """See `signoff.ports.Record`."""
+
+    def __init__(self, changes: Changes, record: Steps | Chain, requests: Callable[[], Iterable[str]]) -> None:
+        """`requests` tells the ids of all of them."""
+        self._changes = changes
+        self._record = record
+        self._requests = requests
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        self._changes.quietly(partial(self._record.cut, self._record.head()[0]))
+        self._changes.is_news |= self._record.append(drafts)
+
+    def head(self) -> tuple[int, str]:
+        return self._record.head()
+
+    def entries(self, *, after: int = 0, limit: int | None = None, request: str = "", run: str = "") -> Sequence[Entry]:
+        found = (
+            entry
+            for entry in self._record.entries(after)
+            if (not request or entry.request == request) and (not run or entry.run == run)
+        )
+        return list(islice(found, limit))
+
+    def touched(self, after: int) -> Sequence[str]:
+        touched = self._record.touched(after)
+        return list(self._requests() if touched is None else dict.fromkeys(touched))

@@ -80,12 +80,11 @@ where state in ('pending', 'unknown')
 order by opened_at, nr
 limit ?
 
--- name: ids_like
-select id from {s}requests where id >= ? and id < ?
-union
-select id from {s}runs where id >= ? and id < ?
-order by id
-limit ?
+-- name: requests_like
+select id from {s}requests where id >= ? and id < ? order by id limit ?
+
+-- name: runs_like
+select id from {s}runs where id >= ? and id < ? order by id limit ?
 
 -- name: due
 select id from (

@@ -114,60 +114,62 @@ class Chain:
             self._wire.run(self._queries["put_head"], self.end)
 
 
-class SqlTransaction:
-    """One piece of work's view of a database. See `signoff.ports.Transaction`."""
+class Sql:
+    """The named queries of a database, on their way."""
 
-    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
+    def __init__(self, wire: Wire, queries: Queries) -> None:
         self._wire = wire
         self._queries = queries
-        self._chain = chain
-        self._seen: dict[str, ApprovalRequest] = {}
-        self._known: set[str] = set()
-        """Ids of grants and runs that are there; they are read before they are replaced, as a rule."""
 
-    def _rows(self, query: str, *values: Any) -> Sequence[Row]:
+    def rows(self, query: str, *values: Any) -> Sequence[Row]:
         return self._wire.rows(self._queries[query], values)
 
-    def _run(self, query: str, *values: Any) -> None:
+    def run(self, query: str, *values: Any) -> None:
         self._wire.run(self._queries[query], values)
 
-    def _value(self, query: str, *values: Any) -> Any:
-        rows = self._rows(query, *values)
+    def value(self, query: str, *values: Any) -> Any:
+        rows = self.rows(query, *values)
         return rows[0][0] if rows else None
 
-    # requests
 
-    def request(self, request_id: str) -> ApprovalRequest | None:
+class SqlRequests:
+    """See `signoff.ports.Requests`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._seen: dict[str, ApprovalRequest] = {}
+
+    def get(self, request_id: str) -> ApprovalRequest | None:
         if request_id in self._seen:
             return self._seen[request_id]
-        rows = self._rows("request", kept(request_id))
-        return self._read(rows[0]) if rows else None
+        rows = self._sql.rows("request", kept(request_id))
+        return self.read(rows[0]) if rows else None
 
-    def _read(self, row: Row) -> ApprovalRequest:
+    def read(self, row: Row) -> ApprovalRequest:
         request = self._seen.get(row[0])  # this work may have changed it; then its own object is what is stored
         if request is None:
             request = self._seen[row[0]] = request_of(row)
         return request
 
     def about(self, call_key: str) -> ApprovalRequest | None:
-        rows = self._rows("about", kept(call_key))
-        return self._read(rows[0]) if rows else None
+        rows = self._sql.rows("about", kept(call_key))
+        return self.read(rows[0]) if rows else None
 
-    def add_request(self, request: ApprovalRequest) -> None:
+    def add(self, request: ApprovalRequest) -> None:
         if request.id in self._seen:
             raise StoreError(f"request {request.id} is stored already")
-        self._run("add_request", request.id, *changing_columns(request), *question_columns(request))
+        self._sql.run("add_request", request.id, *changing_columns(request), *question_columns(request))
         self._put_parts(request, None)
         self._seen[request.id] = request
 
-    def put_request(self, request: ApprovalRequest) -> None:
-        before = self.request(request.id)
+    def put(self, request: ApprovalRequest) -> None:
+        before = self.get(request.id)
         if before is None or before.version != request.version - 1:
             now = f"at version {before.version}" if before is not None else "not there"
             raise Stale(f"request {request.id} was to become version {request.version}, but it is {now}")
-        self._run("put_request", *changing_columns(request), request.id)
+        self._sql.run("put_request", *changing_columns(request), request.id)
         if any(_differ(getattr(before, name), getattr(request, name)) for name in _QUESTION):
-            self._run("put_question", *question_columns(request), request.id)
+            self._sql.run("put_question", *question_columns(request), request.id)
         self._put_parts(request, before)
         self._seen[request.id] = request
 
@@ -177,88 +179,109 @@ class SqlTransaction:
         decision, earlier = request.decision, before.decision if before else None
         if _differ(earlier, decision):
             if decision is None:
-                self._run("drop_decision", request.id)
+                self._sql.run("drop_decision", request.id)
             else:
                 at = micros(decision.at)
-                self._run("put_decision", request.id, decision.ending.value, at, dump_decision(decision))
+                self._sql.run("put_decision", request.id, decision.ending.value, at, dump_decision(decision))
         claim, taken = request.claim, before.claim if before else None
         if _differ(taken, claim):
             if claim is None:
                 raise StoreError(f"request {request.id} was claimed, and a claim is never taken back")
             row = (kept(claim.holder), micros(claim.at), dump_claim(claim))
             if taken is None:
-                self._run("add_claim", request.id, *row)
+                self._sql.run("add_claim", request.id, *row)
             else:
-                self._run("put_claim", *row, request.id)
+                self._sql.run("put_claim", *row, request.id)
 
     def _put_votes(self, request: ApprovalRequest, before: tuple[Vote, ...]) -> None:
         if not _differ(before, request.votes):
             return
         for place, vote in enumerate(request.votes):
             if place >= len(before) or _differ(before[place], vote):
-                self._run("put_vote", request.id, place, kept(vote.by.key), dump_vote(vote))
+                self._sql.run("put_vote", request.id, place, kept(vote.by.key), dump_vote(vote))
         if len(before) > len(request.votes):
-            self._run("drop_votes", request.id, len(request.votes))
+            self._sql.run("drop_votes", request.id, len(request.votes))
 
-    def open_requests(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
-        return [self._read(row) for row in self._rows("open_requests", _limit(limit))]
-
-    def inbox(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
-        if after is None:
-            rows = self._rows("inbox", limit)
-        else:
-            rows = self._rows("inbox_after", *item_place(after), limit)
-        return [item_of(row) for row in rows]
-
-    def requests_of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
+    def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         if conversation_id and run:
-            rows = self._rows("requests_of_both", kept(conversation_id), kept(run))
+            rows = self._sql.rows("requests_of_both", kept(conversation_id), kept(run))
         elif run:
-            rows = self._rows("requests_of_run", kept(run))
+            rows = self._sql.rows("requests_of_run", kept(run))
         else:
-            rows = self._rows("requests_of_conversation", kept(conversation_id))
-        return [self._read(row) for row in rows]
+            rows = self._sql.rows("requests_of_conversation", kept(conversation_id))
+        return [self.read(row) for row in rows]
 
-    def asked_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
+    def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
         query, of = ("asked_at_in_run", run) if run else ("asked_at_in_conversation", conversation_id)
-        return [row[0] for row in self._rows(query, kept(of), opened_column(moment))]
+        return [row[0] for row in self._sql.rows(query, kept(of), opened_column(moment))]
 
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        return [self._read(row) for row in self._rows("recent", limit)]
+        return [self.read(row) for row in self._sql.rows("recent", limit)]
 
-    def ids_like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
-        span = (kept(prefix), kept(prefix) + "~")  # which no id holds, and which comes after all that it may hold
-        return [row[0] for row in self._rows("ids_like", *span, *span, limit)]
+    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        return [row[0] for row in self._sql.rows("requests_like", *_span(prefix), limit)]
+
+
+class SqlQueue:
+    """See `signoff.ports.Queue`."""
+
+    def __init__(self, sql: Sql, requests: SqlRequests) -> None:
+        self._sql = sql
+        self._requests = requests
+
+    def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
+        return [self._requests.read(row) for row in self._sql.rows("open_requests", _limit(limit))]
+
+    def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
+        if after is None:
+            rows = self._sql.rows("inbox", limit)
+        else:
+            rows = self._sql.rows("inbox_after", *item_place(after), limit)
+        return [item_of(row) for row in rows]
 
     def due(self, now: datetime) -> Sequence[str]:
-        return [row[0] for row in self._rows("due", micros(now), micros(now))]
+        return [row[0] for row in self._sql.rows("due", micros(now), micros(now))]
 
     def claimed(self) -> Sequence[tuple[str, str]]:
-        return [(request, told(holder)) for request, holder in self._rows("claimed")]
+        return [(request, told(holder)) for request, holder in self._sql.rows("claimed")]
 
-    def keep_result(self, request_id: str, result: bytes) -> None:
-        self._run("keep_result", request_id, result)
 
-    def drop_results(self, run: str) -> None:
-        self._run("drop_results", kept(run))
+class SqlResults:
+    """See `signoff.ports.Results`."""
 
-    def result(self, request_id: str) -> bytes | None:
-        found = self._value("result", kept(request_id))
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def put(self, request_id: str, result: bytes) -> None:
+        self._sql.run("keep_result", request_id, result)
+
+    def get(self, request_id: str) -> bytes | None:
+        found = self._sql.value("result", kept(request_id))
         return None if found is None else bytes(found)
 
-    # grants
+    def drop(self, run: str) -> None:
+        self._sql.run("drop_results", kept(run))
 
-    def add_grant(self, grant: Grant) -> None:
-        self._run("add_grant", *grant_columns(grant))
+
+class SqlGrants:
+    """See `signoff.ports.Grants`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._known: set[str] = set()
+        """Ids of those that are there: as a rule one is read before it is replaced."""
+
+    def add(self, grant: Grant) -> None:
+        self._sql.run("add_grant", *grant_columns(grant))
         self._known.add(grant.id)
 
-    def put_grant(self, grant: Grant) -> None:
-        if grant.id not in self._known and self.grant(grant.id) is None:
+    def put(self, grant: Grant) -> None:
+        if grant.id not in self._known and self.get(grant.id) is None:
             raise Stale(f"there is no grant {grant.id}")
-        self._run("put_grant", *grant_columns(grant))
+        self._sql.run("put_grant", *grant_columns(grant))
 
-    def grant(self, grant_id: str) -> Grant | None:
-        body = self._value("grant", kept(grant_id))
+    def get(self, grant_id: str) -> Grant | None:
+        body = self._sql.value("grant", kept(grant_id))
         return None if body is None else self._granted(body)
 
     def _granted(self, body: str) -> Grant:
@@ -266,87 +289,125 @@ class SqlTransaction:
         self._known.add(grant.id)
         return grant
 
-    def grants_about(self, tool: str, memory_key: str) -> Sequence[Grant]:
-        return [self._granted(body) for (body,) in self._rows("grants_about", kept(tool), kept(memory_key))]
+    def about(self, tool: str, memory_key: str) -> Sequence[Grant]:
+        return [self._granted(body) for (body,) in self._sql.rows("grants_about", kept(tool), kept(memory_key))]
 
-    def grants(self, *, revoked: bool = False) -> Sequence[Grant]:
-        return [self._granted(body) for (body,) in self._rows("all_grants" if revoked else "grants")]
+    def all(self, *, revoked: bool = False) -> Sequence[Grant]:
+        return [self._granted(body) for (body,) in self._sql.rows("all_grants" if revoked else "grants")]
 
-    # runs
 
-    def add_run(self, run: KeptRun) -> None:
-        self._run("add_run", run.id, run_state(run), dump_run(run))
+class SqlRuns:
+    """See `signoff.ports.Runs`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._known: set[str] = set()
+        """Ids of those that are there: as a rule one is read before it is replaced."""
+
+    def add(self, run: KeptRun) -> None:
+        self._sql.run("add_run", run.id, run_state(run), dump_run(run))
         self._known.add(run.id)
 
-    def put_run(self, run: KeptRun) -> None:
-        if run.id not in self._known and self.run(run.id) is None:
+    def put(self, run: KeptRun) -> None:
+        if run.id not in self._known and self.get(run.id) is None:
             raise Stale(f"there is no run {run.id}")
-        self._run("put_run", run.id, run_state(run), dump_run(run))
+        self._sql.run("put_run", run.id, run_state(run), dump_run(run))
 
-    def run(self, run_id: str) -> KeptRun | None:
-        body = self._value("run", kept(run_id))
-        return None if body is None else self._kept_run(body)
+    def get(self, run_id: str) -> KeptRun | None:
+        body = self._sql.value("run", kept(run_id))
+        return None if body is None else self._loaded(body)
 
-    def _kept_run(self, body: str) -> KeptRun:
+    def _loaded(self, body: str) -> KeptRun:
         run = load_run(body)
         self._known.add(run.id)
         return run
 
-    def runs(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
-        return [self._kept_run(body) for (body,) in self._rows("runs_going" if going else "runs", _limit(limit))]
+    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+        return [self._loaded(body) for (body,) in self._sql.rows("runs_going" if going else "runs", _limit(limit))]
 
-    def add_segment(self, segment: Segment) -> None:
+    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        return [row[0] for row in self._sql.rows("runs_like", *_span(prefix), limit)]
+
+
+class SqlSegments:
+    """See `signoff.ports.Segments`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def add(self, segment: Segment) -> None:
         parent = segment_key(segment.parent) if segment.parent else None
-        self._run("add_segment", segment_key(segment.id), parent, segment.count, segment.body)
+        self._sql.run("add_segment", segment_key(segment.id), parent, segment.count, segment.body)
 
-    def has_segment(self, segment_id: str) -> bool:
-        return bool(self._rows("has_segment", segment_key(segment_id)))
+    def has(self, segment_id: str) -> bool:
+        return bool(self._sql.rows("has_segment", segment_key(segment_id)))
 
-    def segments(self, tip: str) -> Sequence[Segment]:
-        return [segment_of(row) for row in self._rows("segments", segment_key(tip))]
+    def chain(self, tip: str) -> Sequence[Segment]:
+        return [segment_of(row) for row in self._sql.rows("segments", segment_key(tip))]
 
-    # processes and people
 
-    def put_process(self, process: Process) -> None:
-        self._run("put_process", process.id, dump_process(process))
+class SqlProcesses:
+    """See `signoff.ports.Processes`."""
 
-    def process(self, process_id: str) -> Process | None:
-        body = self._value("process", kept(process_id))
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def put(self, process: Process) -> None:
+        self._sql.run("put_process", process.id, dump_process(process))
+
+    def get(self, process_id: str) -> Process | None:
+        body = self._sql.value("process", kept(process_id))
         return None if body is None else load_process(body)
 
-    def add_delegation(self, delegation: Delegation) -> None:
-        self._run("add_delegation", micros(delegation.since), micros(delegation.until), dump_delegation(delegation))
 
-    def delegations(self, now: datetime) -> Sequence[Delegation]:
-        return [load_delegation(body) for (body,) in self._rows("delegations", micros(now), micros(now))]
+class SqlDelegations:
+    """See `signoff.ports.Delegations`."""
 
-    # deliveries
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
-    def delivery(self, channel: str, subject: str) -> Delivery | None:
-        body = self._value("delivery", kept(channel), kept(subject))
+    def add(self, delegation: Delegation) -> None:
+        self._sql.run("add_delegation", micros(delegation.since), micros(delegation.until), dump_delegation(delegation))
+
+    def current(self, now: datetime) -> Sequence[Delegation]:
+        return [load_delegation(body) for (body,) in self._sql.rows("delegations", micros(now), micros(now))]
+
+
+class SqlDeliveries:
+    """See `signoff.ports.Deliveries`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, channel: str, subject: str) -> Delivery | None:
+        body = self._sql.value("delivery", kept(channel), kept(subject))
         return None if body is None else load_delivery(body)
 
-    def put_delivery(self, delivery: Delivery) -> None:
-        self._run("put_delivery", *delivery_columns(delivery))
+    def put(self, delivery: Delivery) -> None:
+        self._sql.run("put_delivery", *delivery_columns(delivery))
 
-    def deliveries(
-        self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False
-    ) -> Sequence[Delivery]:
+    def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
         if request:
-            rows = self._rows("deliveries_of_request", kept(request), kept(trail), kept(channel), int(live))
+            rows = self._sql.rows("deliveries_of_request", kept(request), kept(trail), kept(channel), int(live))
         elif trail:
-            rows = self._rows(f"{'live_' if live else ''}deliveries_of_trail", kept(trail), kept(channel))
+            rows = self._sql.rows(f"{'live_' if live else ''}deliveries_of_trail", kept(trail), kept(channel))
         else:
-            rows = self._rows("live_deliveries" if live else "deliveries", kept(channel))
+            rows = self._sql.rows("live_deliveries" if live else "deliveries", kept(channel))
         return [load_delivery(body) for (body,) in rows]
 
-    def last_deliveries(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
-        return [load_delivery(body) for (body,) in self._rows("last_deliveries", kept(trail), kept(channel), limit)]
+    def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
+        return [load_delivery(body) for (body,) in self._sql.rows("last_deliveries", kept(trail), kept(channel), limit)]
 
     def untold(self, channel: str) -> Sequence[str]:
-        return [row[0] for row in self._rows("untold", kept(channel), began_in(channel), kept(channel))]
+        return [row[0] for row in self._sql.rows("untold", kept(channel), began_in(channel), kept(channel))]
 
-    # the record
+
+class SqlRecord:
+    """See `signoff.ports.Record`."""
+
+    def __init__(self, sql: Sql, chain: Chain) -> None:
+        self._sql = sql
+        self._chain = chain
 
     def append(self, drafts: Sequence[Draft]) -> None:
         seq, prev = self._chain.end
@@ -354,7 +415,7 @@ class SqlTransaction:
             seq += 1
             entry = linked(draft, seq, prev)
             prev = entry.hash
-            self._run("append", *(getattr(entry, name) for name in _ENTRY))
+            self._sql.run("append", *(getattr(entry, name) for name in _ENTRY))
         self._chain.end = (seq, prev)
 
     def head(self) -> tuple[int, str]:
@@ -362,35 +423,66 @@ class SqlTransaction:
 
     def entries(self, *, after: int = 0, limit: int | None = None, request: str = "", run: str = "") -> Sequence[Entry]:
         if request and run:
-            rows = self._rows("entries_of_both", request, run, after, _limit(limit))
+            rows = self._sql.rows("entries_of_both", request, run, after, _limit(limit))
         elif request:
-            rows = self._rows("entries_of_request", request, after, _limit(limit))
+            rows = self._sql.rows("entries_of_request", request, after, _limit(limit))
         elif run:
-            rows = self._rows("entries_of_run", run, after, _limit(limit))
+            rows = self._sql.rows("entries_of_run", run, after, _limit(limit))
         else:
-            rows = self._rows("entries", after, _limit(limit))
+            rows = self._sql.rows("entries", after, _limit(limit))
         return [Entry(**dict(zip(_ENTRY, row, strict=True))) for row in rows]
 
     def touched(self, after: int) -> Sequence[str]:
-        return list(dict.fromkeys(row[0] for row in self._rows("touched", after)))
+        return list(dict.fromkeys(row[0] for row in self._sql.rows("touched", after)))
 
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
-        self._run("add_checkpoint", *(getattr(checkpoint, name) for name in _CHECKPOINT))
 
-    def checkpoints(self) -> Sequence[Checkpoint]:
-        return [Checkpoint(**dict(zip(_CHECKPOINT, row, strict=True))) for row in self._rows("checkpoints")]
+class SqlCheckpoints:
+    """See `signoff.ports.Checkpoints`."""
 
-    # anything else, by name
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
-    def setting(self, name: str) -> str | None:
-        value = self._value("setting", kept(name))
+    def add(self, checkpoint: Checkpoint) -> None:
+        self._sql.run("add_checkpoint", *(getattr(checkpoint, name) for name in _CHECKPOINT))
+
+    def all(self) -> Sequence[Checkpoint]:
+        return [Checkpoint(**dict(zip(_CHECKPOINT, row, strict=True))) for row in self._sql.rows("checkpoints")]
+
+
+class SqlSettings:
+    """See `signoff.ports.Settings`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, name: str) -> str | None:
+        value = self._sql.value("setting", kept(name))
         return None if value is None else told(value)
 
-    def set_setting(self, name: str, value: str | None) -> None:
+    def put(self, name: str, value: str | None) -> None:
         if value is None:
-            self._run("drop_setting", kept(name))
+            self._sql.run("drop_setting", kept(name))
         else:
-            self._run("set_setting", kept(name), kept(value))
+            self._sql.run("set_setting", kept(name), kept(value))
+
+
+class SqlTransaction:
+    """One piece of work's view of a database. See `signoff.ports.Transaction`."""
+
+    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
+        sql = Sql(wire, queries)
+        self.requests = SqlRequests(sql)
+        self.queue = SqlQueue(sql, self.requests)
+        self.results = SqlResults(sql)
+        self.grants = SqlGrants(sql)
+        self.runs = SqlRuns(sql)
+        self.segments = SqlSegments(sql)
+        self.processes = SqlProcesses(sql)
+        self.delegations = SqlDelegations(sql)
+        self.deliveries = SqlDeliveries(sql)
+        self.record = SqlRecord(sql, chain)
+        self.checkpoints = SqlCheckpoints(sql)
+        self.settings = SqlSettings(sql)
 
 
 _ENTRY = ("seq", "at", "kind", "request", "run", "body", "prev", "hash")
@@ -403,3 +495,8 @@ def _differ(one: object, other: object) -> bool:
 
 def _limit(limit: int | None) -> int:
     return ALL if limit is None else limit
+
+
+def _span(prefix: str) -> tuple[str, str]:
+    """Between which ids those with a prefix stand."""
+    return kept(prefix), kept(prefix) + "~"  # which no id holds, and which comes after all that it may hold

@@ -174,8 +174,8 @@ class Office:
         name = channel.name
 
         def known(tx: Transaction) -> tuple[Delivery | None, str]:
-            before = tx.deliveries(channel=name, trail=notice.trail)
-            return tx.delivery(name, notice.subject), next((one.at for one in reversed(before) if one.at), "")
+            before = tx.deliveries.find(channel=name, trail=notice.trail)
+            return tx.deliveries.get(name, notice.subject), next((one.at for one in reversed(before) if one.at), "")
 
         delivery, beside = await self.store.read(known)
         at = await channel.show(notice, delivery.at if delivery is not None else "", beside)
@@ -189,12 +189,12 @@ class Office:
             shown=notice.version,
             live=notice.is_live,
         )
-        await self.store.write("deliver", lambda tx: tx.put_delivery(shown))
+        await self.store.write("deliver", lambda tx: tx.deliveries.put(shown))
         return at
 
     async def is_due(self, channel: str, notice: Notice) -> bool:
         """Whether the channel said that what it showed is there no longer."""
-        delivery = await self.store.read(lambda tx: tx.delivery(channel, notice.subject))
+        delivery = await self.store.read(lambda tx: tx.deliveries.get(channel, notice.subject))
         return delivery is None or delivery.shown < notice.version
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ class ProjectDesk:
         return await self.broker.store.read(unknown_requests)
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        return await self.broker.store.read(lambda tx: tx.recent(limit=limit))
+        return await self.broker.store.read(lambda tx: tx.requests.recent(limit=limit))
 
     async def where(self, request_id: str) -> str:
         return await self.broker.deliveries.where(self.channel, request_id)

@@ -37,7 +37,7 @@ async def checked_answer(
     given = decision.edited_args
     if given is None:
         return decision
-    run = await broker.store.read(lambda tx: tx.run(request.run)) if request.run else None
+    run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
     asked_under = await broker.policies.of(request, beside=settings.policy)
     return replace(decision, edited_args=checked(request, given, settings, run, asked_under))
 

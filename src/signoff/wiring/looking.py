@@ -93,11 +93,11 @@ class Looking:
         now = self._broker.clock.now()
 
         def work(tx: Transaction) -> tuple[list[RunStatus], int, list[KeptRun], list[KeptRun]]:
-            head = tx.head()[0]
+            head = tx.record.head()[0]
             touched = self._touched(tx, again)
             free = [run for run in touched if run.state is RunState.GOING and run.id not in busy]
             over = [run for run in touched if run.state is not RunState.GOING and run.id not in busy]
-            if tx.setting(HALTED):
+            if tx.settings.get(HALTED):
                 return [], head, over, free
             ours = [run for run in free if self._is_ours(tx, run)]
             can = [status for run in ours if self._can(status := run_status(tx, self._broker.ledger, run), now)]
@@ -117,23 +117,23 @@ class Looking:
         """Runs about which something is new, or that are over and still remembered."""
         if self._seen is None:
             return self._all(tx)
-        entries = tx.entries(after=self._seen, limit=MOST_EVENTS)
+        entries = tx.record.entries(after=self._seen, limit=MOST_EVENTS)
         if len(entries) == MOST_EVENTS or any(entry.kind == "unhalted" for entry in entries):
             return self._all(tx)
         ids = dict.fromkeys([*again, *(entry.run for entry in entries if entry.run)])
         for request_id in dict.fromkeys(entry.request for entry in entries if entry.request and not entry.run):
-            if (request := tx.request(request_id)) is not None and request.run:
+            if (request := tx.requests.get(request_id)) is not None and request.run:
                 ids[request.run] = None
-        runs = (tx.run(run_id) for run_id in ids)
+        runs = (tx.runs.get(run_id) for run_id in ids)
         return [run for run in runs if run is not None and not run.parent]
 
     def _all(self, tx: Transaction) -> Sequence[KeptRun]:
-        going = tx.runs(going=True)
+        going = tx.runs.all(going=True)
         gone = {*self._acted, *self._failed, *self._resting, *self.told, *self.turns} - {run.id for run in going}
-        return [*going, *(run for run_id in gone if (run := tx.run(run_id)) is not None)]
+        return [*going, *(run for run_id in gone if (run := tx.runs.get(run_id)) is not None)]
 
     def _is_ours(self, tx: Transaction, run: KeptRun) -> bool:
-        return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries(trail=run.id))
+        return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
 
     def _can(self, status: RunStatus, now: datetime) -> bool:
         """Whether a run can go on: nobody has it in hand, and there is an answer that it does not know."""

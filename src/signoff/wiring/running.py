@@ -270,10 +270,10 @@ class Running:
             return
 
         def work(tx: Transaction) -> None:
-            stored = tx.run(run.id)
-            shown = {one.channel: one.at for one in tx.deliveries(trail=run.id) if one.channel in self._names}
+            stored = tx.runs.get(run.id)
+            shown = {one.channel: one.at for one in tx.deliveries.find(trail=run.id) if one.channel in self._names}
             if stored is not None and stored.state is RunState.GOING and shown:
-                tx.put_run(replace(stored, options={**stored.options, "place": {**places(stored), **shown}}))
+                tx.runs.put(replace(stored, options={**stored.options, "place": {**places(stored), **shown}}))
 
         await self._broker.store.write("adopt", work)
 
@@ -281,7 +281,7 @@ class Running:
         """Say whole what was only begun to be told: the process that had a turn in hand died right after its end."""
 
         def work(tx: Transaction) -> list[KeptRun]:
-            return [run for run in tx.runs(limit=RECENT) if was_said(run) and self._is_cut(tx, run)]
+            return [run for run in tx.runs.all(limit=RECENT) if was_said(run) and self._is_cut(tx, run)]
 
         found: list[KeptRun] = []
         with suppress(StoreError):  # whoever looks for runs says so
@@ -356,7 +356,9 @@ class Running:
             return
         subject = f"said:{run.id}"
         names = self._names
-        if not await self._broker.store.read(lambda tx: any(tx.delivery(one, subject) is not None for one in names)):
+        if not await self._broker.store.read(
+            lambda tx: any(tx.deliveries.get(one, subject) is not None for one in names)
+        ):
             await self._post.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
         self._looking.told.add(run.id)
 

@@ -113,7 +113,7 @@ def _halted(home: Home) -> str:
 
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
-            return asyncio.run(store.read(lambda tx: tx.setting(HALTED)))
+            return asyncio.run(store.read(lambda tx: tx.settings.get(HALTED)))
         return None  # of another version, which nothing here runs with
 
     if not home.store.exists():

@@ -31,7 +31,7 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
 
 def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
     """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
-    delivery = tx.delivery(channel, f"said:{run.id}")
+    delivery = tx.deliveries.get(channel, f"said:{run.id}")
     if delivery is None or not delivery.text:
         return True
     said = said_in(delivery)
