@@ -133,7 +133,7 @@ def test_pyright_runs_where_it_may_find_something_new(project: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_so_and_leaves_no_file(project: Path, number: int, code: int) -> None:
-    waits = "import signal; print('it waits', flush=True); signal.pause()"
+    waits = "import time; print('it waits', flush=True)\nwhile True: time.sleep(0.01)"
     with subprocess.Popen(
         [project / "dev", "test"],
         env=environment(project, {"SUITE": f'exec {sys.executable} -c "{waits}"'}),

@@ -112,6 +112,12 @@ def test_no_test_sleeps() -> None:
     assert [f"{path.relative_to(ROOT)}:{line}" for path in files for line in sleeps(path.read_text("utf-8"))] == []
 
 
+def test_no_test_waits_for_a_signal_that_may_have_come() -> None:
+    """`pause` waits for the next one: what came just before it is noted, and the process hangs."""
+    wanted = "signal." + "pause"
+    assert [str(path) for path in (ROOT / "tests").rglob("*.py") if wanted in path.read_text("utf-8")] == []
+
+
 def test_sleeps_are_found() -> None:
     source = "import time\ntime.sleep(1)\nfrom asyncio import sleep\nasyncio.sleep(0)\nasyncio.sleep(0.1)"
     assert sleeps(source) == [2, 3, 5]

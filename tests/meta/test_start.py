@@ -94,7 +94,7 @@ def test_signals_reach_it_also_where_the_tests_ignore_them(number: signal.Signal
     """As under `nohup ./dev test &`."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        # Not `signal.pause`: a signal that comes just before it is noted, and then waits for another one.
+        # Not `pause`: a signal that comes just before it is noted, and then waits for another one.
         code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
         with start.Process(
             [sys.executable, "-c", code], fresh=fresh, stdout=subprocess.PIPE, stderr=subprocess.PIPE
