@@ -9,16 +9,19 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
+from signoff.core.conversation import ConversationLog
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
+from signoff.core.lease import Lease
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer, Delegation
 from signoff.core.record import Checkpoint, Draft, Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
+from signoff.core.subject import Subject
 
 T = TypeVar("T")
 
@@ -161,17 +164,33 @@ class Delegations(Protocol):
         ...
 
 
+class Changes(NamedTuple):
+    """Deliveries that were put."""
+
+    last: int
+    """Number of the last change there is."""
+    trails: Sequence[str]
+    """Where any was put, once each."""
+
+
 class Deliveries(Protocol):
     """How far each channel came with what it shows."""
 
-    def get(self, channel: str, subject: str) -> Delivery | None: ...
+    def get(self, channel: str, subject: Subject) -> Delivery | None: ...
 
     def put(self, delivery: Delivery) -> None:
         """Keep how a delivery stands, by its channel and subject. A new one comes after all others."""
         ...
 
     def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
-        """Deliveries in the order they were first put; each filter that is given has to fit."""
+        """Deliveries in the order they were first put; each filter that is given has to fit.
+
+        Those of a request are the request itself and its reminders.
+        """
+        ...
+
+    def changes(self, *, after: int) -> Changes:
+        """What was put after the change of this number, by anybody."""
         ...
 
     def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
@@ -211,8 +230,44 @@ class Checkpoints(Protocol):
     def all(self) -> Sequence[Checkpoint]: ...
 
 
+class Leases(Protocol):
+    """Which process runs which channel."""
+
+    def get(self, channel: str) -> Lease | None: ...
+
+    def put(self, lease: Lease) -> None: ...
+
+    def all(self) -> Sequence[Lease]:
+        """One for each channel that anybody ever ran, in the order they were first run."""
+        ...
+
+
+class Readers(Protocol):
+    """Who was given the whole of a call to read, with which arguments."""
+
+    def has(self, request_id: str, args_digest: str, person: str) -> bool: ...
+
+    def add(self, request_id: str, args_digest: str, person: str) -> None: ...
+
+
+class Policies(Protocol):
+    """The policies that questions were asked under, as text, by revision."""
+
+    def get(self, revision: str) -> str | None: ...
+
+    def put(self, revision: str, text: str) -> None: ...
+
+
+class Conversations(Protocol):
+    """Conversations in channels, by name."""
+
+    def get(self, name: str) -> ConversationLog | None: ...
+
+    def put(self, log: ConversationLog) -> None: ...
+
+
 class Settings(Protocol):
-    """Anything else, by name."""
+    """What there is one of in a store, by name: the switch, the secret key."""
 
     def get(self, name: str) -> str | None: ...
 
@@ -257,6 +312,18 @@ class Transaction(Protocol):
 
     @property
     def checkpoints(self) -> Checkpoints: ...
+
+    @property
+    def leases(self) -> Leases: ...
+
+    @property
+    def readers(self) -> Readers: ...
+
+    @property
+    def policies(self) -> Policies: ...
+
+    @property
+    def conversations(self) -> Conversations: ...
 
     @property
     def settings(self) -> Settings: ...

@@ -23,7 +23,7 @@ from signoff.channels.terminal import TerminalApprover
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
-from signoff.core.notice import Asked, Said, Together
+from signoff.core.notice import Asked, RunResult, Together
 from signoff.core.people import AnswererKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
@@ -360,7 +360,7 @@ async def test_an_unknown_outcome_is_said_and_not_asked(office: Office) -> None:
 
 async def test_an_approver_that_cannot_say_anything_is_not_made_to(office: Office) -> None:
     channel, _ = await started(office, Plain(), by=ANA)
-    said = Said(run="run", state=RunState.DONE, worker="triage", text="done")
+    said = RunResult(run="run", state=RunState.DONE, worker="triage", text="done")
     assert await channel.show(said) == channel.name
     await channel.stop()
 

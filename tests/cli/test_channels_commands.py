@@ -10,10 +10,10 @@ from tests.cli.desk import Desk, asks
 from tests.cli.wording import AGO, Wording
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.cli.listing import clock
 from signoff.core.notice import Notice
 from signoff.core.request import State
+from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
 from signoff.ports import Desk as ChannelDesk
 from signoff.wiring.desk import ProjectDesk
@@ -64,7 +64,7 @@ def posted(desk: Desk, *routes: Route, stays: bool = False) -> None:
     """What a process did that ran these channels, and which ended since, unless it `stays`."""
 
     async def work(broker: Broker) -> None:
-        post = Post(broker, routes, desk=lambda name: ProjectDesk(broker, settings_for(None), name))
+        post = Reconciler(broker, routes, desk=lambda name: ProjectDesk(broker, settings_for(None), name))
         await post.round()
         if not stays:
             await post.stop()

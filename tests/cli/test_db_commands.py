@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 from tests.cli.desk import Desk, asks
 from tests.cli.wording import Wording
@@ -11,6 +13,9 @@ from tests.cli.wording import Wording
 from signoff.broker import Broker
 from signoff.store.open import open_store
 from signoff.store.urls import masked
+
+OF_0_1 = Path(__file__).parent.parent / "store/stores/0.1.sqlite.sql"
+"""A store that signoff 0.1 wrote."""
 
 
 def test_a_store_that_is_well(desk: Desk, wording: Wording) -> None:
@@ -62,15 +67,15 @@ def test_upgrade(desk: Desk, wording: Wording) -> None:
 
 
 def test_a_store_of_an_older_signoff_is_upgraded_and_keeps_what_waits(desk: Desk) -> None:
-    [one] = desk.open(asks())
-    with sqlite3.connect(desk.file) as connection:
-        connection.execute("drop table deliveries")
-        connection.execute("delete from schema_version where number > 1")
-    connection.close()
-    assert "schema version 1" in desk.run("db", "check").err
+    desk.file.parent.mkdir(mode=0o700, exist_ok=True)
+    with closing(sqlite3.connect(desk.file)) as connection:
+        connection.executescript(OF_0_1.read_text("utf-8"))
+        [(one,)] = connection.execute("select id from requests where title = 'pay(amount=5)'").fetchall()
+    desk.file.chmod(0o600)
+    assert "schema version 2" in desk.run("db", "check").err
     said = desk.run("db", "upgrade")
     assert said.code == 0
-    assert "0002_deliveries" in said.out and f"backup: {desk.file}.bak-0001-" in said.out
+    assert "0003_typed" in said.out and f"backup: {desk.file}.bak-0002-" in said.out
     assert desk.run("db", "check").code == 0
     assert one in desk.run("inbox").out
 

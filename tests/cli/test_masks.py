@@ -8,7 +8,7 @@ from tests.cli.desk import Desk, asks
 from signoff.broker import Broker
 from signoff.channels.asking import outcome_text, said_text
 from signoff.core.decision import ApprovalDecision
-from signoff.core.notice import Said
+from signoff.core.notice import RunResult
 from signoff.core.people import Answerer
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
@@ -71,5 +71,5 @@ def test_a_terminal_that_is_told(desk: Desk) -> None:
 
     desk.do(run)
     assert outcome_text(desk.request(one)) == f"request {one} ran: token=⟦masked 1: token⟧"
-    said = Said(run="r", state=RunState.DONE, worker="triage", text=redact_text(f"token={SECRET}\n\u202e"))
+    said = RunResult(run="r", state=RunState.DONE, worker="triage", text=redact_text(f"token={SECRET}\n\u202e"))
     assert said_text(said) == "triage (done): token=⟦masked 1: token⟧\n⟦U+202E⟧"

@@ -13,10 +13,12 @@ from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advance
+from signoff.core.notice import RunResult
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.record import START, Checkpoint, Draft, Entry, is_link
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, RunState, Segment
+from signoff.core.subject import Kind, Subject
 from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.ports import Transaction
@@ -246,26 +248,27 @@ def delegation(absent: str, deputy: str, since: float, until: float) -> Delegati
 
 RICH_DELIVERY = Delivery(
     channel="dïscord",
-    subject=f"all:{HALF}",
+    subject=Subject(Kind.RESULT, HALF),
     trail=HALF,
-    request=TEXT,
     state=DeliveryState.FAILED,
-    at="112233445566778899/998877665544332211",
+    place="112233445566778899/998877665544332211",
     shown=2**40,
     live=False,
     attempts=7,
     since=at(0.000_001),
-    next_at=at(61).astimezone(timezone(timedelta(hours=-11))),
+    may_stand=True,
+    hopeless=True,
+    due=at(61).astimezone(timezone(timedelta(hours=-11))),
     problem=HALF,
     instead="nïght",
-    text='{"text": "🦔"}',
+    result=RunResult(run=HALF, state=RunState.CANCELLED, worker=TEXT, text="🦔\x00" + HALF),
 )
 
 
 def delivery(number: int, **fields: Any) -> Delivery:
     """The request of that number, due in one channel."""
-    given: dict[str, Any] = {"channel": "discord", "subject": f"r{number:04}", "trail": "run0001"}
-    return Delivery(**{**given, "request": f"r{number:04}", **fields})
+    subject = Subject(Kind.REQUEST, f"r{number:04}")
+    return Delivery(**{"channel": "discord", "subject": subject, "trail": "run0001", **fields})
 
 
 def everything(tx: Transaction) -> dict[str, Any]:
@@ -299,6 +302,10 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "entries": list(tx.record.entries()),
         "touched": list(tx.record.touched(0)),
         "checkpoints": list(tx.checkpoints.all()),
+        "leases": list(tx.leases.all()),
+        "readers": [tx.readers.has("r0001", "digest", person) for person in ("ana", "ben")],
+        "policies": {name: tx.policies.get(name) for name in ("one", "two")},
+        "conversations": [tx.conversations.get(name) for name in ("discord:1", "discord:2")],
         "settings": {name: tx.settings.get(name) for name in ("name", "new", "dropped")},
     }
 
@@ -306,9 +313,8 @@ def everything(tx: Transaction) -> dict[str, Any]:
 def deliveries(tx: Transaction) -> dict[str, Any]:
     """All of them, and by each that they are found by."""
     stored = list(tx.deliveries.find())
-    channels, trails, requests = (
-        sorted({getattr(one, name) for one in stored} - {""}) for name in ("channel", "trail", "request")
-    )
+    channels, trails = (sorted({getattr(one, name) for one in stored}) for name in ("channel", "trail"))
+    requests = sorted({one.subject.about for one in stored})
     return {
         "all": stored,
         "one by one": [tx.deliveries.get(one.channel, one.subject) for one in stored],

@@ -13,11 +13,11 @@ from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase
 from tests.contracts.channels.tui_case import tui_case
 from tests.contracts.channels.ui_case import Booth, BoothCase, booth_case, terminal_case
 
-from signoff.broker.post import Post, Route
 from signoff.channels.asking import UIChannel
 from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import State
+from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
 from signoff.ports import Desk
 from signoff.store.sqlite import SqliteStore
@@ -50,7 +50,7 @@ class House:
     def __init__(self, office: Office, *routes: Route) -> None:
         self.office = office
         self.desks: dict[str, WatchedDesk] = {}
-        self.post = Post(office.broker, routes, desk=self._desk)
+        self.post = Reconciler(office.broker, routes, desk=self._desk)
 
     def _desk(self, name: str) -> WatchedDesk:
         self.desks[name] = self.office.desk(name)
@@ -72,7 +72,7 @@ class House:
         await self.post.round()
 
     async def delivery(self, channel: str, notice: Notice) -> DeliveryState | None:
-        found = await self.office.store.read(lambda tx: tx.deliveries.get(channel, notice.subject))
+        found = await self.office.store.read(lambda tx: tx.deliveries.get(channel, notice.key))
         return found.state if found is not None else None
 
 

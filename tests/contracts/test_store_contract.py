@@ -18,6 +18,7 @@ from signoff.core.lifecycle import Assigned, Cancelled, Failed, Reminded, Succee
 from signoff.core.record import START, Checkpoint, Entry
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
+from signoff.core.subject import Kind, Subject
 from signoff.core.terms import Condition, Fits
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import Stale, StoreError
@@ -310,7 +311,7 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "delegations.current", NOON)) == []
     assert list(await got(store, "deliveries.find")) == []
     assert list(await got(store, "deliveries.find", channel="x", trail="x", request="x", live=True)) == []
-    assert await got(store, "deliveries.get", "x", "x") is None
+    assert await got(store, "deliveries.get", "x", Subject(Kind.REQUEST, "x")) is None
     assert list(await got(store, "record.entries")) == []
     assert list(await got(store, "record.touched", 0)) == []
     assert list(await got(store, "checkpoints.all")) == []

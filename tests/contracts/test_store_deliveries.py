@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -13,7 +12,9 @@ from tests.contracts.databases import Database
 from tests.contracts.samples import RICH_DELIVERY, at, delivery
 
 from signoff.core.delivery import Delivery, DeliveryState
+from signoff.core.notice import RunResult
 from signoff.core.run import RunState
+from signoff.core.subject import Kind, Occasion, Subject
 from signoff.errors import WrongUse
 from signoff.ports import Store, Transaction
 
@@ -28,8 +29,9 @@ async def put(store: Store, *deliveries: Delivery) -> None:
         await store.write("put", work)
 
 
-async def got(store: Store, channel: str, subject: str) -> Delivery | None:
-    return await store.read(lambda tx: tx.deliveries.get(channel, subject))
+async def got(store: Store, channel: str, subject: str | Subject) -> Delivery | None:
+    wanted = Subject.parse(subject) if isinstance(subject, str) else subject
+    return await store.read(lambda tx: tx.deliveries.get(channel, wanted))
 
 
 async def found(store: Store, **options: Any) -> list[Delivery]:
@@ -37,7 +39,7 @@ async def found(store: Store, **options: Any) -> list[Delivery]:
 
 
 async def test_a_delivery_comes_back_as_it_was(store: Store) -> None:
-    bare = Delivery(channel="discord", subject="r1", trail="r1")
+    bare = Delivery(channel="discord", subject=Subject(Kind.REQUEST, "r1"), trail="r1")
     await put(store, RICH_DELIVERY, bare)
     stored = await got(store, RICH_DELIVERY.channel, RICH_DELIVERY.subject)
     assert stored == RICH_DELIVERY
@@ -62,9 +64,9 @@ async def test_each_channel_and_subject_has_one(store: Store) -> None:
 
 
 async def test_what_is_put_replaces_all_of_it(store: Store) -> None:
-    failing = delivery(1, attempts=3, since=at(1), next_at=at(9), problem="Discord is away", at="1/")
+    failing = delivery(1, attempts=3, since=at(1), due=at(9), problem="Discord is away", place="1/")
     await put(store, failing)
-    shown = delivery(1, state=DeliveryState.SHOWN, at="1/2", shown=0)
+    shown = delivery(1, state=DeliveryState.SHOWN, place="1/2", shown=0)
     await put(store, shown)
     assert await got(store, "discord", "r0001") == shown
     assert await found(store) == [shown]
@@ -75,7 +77,7 @@ async def test_a_delivery_keeps_its_place_however_often_it_changes(store: Store)
     await put(store, delivery(3, shown=1), delivery(1, live=False), delivery(1, live=True, shown=2), delivery(4))
     subjects = ["r0003", "r0001", "r0002", "r0004"]
     for options in ({}, {"live": True}, {"trail": "run0001"}, {"channel": "discord"}):
-        assert [one.subject for one in await found(store, **options)] == subjects
+        assert [str(one.subject) for one in await found(store, **options)] == subjects
 
 
 async def test_what_is_put_at_once_stays_in_order(store: Store) -> None:
@@ -86,14 +88,25 @@ async def test_what_is_put_at_once_stays_in_order(store: Store) -> None:
             tx.deliveries.put(delivery(number))
 
     await store.write("put", work)
-    assert [one.subject for one in await found(store, trail="run0001")] == [f"r{number:04}" for number in numbers]
+    assert [str(one.subject) for one in await found(store, trail="run0001")] == [f"r{number:04}" for number in numbers]
+
+
+def is_of(one: Delivery, request: str) -> bool:
+    return one.subject.kind in (Kind.REQUEST, Kind.REMINDER) and one.subject.about == request
 
 
 async def test_each_filter_that_is_given_has_to_fit(store: Store) -> None:
-    choices = product(("discord", "night"), ("run0001", "run0002"), ("", "r0001", "r0002"), (True, False))
+    subjects = [
+        Subject(Kind.REQUEST, "r0001"),
+        Subject(Kind.REQUEST, "r0002"),
+        Subject(Kind.REMINDER, "r0001", Occasion.ESCALATED),
+        Subject(Kind.REMINDER, "r0001", Occasion.AGAIN),
+        Subject(Kind.BATCH, "r0001"),
+        Subject(Kind.RESULT, "r0001"),
+    ]
     stored = [
-        Delivery(channel=channel, subject=f"s{number}", trail=trail, request=request, live=live)
-        for number, (channel, trail, request, live) in enumerate(choices)
+        Delivery(channel=channel, subject=subject, trail=f"run000{1 + number // 2 % 2}", live=number % 3 != 0)
+        for number, (channel, subject) in enumerate(product(("discord", "night"), subjects))
     ]
     await put(store, *stored)
     for channel, trail, request, live in product(
@@ -102,7 +115,7 @@ async def test_each_filter_that_is_given_has_to_fit(store: Store) -> None:
         fitting = [
             one
             for one in stored
-            if channel in ("", one.channel) and trail in ("", one.trail) and request in ("", one.request)
+            if channel in ("", one.channel) and trail in ("", one.trail) and (not request or is_of(one, request))
             if one.live or not live
         ]
         assert await found(store, channel=channel, trail=trail, request=request, live=live) == fitting
@@ -110,12 +123,12 @@ async def test_each_filter_that_is_given_has_to_fit(store: Store) -> None:
 
 async def test_a_delivery_is_found_by_what_it_is_now(store: Store) -> None:
     await put(store, delivery(1), delivery(2))
-    await put(store, delivery(1, trail="other", request="r0009", live=False))
+    await put(store, delivery(1, trail="other", live=False))
     assert await found(store, trail="run0001") == [delivery(2)]
-    assert await found(store, request="r0001") == []
+    assert await found(store, request="r0001", live=True) == []
     assert await found(store, live=True) == [delivery(2)]
-    moved = delivery(1, trail="other", request="r0009", live=False)
-    assert await found(store, trail="other") == await found(store, request="r0009") == [moved]
+    moved = delivery(1, trail="other", live=False)
+    assert await found(store, trail="other") == await found(store, request="r0001") == [moved]
     await put(store, delivery(1))
     assert await found(store, live=True) == [delivery(1), delivery(2)]
     assert await found(store, trail="other") == []
@@ -123,9 +136,10 @@ async def test_a_delivery_is_found_by_what_it_is_now(store: Store) -> None:
 
 @pytest.mark.parametrize("text", [samples.TEXT, samples.HALF, "\x00", "\x01json:", "\ud83e", "' or ''='"])
 async def test_every_text_names_a_delivery(store: Store, text: str) -> None:
-    odd = Delivery(channel=text, subject=text, trail=text, request=text, problem=text, at=text)
+    subject = Subject(Kind.REQUEST, text)
+    odd = Delivery(channel=text, subject=subject, trail=text, problem=text, place=text, instead=text)
     await put(store, odd, delivery(1))
-    assert await got(store, text, text) == odd
+    assert await got(store, text, subject) == odd
     for name in ("channel", "trail", "request"):
         assert await found(store, **{name: text}) == [odd]
     assert await found(store, channel=text, trail=text, request=text, live=True) == [odd]
@@ -140,7 +154,7 @@ async def test_what_is_undone_leaves_order_and_filters_as_they_were(store: Store
 
     def fails(tx: Transaction) -> None:
         tx.deliveries.put(delivery(3, trail="new"))
-        tx.deliveries.put(delivery(1, trail="new", request="new", live=False))
+        tx.deliveries.put(delivery(1, trail="new", live=False))
         tx.deliveries.put(delivery(2, live=True))
         tx.deliveries.put(delivery(1))
         tx.deliveries.put(delivery(3, live=False))
@@ -151,7 +165,7 @@ async def test_what_is_undone_leaves_order_and_filters_as_they_were(store: Store
     assert await store.read(samples.deliveries) == before
     assert await found(store, trail="new") == []
     await put(store, delivery(4), delivery(3))
-    assert [one.subject for one in await found(store)] == ["r0001", "r0002", "r0004", "r0003"]
+    assert [str(one.subject) for one in await found(store)] == ["r0001", "r0002", "r0004", "r0003"]
 
 
 async def test_others_see_deliveries_in_the_same_order(database: Database) -> None:
@@ -160,7 +174,7 @@ async def test_others_see_deliveries_in_the_same_order(database: Database) -> No
     await put(other, delivery(1))
     await put(one, delivery(2, shown=1), delivery(3))
     await put(other, delivery(1, shown=5))
-    assert [(each.subject, each.shown) for each in await found(one)] == [("r0002", 1), ("r0001", 5), ("r0003", -1)]
+    assert [(str(each.subject), each.shown) for each in await found(one)] == [("r0002", 1), ("r0001", 5), ("r0003", -1)]
     assert await found(other) == await found(one)
 
 
@@ -170,7 +184,7 @@ async def test_the_last_of_a_trail_in_a_channel_come_first(store: Store) -> None
 
     async def last(limit: int, **where: str) -> list[str]:
         where = {"channel": "discord", "trail": "run0001", **where}
-        return [one.subject for one in await store.read(lambda tx: tx.deliveries.last(limit=limit, **where))]
+        return [str(one.subject) for one in await store.read(lambda tx: tx.deliveries.last(limit=limit, **where))]
 
     assert await last(2) == ["r0002", "r0001"]
     assert await last(9) == ["r0002", "r0001", "r0003"]
@@ -180,22 +194,22 @@ async def test_the_last_of_a_trail_in_a_channel_come_first(store: Store) -> None
 
 def said(number: int, state: RunState, **fields: Any) -> Delivery:
     """What was told of a run, as the broker keeps it."""
-    subject, trail = f"said:run{number:04}", f"run{number:04}"
-    text = json.dumps({"state": str(state), "worker": "triage", "text": 'I am going: "going"'})
-    return delivery(number, subject=subject, trail=trail, request="", text=text, **fields)
+    run = f"run{number:04}"
+    result = RunResult(run=run, state=state, worker="triage", text='I am going: "going"')
+    return delivery(number, subject=result.key, trail=run, result=result, **fields)
 
 
 async def test_runs_whose_end_was_not_told_are_found(store: Store) -> None:
     runs = [
         samples.run(1),
-        samples.run(2, options={"place": {"discord": "1/"}}),
+        samples.run(2, places={"discord": "1/"}),
         *(samples.run(number, state=RunState.DONE) for number in (3, 4, 5)),
-        samples.run(6, state=RunState.FAILED, options={"place": {"discord": "1/"}}),
-        samples.run(7, state=RunState.DONE, options={"place": {"night": "1/"}}),
-        samples.run(8, state=RunState.CANCELLED, options={"model": "x", "place": {"night": "1/", "discord": "1/"}}),
-        samples.run(9, state=RunState.DONE, options={"place": {"discord": "1/"}}),
-        samples.run(10, state=RunState.DONE, options={"place": {"discord": "1/"}}),
-        samples.run(11, state=RunState.DONE, options={"place": {"d\u00efs%_\\k": "1/"}}),
+        samples.run(6, state=RunState.FAILED, places={"discord": "1/"}),
+        samples.run(7, state=RunState.DONE, places={"night": "1/"}),
+        samples.run(8, state=RunState.CANCELLED, options={"model": "x"}, places={"night": "1/", "discord": "1/"}),
+        samples.run(9, state=RunState.DONE, places={"discord": "1/"}),
+        samples.run(10, state=RunState.DONE, places={"discord": "1/"}),
+        samples.run(11, state=RunState.DONE, places={"d\u00efs%_\\k": "1/"}),
     ]
 
     def work(tx: Transaction) -> None:
@@ -216,3 +230,27 @@ async def test_runs_whose_end_was_not_told_are_found(store: Store) -> None:
     assert await untold("night") == ["run0007", "run0008"]
     assert await untold("d\u00efs%_\\k") == ["run0011"]
     assert await untold("nobody") == []
+
+
+async def test_what_anybody_changed_is_found_by_its_number(database: Database) -> None:
+    one, other = database.open(), database.open()
+    last, trails = await one.read(lambda tx: tx.deliveries.changes(after=0))
+    assert (last, list(trails)) == (0, [])
+    await put(one, delivery(1), delivery(2, trail="x"))
+    first = await other.read(lambda tx: tx.deliveries.changes(after=0))
+    assert sorted(first.trails) == ["run0001", "x"]
+    await put(other, delivery(2, trail="x", shown=1), delivery(3, trail="x"))
+    second = await one.read(lambda tx: tx.deliveries.changes(after=first.last))
+    assert second.last > first.last
+    assert list(second.trails) == ["x"], "once, and not what was changed before"
+    nothing = await one.read(lambda tx: tx.deliveries.changes(after=second.last))
+    assert (nothing.last, list(nothing.trails)) == (second.last, [])
+
+    def fails(tx: Transaction) -> None:
+        tx.deliveries.put(delivery(1))
+        raise WrongUse("enough")
+
+    with pytest.raises(WrongUse):
+        await one.write("fails", fails)
+    undone = await one.read(lambda tx: tx.deliveries.changes(after=second.last))
+    assert (undone.last, list(undone.trails)) == (second.last, [])

@@ -34,6 +34,7 @@ from signoff.core.lifecycle import (
     advance,
 )
 from signoff.core.run import RunState
+from signoff.core.subject import Kind, Subject
 from signoff.core.terms import Condition, Fits
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import RequestError, WrongUse
@@ -125,10 +126,12 @@ def delivered(draw: st.DrawFn) -> Change:
         draw(NUMBERS),
         channel=draw(st.sampled_from(["discord", "night", samples.HALF])),
         trail=draw(st.sampled_from(["run0001", "run0002", samples.TEXT])),
-        request=draw(st.sampled_from(["", "r1", "r2", samples.HALF])),
+        subject=Subject(draw(st.sampled_from(Kind)), draw(st.sampled_from(["r1", "r2", samples.HALF]))),
         live=draw(st.booleans()),
         shown=draw(NUMBERS),
-        next_at=draw(MOMENTS),
+        due=draw(MOMENTS),
+        may_stand=draw(st.booleans()),
+        hopeless=draw(st.booleans()),
         problem=draw(TEXTS),
     )
     return lambda tx: tx.deliveries.put(one)

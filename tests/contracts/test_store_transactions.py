@@ -15,6 +15,8 @@ from tests.contracts import samples
 from tests.contracts.databases import WATCHED, Database
 from tests.contracts.samples import chained, delivery, draft, grant, request, run, segment
 
+from signoff.core.conversation import ConversationLog
+from signoff.core.lease import Lease
 from signoff.core.lifecycle import Assigned
 from signoff.errors import Stale, StoreError, WrongUse
 from signoff.ports import Store, Transaction
@@ -59,16 +61,20 @@ def change_everything(tx: Transaction) -> None:
     tx.processes.put(samples.PROCESS)
     tx.delegations.add(samples.delegation("a", "b", 0, 9))
     tx.deliveries.put(delivery(1))
-    tx.deliveries.put(delivery(2, trail="moved", request="other", live=False, shown=3))
+    tx.deliveries.put(delivery(2, trail="moved", live=False, shown=3))
     tx.deliveries.put(delivery(3, live=True))
     tx.record.append([draft(1, request="r0001", run="run0001"), draft(2)])
     tx.checkpoints.add(samples.CHECKPOINT)
+    tx.leases.put(Lease(channel="discord", process="p2"))
+    tx.readers.add("r0001", "digest", "ana")
+    tx.policies.put("one", "other")
+    tx.conversations.put(ConversationLog(name="discord:1", heard="2", recent=("2",), turns={"b": "run0002"}))
     tx.settings.put("new", "x")
     tx.settings.put("name", "other")
     tx.settings.put("dropped", None)
 
 
-CHANGES = 19
+CHANGES = 23
 """How many there are."""
 
 
@@ -80,6 +86,9 @@ def prepare(tx: Transaction) -> None:
     tx.deliveries.put(delivery(2))
     tx.deliveries.put(delivery(3, live=False))
     tx.record.append([draft(0, request="r0002")])
+    tx.leases.put(Lease(channel="discord", process="p1"))
+    tx.policies.put("one", "text")
+    tx.conversations.put(ConversationLog(name="discord:1", heard="1", recent=("1",), turns={"a": "run0001"}))
     tx.settings.put("name", "value")
     tx.settings.put("dropped", "value")
 

@@ -19,7 +19,6 @@ from signoff.core import codec
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
-from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
@@ -98,6 +97,7 @@ GRANTS = st.builds(
 )
 RUNS = st.builds(
     KeptRun,
+    places=st.dictionaries(TEXT, TEXT, max_size=2),
     id=TEXT,
     prompt=TEXT,
     options=OBJECTS,
@@ -111,23 +111,6 @@ RUNS = st.builds(
 )
 PROCESSES = st.builds(Process, id=TEXT, host=TEXT, pid=st.integers(0, 2**40), born=TEXT, seen_at=TIMES)
 DELEGATIONS = st.builds(Delegation, absent=TEXT, deputy=TEXT, until=TIMES, since=TIMES, by=TEXT)
-DELIVERIES = st.builds(
-    Delivery,
-    channel=TEXT,
-    subject=TEXT,
-    trail=TEXT,
-    request=TEXT,
-    state=st.sampled_from(DeliveryState),
-    at=TEXT,
-    shown=st.integers(-1, 2**40),
-    live=st.booleans(),
-    attempts=st.integers(0, 99),
-    since=st.none() | TIMES,
-    next_at=st.none() | TIMES,
-    problem=TEXT,
-    instead=TEXT,
-    text=TEXT,
-)
 REQUIREMENTS = st.builds(
     Requirement,
     role=st.none() | TEXT,
@@ -213,7 +196,6 @@ ROUND_TRIPS: list[tuple[st.SearchStrategy[Any], Callable[[Any], str], Callable[[
     (RUNS, codec.dump_run, codec.load_run),
     (PROCESSES, codec.dump_process, codec.load_process),
     (DELEGATIONS, codec.dump_delegation, codec.load_delegation),
-    (DELIVERIES, codec.dump_delivery, codec.load_delivery),
     (VOTES, lambda vote: f"[{codec.dump_vote(vote)}]", lambda text: codec.load_votes(text)[0]),
 ]
 
@@ -304,7 +286,6 @@ def bare(name: str) -> str:
         "run": lambda: codec.dump_run(KeptRun(id="r")),
         "process": lambda: codec.dump_process(Process(id="p", host="h", pid=1, born="b", seen_at=at)),
         "delegation": lambda: codec.dump_delegation(Delegation(absent="a", deputy="b", until=at, since=at)),
-        "delivery": lambda: codec.dump_delivery(Delivery(channel="c", subject="s", trail="t")),
     }[name]()
 
 
@@ -315,7 +296,6 @@ LOADS: dict[str, Callable[[str], Any]] = {
     "run": codec.load_run,
     "process": codec.load_process,
     "delegation": codec.load_delegation,
-    "delivery": codec.load_delivery,
 }
 
 

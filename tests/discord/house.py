@@ -12,7 +12,6 @@ from typing import Any
 from tests.discord.service import Answered, Message, Person, Place, Service
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.channels.discord.bot import discord_channel
 from signoff.channels.discord.press import Press, Verb
 from signoff.config.settings import Person as Known
@@ -21,6 +20,7 @@ from signoff.core.call import Call
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.delivery import Reconciler, Route
 from signoff.policy.engine import Policy
 from signoff.ports import Begin, Channel
 from signoff.store.sqlite import SqliteStore
@@ -77,9 +77,9 @@ class House:
         return ProjectDesk(self.broker, self.settings, name)
 
     @asynccontextmanager
-    async def running(self, channel: Channel | None = None) -> AsyncIterator[Post]:
+    async def running(self, channel: Channel | None = None) -> AsyncIterator[Reconciler]:
         """The channel is connected, and whatever there is to show is shown, until the end of the block."""
-        post = Post(self.broker, [Route(channel or self.channel())], desk=self.desk)
+        post = Reconciler(self.broker, [Route(channel or self.channel())], desk=self.desk)
         running = asyncio.create_task(post.run())
         connected = asyncio.create_task(self.service.connected(self.service.gateway.identified + 1))
         await asyncio.wait((running, connected), return_when=asyncio.FIRST_COMPLETED)

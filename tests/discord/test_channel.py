@@ -9,10 +9,11 @@ from tests.discord.house import House, thread_of
 from tests.discord.service import Message, Service
 
 from signoff.core.decision import ApprovalDecision
-from signoff.core.notice import Asked, Said
+from signoff.core.notice import Asked, RunResult
 from signoff.core.people import Answerer
 from signoff.core.request import State
 from signoff.core.run import RunState
+from signoff.delivery.status import troubles_of
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel
 
@@ -47,7 +48,7 @@ async def test_what_a_run_came_to_is_said_in_its_thread(house: House, service: S
         _, message = await house.shown()
         channel = house.channel()
         await channel.start(house.desk("other"))
-        said = Said(run="talk", state=RunState.DONE, worker="triage", text="Paid @everyone")
+        said = RunResult(run="talk", state=RunState.DONE, worker="triage", text="Paid @everyone")
         at = await channel.show(said, beside=f"{message.place.id}/{message.id}")
         again = await channel.show(said, beside=f"{message.place.id}/{message.id}")
         await channel.stop()
@@ -273,7 +274,7 @@ async def test_an_outage_is_waited_for_and_everything_comes_after_it(house: Hous
         [second] = await house.ask()
 
         async def in_trouble() -> bool:
-            return bool(await house.broker.deliveries.troubles([second.id]))
+            return bool(await troubles_of(house.broker.ledger, [second.id]))
 
         await house.until(in_trouble)
         await service.up()
@@ -310,7 +311,7 @@ async def test_what_cannot_be_begun_anew_is_said_and_tried_again(house: House, s
         [second] = await house.ask()
 
         async def said() -> bool:
-            troubles = await house.broker.deliveries.troubles([second.id])
+            troubles = await troubles_of(house.broker.ledger, [second.id])
             return any("Attach Files" in one.problem for one in troubles.get(second.id, ()))
 
         await house.until(said)

@@ -21,7 +21,7 @@ from signoff.channels.discord.whole import whole
 from signoff.channels.discord.words import span, spelled
 from signoff.core.canonical import canonical
 from signoff.core.card import card_for
-from signoff.core.notice import Asked, Said, Together
+from signoff.core.notice import Asked, RunResult, Together
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.core.visible import is_clean, visible
@@ -206,7 +206,7 @@ def test_the_known_payloads_are_inert_and_visible() -> None:
 
 
 def check_said(text: str, state: RunState = RunState.DONE, worker: str = "triage") -> Sheet:
-    sheet = sheet_for(Said(run="r1", state=state, worker=worker, text=text))
+    sheet = sheet_for(RunResult(run="r1", state=state, worker=worker, text=text))
     check_sheet(sheet)
     assert not acting(sheet.content) & {"mention", "time", "masked link", "spoiler"}
     assert not re.search(r"<(?:@|#|t:|a?:|/)", outside(sheet.content).replace("\\<", "")), "not even raw"

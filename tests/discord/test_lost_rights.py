@@ -6,15 +6,16 @@ import pytest
 from tests.discord.house import House, plainly, thread_of
 from tests.discord.service import Service
 
-from signoff.core.notice import Asked, Said
+from signoff.core.notice import Asked, RunResult
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.core.verdict import Requirement
+from signoff.delivery.status import troubles_of
 from signoff.errors import ChannelFailed
 
 
 async def _has_trouble(house: House, request: ApprovalRequest) -> bool:
-    troubles = await house.broker.deliveries.troubles([request.id])
+    troubles = await troubles_of(house.broker.ledger, [request.id])
     return any("Embed Links" in one.problem for one in troubles.get(request.id, ()))
 
 
@@ -57,7 +58,7 @@ async def test_what_a_program_says_does_not_tell_where_files_are(
 ) -> None:
     channel = house.channel()
     await channel.start(house.desk())
-    await channel.show(Said(run="talk", state=state, worker="triage", text=text))
+    await channel.show(RunResult(run="talk", state=state, worker="triage", text=text))
     await channel.stop()
     [said] = service.messages(service.threads()[0])
     assert shown in plainly(said.text) and (state is RunState.DONE or "/srv" not in said.text)
@@ -68,7 +69,7 @@ async def test_nobody_fetches_what_an_agent_names(house: House, service: Service
     async with house.running(channel):
         _, message = await house.shown()
         beside = f"{message.place.id}/{message.id}"
-        said = Said(run="talk", state=RunState.DONE, worker="triage", text="see https://evil.example/?q=c2VjcmV0")
+        said = RunResult(run="talk", state=RunState.DONE, worker="triage", text="see https://evil.example/?q=c2VjcmV0")
         at = await channel.show(said, beside=beside)
         assert await channel.show(said, at=at, beside=beside) == at, "brought up to date"
     answer = service.messages(thread_of(message))[-1]

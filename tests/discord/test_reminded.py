@@ -16,12 +16,12 @@ from tests.discord.service import Message, Service
 from tests.discord.timed import Timed
 
 from signoff.broker import Broker
-from signoff.broker.post import Post
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.core.verdict import OnTimeout, Requirement
+from signoff.delivery import Reconciler
 
 MINUTES = timedelta(minutes=1)
 REMINDS = Requirement(role="ops", timeout=10 * MINUTES, remind=5 * MINUTES)
@@ -223,7 +223,7 @@ async def test_a_card_nobody_heard_of_takes_no_reminder_away(house: Timed, servi
     assert house.about(request) is card and len(house.others()) == 1
 
 
-async def _ends_as_soon_as_it_shows(house: Timed, post: Post) -> None:
+async def _ends_as_soon_as_it_shows(house: Timed, post: Reconciler) -> None:
     """The message stands in the thread, and nothing is written down after that."""
     write = house.store.write
 

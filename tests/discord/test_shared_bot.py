@@ -10,10 +10,10 @@ import pytest
 from tests.discord.house import House, plainly, told
 from tests.discord.service import Answered, Service
 
-from signoff.broker.post import Post, Route
 from signoff.channels.discord import clicks
 from signoff.channels.discord.bot import discord_channel
 from signoff.core.request import State
+from signoff.delivery import Reconciler, Route
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_what_is_nobodys_is_answered_in_time_by_when_it_was_pressed(
 
 async def test_a_backup_in_the_same_channel_leaves_the_answer_to_whoever_asked(house: House, service: Service) -> None:
     night = discord_channel(service.token, channel=str(service.channel.id), people=house.accounts, name="night")
-    post = Post(house.broker, [Route(house.channel()), Route(night, backup_for="discord")], desk=house.desk)
+    post = Reconciler(house.broker, [Route(house.channel()), Route(night, backup_for="discord")], desk=house.desk)
     running = asyncio.create_task(post.run())
     try:
         await service.connected(2)

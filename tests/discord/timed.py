@@ -14,9 +14,9 @@ from tests.discord.scripts import says
 from tests.discord.service import Message, Service
 
 from signoff.broker import Broker
-from signoff.broker.post import Post
 from signoff.config import load_settings
 from signoff.core.request import ApprovalRequest
+from signoff.delivery import Reconciler
 from signoff.testing import FakeClock
 from signoff.wiring.channels import routes_for
 
@@ -36,9 +36,9 @@ class Timed(House):
         self.settings = load_settings(file)
 
     @asynccontextmanager
-    async def posting(self) -> AsyncGenerator[Post]:
+    async def posting(self) -> AsyncGenerator[Reconciler]:
         """What runs the channel: it does something when it is told to."""
-        post = Post(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
+        post = Reconciler(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
         try:
             yield post
         finally:

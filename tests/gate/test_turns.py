@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.broker.conftest import kinds
 
 from signoff import Signoff
-from signoff.broker.talks import was_said
+from signoff.broker.conversations import was_said
 from signoff.core.run import KeptRun, RunState
 from signoff.gate.saving import Histories, conversation_of, executing
 from signoff.store.sqlite import SqliteStore

@@ -82,7 +82,7 @@ async def test_every_commit_is_on_disk_before_it_counts(store: SqliteStore, path
     seen: dict[str, object] = {}
 
     def look(tx: Any) -> None:
-        connection = tx.requests._sql._wire._connection
+        connection = tx.sql._wire._connection
         for name in ("journal_mode", "synchronous", "foreign_keys", "application_id"):
             [seen[name]] = connection.execute(f"pragma {name}").fetchone()
 
@@ -118,7 +118,7 @@ async def test_a_read_leaves_nothing_open(store: SqliteStore, path: Path) -> Non
 
 async def test_a_read_cannot_write(store: SqliteStore) -> None:
     def around(tx: Any) -> None:
-        tx.requests._sql._wire._connection.execute("delete from settings")
+        tx.sql._wire._connection.execute("delete from settings")
 
     with pytest.raises(StoreError, match="`write` is for"):
         await store.read(lambda tx: tx.settings.put("a", "b"))
@@ -286,7 +286,7 @@ async def test_a_full_disk_leaves_nothing_half_written(full: Path, tmp_path: Pat
     await store.write("note", note(1))
 
     def squeeze(tx: Any) -> None:
-        tx.requests._sql._wire._connection.execute(f"pragma max_page_count = {60 if not is_disk else 2**30}")
+        tx.sql._wire._connection.execute(f"pragma max_page_count = {60 if not is_disk else 2**30}")
 
     await store.write("squeeze", squeeze)
     if is_disk:
@@ -369,7 +369,7 @@ async def test_without_sync_everybody_sees_it_all_the_same(store: SqliteStore, p
 
 async def test_what_follows_a_commit_without_sync_is_on_disk_again_before_it_counts(store: SqliteStore) -> None:
     def synchronous(tx: Any) -> int:
-        return tx.requests._sql._wire._connection.execute("pragma synchronous").fetchone()[0]
+        return tx.sql._wire._connection.execute("pragma synchronous").fetchone()[0]
 
     assert await store.write("look", synchronous, synced=False) == 1
     assert await store.write("look", synchronous) == 2
@@ -381,7 +381,7 @@ async def test_a_claim_is_there_once(store: SqliteStore) -> None:
     await store.write("add", lambda tx: tx.requests.add(taken))
 
     def again(tx: Any) -> None:
-        tx.requests._sql.run("add_claim", "r0001", "p2", 0, "{}")
+        tx.sql.run("add_claim", "r0001", "p2", 0, "{}")
 
     with pytest.raises(StoreError, match="contradicts"):
         await store.write("again", again)
@@ -511,12 +511,19 @@ def plan(store: SqliteStore, name: str) -> str:
         ("drop_results", "SEARCH requests USING INDEX requests_run (run=?)"),
         ("grants_about", "SEARCH grants USING INDEX grants_about (tool=? AND memory_key=?)"),
         ("runs_going", "SCAN runs USING INDEX runs_going"),
-        ("delivery", "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (channel=? AND subject=?)"),
+        (
+            "delivery",
+            "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (channel=? AND kind=? AND about=?",
+        ),
         ("live_deliveries", "SCAN deliveries USING INDEX deliveries_live"),
         ("deliveries_of_trail", "SEARCH deliveries USING INDEX deliveries_trail (trail=?)"),
         ("live_deliveries_of_trail", "SEARCH deliveries USING INDEX deliveries_live_of_trail (trail=?)"),
         ("last_deliveries", "SEARCH deliveries USING INDEX deliveries_trail (trail=?)"),
-        ("deliveries_of_request", "SEARCH deliveries USING INDEX deliveries_request (request=?)"),
+        ("deliveries_of_request", "SEARCH deliveries USING INDEX deliveries_about (about=?)"),
+        ("last_change", "SEARCH deliveries USING COVERING INDEX deliveries_change"),
+        ("changed_trails", "SEARCH deliveries USING INDEX deliveries_change (change>?)"),
+        ("lease", "SEARCH leases USING INDEX sqlite_autoindex_leases_1 (channel=?)"),
+        ("messages", "SEARCH messages USING COVERING INDEX sqlite_autoindex_messages_1 (conversation=?)"),
         ("segments", "SEARCH segments USING INDEX sqlite_autoindex_segments_1 (id=?)"),
         ("entries", "SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"),
         ("entries_of_request", "SEARCH events USING INDEX events_request (request=? AND seq>?)"),

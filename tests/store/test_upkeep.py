@@ -17,9 +17,7 @@ from tests.contracts import samples
 from tests.contracts.samples import draft, request
 
 from signoff.errors import SchemaError, StoreError, WrongUse
-from signoff.ports import Transaction
 from signoff.store import schema, sqlite_file
-from signoff.store.memory import MemoryStore
 from signoff.store.open import open_store
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
@@ -30,7 +28,7 @@ alter table {s}runs add column colour text not null default 'green';
 -- a note; with a semicolon
 create table {s}more (a text);
 """
-STEPS = [(1, "0001_first"), (2, "0002_deliveries")]
+STEPS = [(1, "0001_first"), (2, "0002_deliveries"), (3, "0003_typed")]
 """What this version is made of."""
 
 
@@ -40,7 +38,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "migrations"
     shutil.copytree(schema.FOLDER, folder)
     for dialect in ("sqlite", "postgres"):
-        (folder / f"0003_colour.{dialect}.sql").write_text(NEXT, "utf-8")
+        (folder / f"0004_colour.{dialect}.sql").write_text(NEXT, "utf-8")
     monkeypatch.setattr(schema, "FOLDER", folder)
     return folder
 
@@ -87,11 +85,11 @@ def backups(path: Path) -> list[Path]:
 def test_an_older_file_is_brought_up_to_date_after_a_backup(path: Path, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("newer")
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
-    assert sql(path, "select number, name from schema_version") == [*STEPS, (3, "0003_colour")]
+    assert sql(path, "select number, name from schema_version") == [*STEPS, (4, "0004_colour")]
     [copy] = backups(path)
-    assert re.fullmatch(r"signoff\.db\.bak-0002-\d{8}T\d{6}\.\d{6}Z", copy.name)
+    assert re.fullmatch(r"signoff\.db\.bak-0003-\d{8}T\d{6}\.\d{6}Z", copy.name)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert sql(copy, "select max(number) from schema_version") == [(2,)]
+    assert sql(copy, "select max(number) from schema_version") == [(3,)]
     assert sql(copy, "select id from requests") == [("r0001",)]
     SqliteStore(path).close()
     assert backups(path) == [copy], "once is enough"
@@ -101,13 +99,13 @@ def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest
     request.getfixturevalue("newer")
     before = path.read_bytes()
     with pytest.raises(
-        SchemaError, match=rf"{path} is of an older signoff.* version 2, .* needs 3.*signoff db upgrade"
+        SchemaError, match=rf"{path} is of an older signoff.* version 3, .* needs 4.*signoff db upgrade"
     ):
         open_store(f"sqlite:{path}", upgrade="refuse")
     assert path.read_bytes() == before
     assert backups(path) == []
     done = upgrade(f"sqlite:{path}")
-    assert done == [f"backup: {backups(path)[0]}", "0003_colour"]
+    assert done == [f"backup: {backups(path)[0]}", "0004_colour"]
     assert upgrade(f"sqlite:{path}") == []
     assert seen(open_store(f"sqlite:{path}", upgrade="refuse")) == (samples.request(1), 2)
 
@@ -115,116 +113,23 @@ def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest
 def test_a_newer_file_is_refused(path: Path) -> None:
     sql(path, "insert into schema_version values (7, '0007_later', '2030-01-01')")
     for attempt in (lambda: SqliteStore(path), lambda: upgrade(f"sqlite:{path}")):
-        with pytest.raises(SchemaError, match=rf"{path} was made by a newer signoff.* version 7, .* knows 2; upgrade"):
+        with pytest.raises(SchemaError, match=rf"{path} was made by a newer signoff.* version 7, .* knows 3; upgrade"):
             attempt()
     assert backups(path) == []
 
 
 def test_a_step_that_fails_changes_nothing(path: Path, newer: Path) -> None:
-    (newer / "0004_bad.sqlite.sql").write_text("create table good (a text); insert into nowhere values (1);", "utf-8")
+    (newer / "0005_bad.sqlite.sql").write_text("create table good (a text); insert into nowhere values (1);", "utf-8")
     with pytest.raises(StoreError, match="nowhere"):
         SqliteStore(path)
-    assert sql(path, "select max(number) from schema_version") == [(2,)]
+    assert sql(path, "select max(number) from schema_version") == [(3,)]
     assert sql(path, "select count(*) from sqlite_master where name in ('more', 'good')") == [(0,)]
     assert backups(path) == []
-    (newer / "0004_bad.sqlite.sql").unlink()
+    (newer / "0005_bad.sqlite.sql").unlink()
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
 
 
-# --- each version there was ---
-
-
-@pytest.fixture(params=[number for number, _ in STEPS[:-1]])
-def version(request: pytest.FixtureRequest) -> int:
-    return request.param
-
-
-def filled_at(version: int, store: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let a store be made with the steps up to `version`, and put something of all there was then into it."""
-    folder = tmp_path / "then"
-    folder.mkdir()
-    for step in schema.FOLDER.glob("*.sql"):
-        if int(step.name[:4]) <= version:
-            shutil.copy(step, folder)
-    with monkeypatch.context() as then:
-        then.setattr(schema, "FOLDER", folder)
-        opened = store()
-        asyncio.run(opened.write("fill", everything_of_version_1))
-        opened.close()
-
-
-def everything_of_version_1(tx: Transaction) -> None:
-    tx.requests.add(samples.rich_request("r-rich"))
-    tx.requests.add(request(1))
-    tx.requests.add(samples.claimed(samples.approved(request(2))))
-    tx.results.put("r0002", b"result")
-    tx.grants.add(samples.RICH_GRANT)
-    tx.runs.add(samples.RICH_RUN)
-    for one in samples.SEGMENTS:
-        tx.segments.add(one)
-    tx.processes.put(samples.PROCESS)
-    tx.delegations.add(samples.delegation("a", "b", 0, 9))
-    tx.record.append([draft(1, request="r0001"), draft(2)])
-    tx.checkpoints.add(samples.CHECKPOINT)
-    tx.settings.put("name", samples.HALF)
-
-
-def as_it_was(store: Any) -> None:
-    """It still reads, and can do what it could not."""
-
-    def delivered(tx: Transaction) -> None:
-        tx.deliveries.put(samples.delivery(1))
-
-    async def look() -> None:
-        expected = MemoryStore(record=True)
-        await expected.write("fill", everything_of_version_1)
-        before = await expected.read(samples.everything)
-        assert before["requests"] and before["runs"] and before["deliveries"]["all"] == []
-        assert await store.read(samples.everything) == before
-        await store.write("deliver", delivered)
-        await expected.write("deliver", delivered)
-        assert await store.read(samples.everything) == await expected.read(samples.everything)
-
-    try:
-        asyncio.run(look())
-    finally:
-        store.close()
-
-
-def test_a_file_of_an_earlier_version_is_upgraded_with_all_that_is_in_it(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "signoff.db"
-    filled_at(version, lambda: SqliteStore(path), monkeypatch, tmp_path)
-    with pytest.raises(SchemaError, match=rf"older signoff.* version {version}, .*signoff db upgrade"):
-        open_store(f"sqlite:{path}", upgrade="refuse")
-    assert f"version {version}" in "".join(check(f"sqlite:{path}"))
-    backup_made, *steps = upgrade(f"sqlite:{path}")
-    assert steps == [name for number, name in STEPS if number > version]
-    assert backup_made == f"backup: {backups(path)[0]}"
-    assert sql(backups(path)[0], "select max(number) from schema_version") == [(version,)]
-    assert [problem for problem in check(f"sqlite:{path}") if "version" in problem] == []
-    as_it_was(open_store(f"sqlite:{path}", upgrade="refuse"))
-
-
-def test_a_file_of_an_earlier_version_upgrades_itself_where_it_may(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "signoff.db"
-    filled_at(version, lambda: SqliteStore(path), monkeypatch, tmp_path)
-    as_it_was(SqliteStore(path))
-    assert len(backups(path)) == 1
-
-
-def test_a_server_of_an_earlier_version_is_upgraded_with_all_that_is_in_it(
-    version: int, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled_at(version, lambda: PostgresStore(postgres_url), monkeypatch, tmp_path)
-    with pytest.raises(SchemaError, match=rf"older signoff.* version {version}, .*signoff db upgrade"):
-        seen(PostgresStore(postgres_url))
-    assert upgrade(postgres_url) == [name for number, name in STEPS if number > version]
-    assert check(postgres_url) == []
-    as_it_was(PostgresStore(postgres_url))
+# --- each version there was: `test_stores_of_0_1.py` holds one of version 2 ---
 
 
 def test_the_steps_are_those_that_are_tested() -> None:
@@ -326,7 +231,7 @@ def test_check_finds_an_event_cut_off(checked: Path) -> None:
 def test_check_finds_another_version(checked: Path, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("newer")
     [problem] = check(f"sqlite:{checked}")
-    assert "version 2" in problem and "signoff db upgrade" in problem
+    assert "version 3" in problem and "signoff db upgrade" in problem
 
 
 def test_check_makes_nothing(tmp_path: Path) -> None:
@@ -357,14 +262,14 @@ def test_an_older_schema_on_a_server_waits_for_the_command(server: str, request:
     request.getfixturevalue("newer")
     store = PostgresStore(server)
     for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
-        with pytest.raises(SchemaError, match=r"older signoff.* version 2, .* needs 3.*signoff db upgrade"):
+        with pytest.raises(SchemaError, match=r"older signoff.* version 3, .* needs 4.*signoff db upgrade"):
             asyncio.run(attempt)
     store.close()
     assert "signoff db upgrade" in check(server)[0]
-    assert upgrade(server) == ["0003_colour"]
+    assert upgrade(server) == ["0004_colour"]
     assert upgrade(server) == []
     assert seen(PostgresStore(server)) == (samples.request(1), 2)
-    assert ask(server, "select number, name from schema_version order by 1") == [*STEPS, (3, "0003_colour")]
+    assert ask(server, "select number, name from schema_version order by 1") == [*STEPS, (4, "0004_colour")]
 
 
 def test_a_newer_schema_on_a_server_is_refused(server: str) -> None:
@@ -378,12 +283,12 @@ def test_a_newer_schema_on_a_server_is_refused(server: str) -> None:
 
 
 def test_a_step_that_fails_on_a_server_changes_nothing(server: str, newer: Path) -> None:
-    (newer / "0004_bad.postgres.sql").write_text(
+    (newer / "0005_bad.postgres.sql").write_text(
         "create table {s}good (a text); insert into {s}nowhere values (1);", "utf-8"
     )
     with pytest.raises(StoreError, match="nowhere"):
         upgrade(server)
-    assert ask(server, "select max(number) from schema_version") == [(2,)]
+    assert ask(server, "select max(number) from schema_version") == [(3,)]
     assert ask(server, "select to_regclass('more'), to_regclass('good')") == [(None, None)]
 
 

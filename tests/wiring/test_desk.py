@@ -10,7 +10,6 @@ import pytest
 from tests.cli.desk import POLICY, asks
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.config import load_settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -22,6 +21,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import grant_line
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.delivery import Reconciler, Route
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, UnknownRequest
 from signoff.ports import Desk
 from signoff.store.sqlite import SqliteStore
@@ -186,7 +186,7 @@ async def test_a_secret_in_a_pattern_is_masked(desk: ProjectDesk) -> None:
 async def test_where_it_stands_and_who_read_it(desk: ProjectDesk) -> None:
     [first] = await opened(desk, asks())
     assert await desk.where(first.id) == ""
-    post = Post(desk.broker, [Route(Wall())], desk=lambda _: desk)
+    post = Reconciler(desk.broker, [Route(Wall())], desk=lambda _: desk)
     await post.round()
     assert await desk.where(first.id) == f"7/{first.id}"
     assert not await desk.has_opened(first.id, ANA)

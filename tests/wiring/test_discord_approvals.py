@@ -21,6 +21,8 @@ from signoff import DiscordApprovals, Signoff, open_store
 from signoff.broker import Broker
 from signoff.config import load_settings
 from signoff.core.request import State
+from signoff.core.subject import Subject
+from signoff.delivery.status import place_of, running_channels
 from signoff.errors import MissingExtra, WrongUse
 from signoff.ports import Transaction
 from signoff.store.memory import MemoryStore
@@ -148,7 +150,7 @@ async def test_what_was_deleted_between_two_sessions_is_shown_again(service: Ser
     async with bot_of(service, Talkative):
         [first] = await broker.open([asks()])
         message = await service.message(about("`pay`"))
-        while not await broker.deliveries.where("discord", first.id):
+        while not await place_of(broker.ledger, "discord", Subject.parse(first.id)):
             await asyncio.sleep(0)
         await service.do(service.gateway.sessions.clear)  # nobody is told of anything
         await service.person("ana").delete(message)
@@ -228,7 +230,7 @@ async def test_it_can_be_stopped_and_started_and_leaves_nothing_behind(service: 
         [first] = await broker.open([asks()])
         message = await service.message(about("`pay`"))
         await approvals.stop()
-        assert await broker.deliveries.channels() == {}, "anybody may run it now"
+        assert await running_channels(broker.ledger) == {}, "anybody may run it now"
         await broker.cancel(first.id, "no longer needed")
         async with approvals:
             await service.message(lambda one: one.id == message.id and not buttons(one))

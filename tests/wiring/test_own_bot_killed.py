@@ -100,7 +100,7 @@ class OwnBot:
         stop = store.watch(lambda: loop.call_soon_threadsafe(changed.set) and None)
         try:
             async with asyncio.timeout(PATIENCE):
-                while not await store.read(lambda tx: [one for one in tx.deliveries.find(live=True) if one.at]):
+                while not await store.read(lambda tx: [one for one in tx.deliveries.find(live=True) if one.place]):
                     await changed.wait()
                     changed.clear()
         finally:

@@ -27,7 +27,7 @@ async def test_a_mention_is_answered_and_the_next_goes_on_with_the_conversation(
         one, two = await town.runs()
     assert two.options["after"] == one.id
     assert two.conversation_id == one.conversation_id
-    assert (one.requester, dict(one.options["place"])) == ("ana", {"discord": "77/"})
+    assert (one.requester, dict(one.places)) == ("ana", {"discord": "77/"})
     assert not town.post.in_hand
 
 
@@ -267,9 +267,7 @@ async def test_a_run_that_was_begun_at_a_terminal_goes_on_where_it_is_answered(t
         await town.answer(asked)
         told = await town.told()
         assert (told.run, told.text) == (run, "You said: wrote 4 bytes to a.txt")
-        assert (await town.runs())[0].options["place"] == {"discord": "1/1"}, (
-            "a process that dies leaves it to the next"
-        )
+        assert (await town.runs())[0].places == {"discord": "1/1"}, "a process that dies leaves it to the next"
 
 
 async def test_a_run_that_somebody_stopped_at_a_terminal_is_left_to_them(town: Town) -> None:

@@ -11,14 +11,14 @@ from textwrap import dedent
 from typing import Any, TypeVar
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.config import load_settings
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NEVER
-from signoff.core.notice import Asked, Notice, Said
+from signoff.core.notice import Asked, Notice, RunResult
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
+from signoff.delivery import Reconciler, Route
 from signoff.ports import Desk, Heard
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
@@ -56,7 +56,7 @@ class Thread:
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
-        self.told: asyncio.Queue[Said] = asyncio.Queue()
+        self.told: asyncio.Queue[RunResult] = asyncio.Queue()
         """What runs came to, as it was shown."""
         self.asked: asyncio.Queue[Asked] = asyncio.Queue()
         """Questions, each when it was shown first."""
@@ -68,7 +68,7 @@ class Thread:
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         self.stood.append((notice.subject, at or beside))
-        if isinstance(notice, Said):
+        if isinstance(notice, RunResult):
             self.told.put_nowait(notice)
         elif isinstance(notice, Asked) and not at:
             self.asked.put_nowait(notice)
@@ -106,7 +106,7 @@ class Town:
         self.settings = load_settings(self.folder / "signoff.yaml")
         self.broker = Broker(self.store, self.clock, people={"ana": frozenset({"ops"})})
         self.thread = Thread()
-        self.post = Post(
+        self.post = Reconciler(
             self.broker,
             [Route(self.thread, timeout=TIMEOUT)],
             desk=lambda name: ProjectDesk(self.broker, self.settings, name),
@@ -131,14 +131,14 @@ class Town:
         heard = Heard("discord", at, str(number or 1_000 + self._heard), ANA, text)
         return await self.running.begin(heard)
 
-    async def told(self) -> Said:
+    async def told(self) -> RunResult:
         """The next thing that is shown about what a run came to, once that is on record."""
         told = await asyncio.wait_for(self.thread.told.get(), PATIENCE)
         await self.until(lambda: self._stands(told))
         return told
 
     async def _stands(self, notice: Notice) -> bool | None:
-        delivery = await self.store.read(lambda tx: tx.deliveries.get(self.thread.name, notice.subject))
+        delivery = await self.store.read(lambda tx: tx.deliveries.get(self.thread.name, notice.key))
         return True if delivery is not None and delivery.shown != NEVER else None
 
     async def asked(self) -> ApprovalRequest:

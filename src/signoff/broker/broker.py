@@ -16,7 +16,6 @@ from signoff.broker import requests as stored
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.deadlines import Deadlines, feed
-from signoff.broker.deliveries import Deliveries
 from signoff.broker.grants import Grants, check_terms, remember
 from signoff.broker.holder import BEAT, seen, steady_seconds
 from signoff.broker.journal import Journal
@@ -67,7 +66,6 @@ class Broker:
         self.audit_buffer = AuditBuffer(ledger)
         self.deadlines = Deadlines(ledger, signer)
         self.policies = Policies(ledger)
-        self.deliveries = Deliveries(ledger)
         self.people = People(ledger, people or {})
         self.remembers = remembers and store.is_durable
 

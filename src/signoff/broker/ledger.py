@@ -26,6 +26,8 @@ class Ledger:
         self.journal = journal or Journal()
         self._process = this_process(self.clock.now())
         self._beaten: datetime | None = None
+        self.channels: set[str] = set()
+        """Those that this very process runs."""
         if store.is_durable:
             store.remind(BEAT.total_seconds(), self.beat)
 

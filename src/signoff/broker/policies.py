@@ -20,21 +20,21 @@ class Policies:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._kept: set[str] = set()
-        """Names of those that are in the store for sure."""
+        """Revisions of those that are in the store for sure."""
 
     def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
         """Keep a policy, unless that was done."""
-        name = _name(policy.revision)
-        if not policy.revision or name in self._kept or not self._ledger.store.is_durable:
+        revision = policy.revision
+        if not revision or revision in self._kept or not self._ledger.store.is_durable:
             return
-        if tx.settings.get(name) is None:
+        if tx.policies.get(revision) is None:
             from signoff.policy.written import written  # who only lists questions needs no parser
 
             if (text := written(policy)) is None:
                 return
-            tx.settings.put(name, text)
+            tx.policies.put(revision, text)
         else:  # what stands there was committed
-            self._kept.add(name)
+            self._kept.add(revision)
 
     async def of(self, request: ApprovalRequest, *, beside: Policy | Layers) -> Policy | Layers | None:
         """The policy a question was asked under, if it is on record and `beside` is still part of it.
@@ -45,8 +45,8 @@ class Policies:
             return beside
         from signoff.policy.written import layers_of, read_written
 
-        name = _name(request.policy_revision)
-        text = await self._ledger.store.read(lambda tx: tx.settings.get(name))
+        # Of several layers it covers their folders too; a single one is only looked for beside itself.
+        text = await self._ledger.store.read(lambda tx: tx.policies.get(request.policy_revision))
         try:
             found = read_written(text) if text is not None else None
         except PolicyError:  # written by a version that knows other rules
@@ -55,8 +55,3 @@ class Policies:
             return None
         known = {one.revision for one in layers_of(found)}
         return found if all(one.revision in known for one in layers_of(beside)) else None
-
-
-def _name(revision: str) -> str:
-    """Of several layers it covers their folders too; a single one is only looked for beside itself."""
-    return f"policy {revision}"

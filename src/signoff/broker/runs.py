@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
 from signoff.broker.deadlines import feed
 from signoff.broker.holder import is_alive
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import enter, settle
 from signoff.broker.status import RunStatus, run_status
 from signoff.broker.switch import check_not_halted
-from signoff.broker.talks import following, not_news, note_heard, note_turn, talk_called
 from signoff.core.lifecycle import Cancelled
 from signoff.core.moment import moment_text
 from signoff.core.record import Draft
@@ -83,17 +83,17 @@ class Runs:
             check_not_halted(tx)
             if not talk:
                 return _begin(tx, ledger, run, now, holder)
-            known = talk_called(tx, talk)
+            known = conversation_log(tx, talk)
             if (why := not_news(known, heard)) is not None:
-                note_heard(tx, talk, known, heard)  # told again, it is no longer too late but known
+                note_heard(tx, known, heard)  # told again, it is no longer too late but known
                 return why
             last = tx.runs.get(known.run)
             if last is not None and last.state is RunState.GOING:
-                note_heard(tx, talk, known, heard)  # whoever said it is told so, and it does not begin by itself later
+                note_heard(tx, known, heard)  # whoever said it is told so, and it does not begin by itself later
                 waits = bool(run_status(tx, ledger, last).waiting)
                 return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
             begun = _begin(tx, ledger, following(tx, known, run), now, holder)
-            note_turn(tx, talk, known, heard, begun)
+            note_turn(tx, known, heard, begun)
             return begun
 
         done = await ledger.store.write("begin", work)
@@ -103,7 +103,7 @@ class Runs:
 
     async def talk(self, name: str) -> KeptRun | None:
         """The last turn of a talk; None where nothing was said there yet."""
-        return await self._ledger.store.read(lambda tx: tx.runs.get(talk_called(tx, name).run))
+        return await self._ledger.store.read(lambda tx: tx.runs.get(conversation_log(tx, name).run))
 
     async def save(self, progress: Progress) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""

@@ -23,7 +23,7 @@ from signoff.core.inbox import agreed
 from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.moment import error_text
-from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.notice import Asked, Notice, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
@@ -257,7 +257,7 @@ class UIChannel:
         """Something that needs no answer: settled, run, said."""
         if isinstance(notice, Together):
             return  # each of them is asked about by itself
-        if isinstance(notice, Said):
+        if isinstance(notice, RunResult):
             self._say(said_text(notice))
             return
         request = notice.request
@@ -298,7 +298,7 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
             return safe_text(settled_text(request, datetime.astimezone), secrets=request.secrets)
 
 
-def said_text(said: Said) -> str:
+def said_text(said: RunResult) -> str:
     """What a run came to, safe to show."""
     return visible(f"{said.worker} ({said.state})") + f": {redacted_text(said.text, lines=True)}"
 

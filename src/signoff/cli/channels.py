@@ -12,9 +12,9 @@ from signoff.cli import ids, options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.broker.leases import Lease
     from signoff.config import ChannelEntry, Settings
     from signoff.core.delivery import Delivery
+    from signoff.core.lease import Lease
     from signoff.core.run import Process
 
 
@@ -118,11 +118,13 @@ class Seen:
 
 
 async def _looked_at(broker: Broker, settings: Settings) -> list[Seen]:
-    running = await broker.deliveries.channels()
+    from signoff.delivery.status import running_channels, troubles_of
+
+    running = await running_channels(broker.ledger)
     waiting = await broker.inbox(limit=_MOST)
-    troubles = await broker.deliveries.troubles([item.id for item in waiting])
+    troubled = await troubles_of(broker.ledger, [item.id for item in waiting])
     failing: dict[str, list[Delivery]] = {}
-    for one in (one for found in troubles.values() for one in found):
+    for one in (one for found in troubled.values() for one in found):
         failing.setdefault(one.channel, []).append(one)
     seen: list[Seen] = []
     for entry in settings.channels.values():
@@ -193,7 +195,7 @@ def _down(lease: Lease) -> str:
     from signoff.cli.words import now, safe
 
     assert lease.down is not None
-    soon = f"; next try {clock(lease.down.next_at, now())}" if lease.down.next_at is not None else ""
+    soon = f"; next try {clock(lease.down.due, now())}" if lease.down.due is not None else ""
     return f"since {clock(lease.down.since, now())}: {safe(lease.down.problem)}{soon}"
 
 
@@ -219,8 +221,8 @@ def _data(seen: Seen) -> Mapping[str, Any]:
         "backup": seen.backup or None,
         "secret": {"variable": entry.variable, "set": _has_secret(entry)} if entry.variable else None,
         "process": {"pid": seen.process.pid, "host": seen.process.host.partition("/")[0]} if seen.process else None,
-        "down": {"problem": safe(down.problem), "since": iso(down.since), "next_at": iso(down.next_at)}
+        "down": {"problem": safe(down.problem), "since": iso(down.since), "next_at": iso(down.due)}
         if down is not None
         else None,
-        "failing": [one.request for one in seen.failing],
+        "failing": [one.subject.request for one in seen.failing],
     }

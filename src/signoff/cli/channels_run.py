@@ -19,8 +19,9 @@ import click
 
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
-from signoff.core.notice import Asked, Notice, Reminder, request_in
+from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.subject import Subject
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
 
@@ -96,7 +97,7 @@ async def _stay(
     names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: Report
 ) -> None:
     """`run_options`: how to go on with what was answered; None: not here."""
-    from signoff.broker.post import Post
+    from signoff.delivery import Reconciler
     from signoff.wiring.channels import routes_for
     from signoff.wiring.desk import ProjectDesk
     from signoff.wiring.people import OnFile
@@ -105,16 +106,17 @@ async def _stay(
     start: list[Callable[[Heard], Awaitable[str]]] = []
 
     async def begin(heard: Heard) -> str:
-        return await start[0](heard)  # what starts runs needs the post, which needs the channels, which need this
+        # What starts runs needs the reconciler, which needs the channels, which need this.
+        return await start[0](heard)
 
     routes = routes_for(names, settings, begin=begin if run_options is not None else None)
     told = [replace(route, channel=told_of(route.channel, report)) for route in routes]
-    post = Post(broker, told, desk=lambda name: ProjectDesk(broker, settings, name))
-    work: list[Coroutine[Any, Any, None]] = [post.run()]
+    reconciler = Reconciler(broker, told, desk=lambda name: ProjectDesk(broker, settings, name))
+    work: list[Coroutine[Any, Any, None]] = [reconciler.run()]
     if run_options is not None:
         from signoff.wiring.running import Running
 
-        running = Running(post, broker, settings, names, run_options, observe=report.run)
+        running = Running(reconciler, broker, settings, names, run_options, observe=report.run)
         start.append(running.begin)
         work.append(running.run())
     for name in names:
@@ -267,7 +269,7 @@ def _about(subject: str) -> dict[str, str]:
     """What a notice is about, as people know it: a request, or a run."""
     if subject.startswith("said:"):
         return {"run": subject.removeprefix("said:")}
-    return {"request": request_in(subject)} if subject else {}
+    return {"request": Subject.parse(subject).request} if subject else {}
 
 
 def _what(request: ApprovalRequest) -> str:
@@ -328,7 +330,7 @@ class Told:
 
     def _problem(self, subject: str, error: Exception) -> None:
         """Say what went wrong, be it with the channel itself. What cannot be used at all is said by whoever runs it."""
-        from signoff.broker.courier import failure_of
+        from signoff.delivery.attempt import failure_of
 
         if not isinstance(error, WrongUse):
             self._report.problem(self.name, subject, failure_of(error))

@@ -123,13 +123,14 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
     """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
     from signoff.broker import Broker
     from signoff.cli.opening import store_meant
+    from signoff.delivery.status import running_channels
 
     try:
         store = store_meant(None, settings, make=False)
     except SignoffError:  # a store that cannot be opened says nothing about who runs what
         return
     try:
-        lease = (await Broker(store).deliveries.channels()).get(entry.name)
+        lease = (await running_channels(Broker(store).ledger)).get(entry.name)
         process = await store.read(lambda tx: tx.processes.get(lease.process)) if lease is not None else None
     finally:
         store.close()
@@ -247,16 +248,17 @@ class Trial:
         if self.posting.done():
             error = None if self.posting.cancelled() else self.posting.exception()
             return Found(problem=str(error or "it was stopped"), is_hopeless=True)
-        from signoff.broker.showing import is_hopeless
+        from signoff.core.subject import Kind, Subject
+        from signoff.delivery.status import running_channels
 
-        name = self.entry.name
-        one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, request.id))
-        lease = (await self.broker.deliveries.channels()).get(name)
+        name, subject = self.entry.name, Subject(Kind.REQUEST, request.id)
+        one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
+        lease = (await running_channels(self.broker.ledger)).get(name)
         down = lease.down if lease is not None else None
         return Found(
             is_shown=one is not None and one.shown != NEVER and one.shown >= request.version,
             problem=down.problem if down is not None else one.problem if one is not None else "",
-            is_hopeless=(down is not None and down.hopeless) or (one is not None and is_hopeless(one)),
+            is_hopeless=(down is not None and down.hopeless) or (one is not None and one.hopeless),
         )
 
 
@@ -274,7 +276,7 @@ class Found:
 async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> AsyncGenerator[Trial]:
     """`listens`: whether it takes answers, of which every program with the same secret is told."""
     from signoff.broker import Broker
-    from signoff.broker.post import Post, Route
+    from signoff.delivery import Reconciler, Route
     from signoff.store.memory import MemoryStore
     from signoff.wiring import roles_of
     from signoff.wiring.channels import channel_for
@@ -282,8 +284,8 @@ async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> A
 
     broker = Broker(MemoryStore(), people=roles_of(settings))
     channel = channel_for(entry, settings, listens=listens)
-    post = Post(broker, [Route(channel)], desk=lambda name: ProjectDesk(broker, settings, name))
-    posting = asyncio.create_task(post.run())
+    reconciler = Reconciler(broker, [Route(channel)], desk=lambda name: ProjectDesk(broker, settings, name))
+    posting = asyncio.create_task(reconciler.run())
     try:
         yield Trial(entry, broker, posting)
     finally:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 HALTED = "halted"
 """The setting under which the kill switch says who pulled it."""
-CHANNELS = "channels"
-"""The setting that names the channels that were ever in use."""
 OUTCOMES = {
     "happened": "it happened",
     "did-not": "it did not, and may be asked about again",
@@ -92,7 +90,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
 def _deliveries(
     tx: Transaction, items: Sequence[Item], at: datetime, limit: int, *, all_of_it: bool
 ) -> Mapping[str, Sequence[Delivery]]:
-    if not items or not tx.settings.get(CHANNELS):  # nobody ever asked anywhere but at a terminal
+    if not items or not tx.leases.all():  # nobody ever asked anywhere but at a terminal
         return {}
     from signoff.cli.reaching import deliveries_of
 
@@ -171,7 +169,7 @@ def delivery_data(delivery: Delivery) -> dict[str, Any]:
         "problem": safe(delivery.problem) or None,
         "attempts": delivery.attempts,
         "since": iso(delivery.since),
-        "next_at": iso(delivery.next_at),
+        "next_at": iso(delivery.due),
         "instead": delivery.instead or None,
     }
 
@@ -185,7 +183,7 @@ def trouble(delivery: Delivery, at: datetime) -> str:
     if not problem:
         return ""
     since = f" since {clock(delivery.since, at)}" if delivery.since is not None else ""
-    soon = f"; next try {clock(delivery.next_at, at)}" if delivery.next_at is not None else ""
+    soon = f"; next try {clock(delivery.due, at)}" if delivery.due is not None else ""
     return f"{name}: fails{since} ({problem}){soon}"
 
 

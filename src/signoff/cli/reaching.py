@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker.holder import is_alive
-from signoff.broker.leases import Lease, leases
 from signoff.core.delivery import Delivery, DeliveryState
+from signoff.core.lease import Lease
+from signoff.core.subject import Kind, Subject
 
 if TYPE_CHECKING:
     from signoff.core.inbox import Item
@@ -28,12 +29,12 @@ def deliveries_of(
     found: dict[str, dict[str, Delivery]] = {}
     live = tx.deliveries.find(live=True) if all_of_it else _of_each(tx, wanted)
     for one in live:
-        if one.subject == one.request and one.request in wanted:
-            found.setdefault(one.request, {})[one.channel] = one
-    for name, lease in leases(tx).items():
+        if one.subject.kind is Kind.REQUEST and one.subject.about in wanted:
+            found.setdefault(one.subject.about, {})[one.channel] = one
+    for lease in tx.leases.all():
         if lease.down is not None and is_alive(tx.processes.get(lease.process), at):
             for item in wanted.values():
-                _overlay(found.setdefault(item.id, {}), name, lease, item)
+                _overlay(found.setdefault(item.id, {}), lease, item)
     return {one: list(there.values()) for one, there in found.items() if there}
 
 
@@ -42,18 +43,19 @@ def _of_each(tx: Transaction, ids: Iterable[str]) -> Iterator[Delivery]:
         yield from tx.deliveries.find(request=one, live=True)
 
 
-def _overlay(there: dict[str, Delivery], name: str, lease: Lease, item: Item) -> None:
+def _overlay(there: dict[str, Delivery], lease: Lease, item: Item) -> None:
     """Say of one request that a channel is down, if it would be shown there now."""
+    name = lease.channel
     known, main, down = there.get(name), there.get(lease.backup_for), lease.down
     assert down is not None, "whoever calls has looked"
     took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
     if known is None and (not lease.backup_for or took_over):
-        known = Delivery(channel=name, subject=item.id, trail=item.run or item.id, request=item.id)
+        known = Delivery(channel=name, subject=Subject(Kind.REQUEST, item.id), trail=item.run or item.id)
     if known is not None and known.state is DeliveryState.DUE:
         there[name] = replace(
             known,
             problem=down.problem,
             since=known.since or down.since,
-            next_at=down.next_at,
+            due=down.due,
             attempts=max(known.attempts, down.attempts),
         )

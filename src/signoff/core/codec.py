@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar, cast
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
-from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
@@ -197,7 +196,6 @@ _GRANT = _Shape(
 _RUN = _Shape(KeptRun, {"state": _choice(RunState), "started_at": _TIME, "changed_at": _TIME, "heard": _TUPLE})
 _PROCESS = _Shape(Process, {"seen_at": _TIME})
 _DELEGATION = _Shape(Delegation, {"until": _TIME, "since": _TIME})
-_DELIVERY = _Shape(Delivery, {"state": _choice(DeliveryState), "since": _TIME, "next_at": _TIME})
 _REQUIREMENT = _Shape(
     Requirement, {"not_by": _SET, "timeout": _SPAN, "on_timeout": _choice(OnTimeout), "remind": _SPAN}
 )
@@ -324,11 +322,3 @@ def dump_delegation(delegation: Delegation) -> str:
 
 def load_delegation(text: str) -> Delegation:
     return _DELEGATION.load(json.loads(text))
-
-
-def dump_delivery(delivery: Delivery) -> str:
-    return dumps(_DELIVERY.dump(delivery))
-
-
-def load_delivery(text: str) -> Delivery:
-    return _DELIVERY.load(json.loads(text))

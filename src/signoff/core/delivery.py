@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from signoff.core.notice import RunResult
+from signoff.core.subject import Subject
+
 NEVER = -1
 
 
@@ -24,28 +27,29 @@ class Delivery:
     """One notice in one channel; `channel` and `subject` together are its name."""
 
     channel: str
-    subject: str
-    """`Notice.subject`."""
+    subject: Subject
     trail: str
     """`Notice.trail`: deliveries of one trail are made in order."""
-    request: str = ""
-    """Id of the request it is about, if it is about one."""
     state: DeliveryState = DeliveryState.DUE
-    at: str = ""
+    place: str = ""
     """Where it stands, as the channel says: only the channel can read it. May be known in part while it is due."""
     shown: int = NEVER
     """The version that stands there."""
     live: bool = True
     """Whether it may have to be brought up to date."""
+    may_stand: bool = False
+    """Whether something of it may stand in the channel though it was never heard that it does."""
+    hopeless: bool = False
+    """Whether it failed last in a way that holds nothing else up: somebody has to do something first."""
     attempts: int = 0
     """How often it failed since it last succeeded."""
     since: datetime | None = None
     """Since when it fails."""
-    next_at: datetime | None = None
+    due: datetime | None = None
     """Not to be tried again before."""
     problem: str = ""
     """Why it failed last, in words for people."""
     instead: str = ""
     """The channel that took over."""
-    text: str = ""
-    """What there is to say, where no request holds it: JSON, in the broker's own format."""
+    result: RunResult | None = None
+    """What there is to tell of a run, which nothing else holds."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TypeAlias
 
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
+from signoff.core.subject import Kind, Occasion, Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,14 @@ class Asked:
     """How many were asked at once, and which of them this is."""
 
     @property
+    def key(self) -> Subject:
+        """What it is of."""
+        return Subject(Kind.REQUEST, self.request.id)
+
+    @property
     def subject(self) -> str:
         """Stands for it in every channel, always the same."""
-        return self.request.id
+        return str(self.key)
 
     @property
     def trail(self) -> str:
@@ -52,8 +57,12 @@ class Together:
     requests: tuple[ApprovalRequest, ...]
 
     @property
+    def key(self) -> Subject:
+        return Subject(Kind.BATCH, self.requests[0].id)
+
+    @property
     def subject(self) -> str:
-        return f"all:{self.requests[0].id}"
+        return str(self.key)
 
     @property
     def trail(self) -> str:
@@ -69,7 +78,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RunResult:
     """What a run came to: the agent's answer, or why there is none."""
 
     run: str
@@ -81,8 +90,12 @@ class Said:
     """Secrets are masked in it; nothing else is made safe."""
 
     @property
+    def key(self) -> Subject:
+        return Subject(Kind.RESULT, self.run)
+
+    @property
     def subject(self) -> str:
-        return f"said:{self.run}"
+        return str(self.key)
 
     @property
     def trail(self) -> str:
@@ -97,18 +110,10 @@ class Said:
         return False
 
 
-Notice: TypeAlias = Asked | Together | Said
+Notice: TypeAlias = Asked | Together | RunResult
 
-
-class Occasion(StrEnum):
-    """Why people are told again of something that stands before them."""
-
-    REMINDED = "reminded"
-    ESCALATED = "escalated"
-    AGAIN = "again"
-    """Those whom it was escalated to are reminded."""
-    UNKNOWN = "unknown"
-    """Something else is asked by now: whether the call happened."""
+Said = RunResult
+"""Its name in 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +124,12 @@ class Reminder:
     occasion: Occasion
 
     @property
+    def key(self) -> Subject:
+        return Subject(Kind.REMINDER, self.request.id, self.occasion)
+
+    @property
     def subject(self) -> str:
-        return f"{_REMIND}{self.request.id}:{self.occasion}"
+        return str(self.key)
 
     @property
     def trail(self) -> str:
@@ -145,9 +154,6 @@ class Reminder:
         return self.request.deadline - before
 
 
-_REMIND = "remind:"
-
-
 def reminder_of(request: ApprovalRequest) -> Reminder | None:
     """The last occasion to tell people of a request again: what came before it need not be told any longer."""
     if request.state is State.UNKNOWN:
@@ -159,18 +165,6 @@ def reminder_of(request: ApprovalRequest) -> Reminder | None:
     if request.escalated:
         return Reminder(request=request, occasion=Occasion.AGAIN if reminded else Occasion.ESCALATED)
     return Reminder(request=request, occasion=Occasion.REMINDED) if reminded else None
-
-
-def is_reminder(subject: str) -> bool:
-    """Whether a subject is that of a reminder."""
-    return subject.startswith(_REMIND)
-
-
-def request_in(subject: str) -> str:
-    """Id of the request that a subject is about, or of the first one; empty for what a run came to."""
-    if subject.startswith("said:"):
-        return ""
-    return subject.removeprefix(_REMIND).removeprefix("all:").partition(":")[0]
 
 
 _LIVE = frozenset({State.PENDING, State.APPROVED, State.CLAIMED, State.UNKNOWN})

@@ -35,6 +35,8 @@ class KeptRun:
     prompt: str = ""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else it was started with: policy file, model, working folder."""
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where it began: an address, by the channel that can read it."""
     requester: str = ""
     state: RunState = RunState.GOING
     epoch: int = 1

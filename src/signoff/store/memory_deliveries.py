@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from signoff.core.delivery import Delivery
-from signoff.core.run import KeptRun
+from signoff.core.run import KeptRun, RunState
+from signoff.core.subject import Kind, Subject
+from signoff.ports import Changes as ChangedTrails
 from signoff.store.memory_changes import Changes
 
-Name = tuple[str, str]
+Name = tuple[str, Subject]
 """Channel and subject."""
 
 
@@ -42,8 +44,8 @@ class _Indexed:
 
     def _indexes(self, delivery: Delivery) -> Iterable[set[Name]]:
         yield self._of_trail.setdefault(delivery.trail, set())
-        if delivery.request:
-            yield self._of_request.setdefault(delivery.request, set())
+        if delivery.subject.kind in (Kind.REQUEST, Kind.REMINDER):
+            yield self._of_request.setdefault(delivery.subject.about, set())
         if delivery.live:
             yield self._live.setdefault(delivery.channel, set())
 
@@ -58,8 +60,8 @@ class _Indexed:
 
     def is_told(self, channel: str, run: str) -> bool:
         """Whether something was said of a run in a channel, and not only that it goes on."""
-        said = self._all.get((channel, f"said:{run}"))
-        return said is not None and '{"state": "going"' not in said.text
+        told = self._all.get((channel, Subject(Kind.RESULT, run)))
+        return told is not None and told.result is not None and told.result.state is not RunState.GOING
 
     def found(self, *, channel: str, trail: str, request: str, live: bool) -> Sequence[Delivery]:
         """See `signoff.ports.Deliveries.find`."""
@@ -88,14 +90,21 @@ class MemoryDeliveries:
         self._changes = changes
         self._over = over
         self._all = _Indexed()
+        self._trails: list[str] = []
+        """The trail of each change."""
 
-    def get(self, channel: str, subject: str) -> Delivery | None:
+    def get(self, channel: str, subject: Subject) -> Delivery | None:
         return self._all.get((channel, subject))
 
     def put(self, delivery: Delivery) -> None:
         name = (delivery.channel, delivery.subject)
         self._changes.add(partial(self._all.exchange, name, self._all.get(name)))
+        self._changes.add(self._trails.pop)
+        self._trails.append(delivery.trail)
         self._all.exchange(name, delivery)
+
+    def changes(self, *, after: int) -> ChangedTrails:
+        return ChangedTrails(len(self._trails), list(dict.fromkeys(self._trails[after:])))
 
     def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
         return self._all.found(channel=channel, trail=trail, request=request, live=live)
@@ -104,10 +113,5 @@ class MemoryDeliveries:
         return self._all.last(channel, trail)[:limit]
 
     def untold(self, channel: str) -> Sequence[str]:
-        concerned = (run for run in self._over() if _began_in(run, channel) or self._all.has(channel, run.id))
+        concerned = (run for run in self._over() if channel in run.places or self._all.has(channel, run.id))
         return [run.id for run in concerned if not self._all.is_told(channel, run.id)]
-
-
-def _began_in(run: KeptRun, channel: str) -> bool:
-    place: object = run.options.get("place")
-    return isinstance(place, Mapping) and channel in place

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
+from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
+from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
@@ -293,6 +295,65 @@ class MemoryCheckpoints:
         return list(self._all.values())
 
 
+class MemoryLeases:
+    """See `signoff.ports.Leases`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, Lease] = {}
+
+    def get(self, channel: str) -> Lease | None:
+        return self._all.get(channel)
+
+    def put(self, lease: Lease) -> None:
+        self._changes.set(self._all, lease.channel, lease)
+
+    def all(self) -> Sequence[Lease]:
+        return list(self._all.values())
+
+
+class MemoryReaders:
+    """See `signoff.ports.Readers`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[tuple[str, str, str], bool] = {}
+
+    def has(self, request_id: str, args_digest: str, person: str) -> bool:
+        return (request_id, args_digest, person) in self._all
+
+    def add(self, request_id: str, args_digest: str, person: str) -> None:
+        self._changes.set(self._all, (request_id, args_digest, person), True)
+
+
+class MemoryPolicies:
+    """See `signoff.ports.Policies`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, str] = {}
+
+    def get(self, revision: str) -> str | None:
+        return self._all.get(revision)
+
+    def put(self, revision: str, text: str) -> None:
+        self._changes.set(self._all, revision, text)
+
+
+class MemoryConversations:
+    """See `signoff.ports.Conversations`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, ConversationLog] = {}
+
+    def get(self, name: str) -> ConversationLog | None:
+        return self._all.get(name)
+
+    def put(self, log: ConversationLog) -> None:
+        self._changes.set(self._all, log.name, log)
+
+
 class MemorySettings:
     """See `signoff.ports.Settings`."""
 
@@ -327,6 +388,10 @@ class Tables:
         self.deliveries = MemoryDeliveries(changes, self.runs.over)
         self.record = MemoryRecord(changes, record, self.requests.ids)
         self.checkpoints = MemoryCheckpoints(changes)
+        self.leases = MemoryLeases(changes)
+        self.readers = MemoryReaders(changes)
+        self.policies = MemoryPolicies(changes)
+        self.conversations = MemoryConversations(changes)
         self.settings = MemorySettings(changes)
 
     def commit(self) -> bool:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
 from signoff.store import schema
+from signoff.store.carry import carry
 from signoff.store.postgres_line import Connection, query
-from signoff.store.postgres_link import Address
-from signoff.store.queries import told
+from signoff.store.postgres_link import Address, Writing
+from signoff.store.queries import Queries, told
 
 if TYPE_CHECKING:
     from typing import LiteralString
@@ -57,6 +58,7 @@ def bring_up_to_date(connection: Connection, address: Address) -> list[str]:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             connection.line.ask(query(_sql(schema.APPLIED, address), (step.number, step.name, now)))
             done.append(step.name)
+        carry(version, Writing(connection, holds=False), Queries("postgres", address.schema))
     return done
 
 

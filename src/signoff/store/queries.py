@@ -23,7 +23,10 @@ class Queries:
         own = dict(_named(f"queries.{dialect}.sql"))
         whole = own.pop("whole_request")
         texts = dict(_named("queries.sql")) | own
-        self._texts = {name: told(text.replace("{request}", whole), dialect, schema) for name, text in texts.items()}
+        parts = {"{request}": whole, "{delivery}": texts.pop("whole_delivery")}
+        for part, text in parts.items():
+            texts = {name: one.replace(part, text) for name, one in texts.items()}
+        self._texts = {name: told(text, dialect, schema) for name, text in texts.items()}
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]

@@ -1,5 +1,6 @@
 -- What both databases are asked, by name. `?` is a value, `{s}` the schema, `{request}` the query `whole_request`
--- of queries.sqlite.sql or queries.postgres.sql: what they spell differently.
+-- of queries.sqlite.sql or queries.postgres.sql, what they spell differently, and `{delivery}` the query
+-- `whole_delivery`.
 
 -- name: request
 {request} where r.id = ?
@@ -183,45 +184,133 @@ insert into {s}delegations (since, until, body) values (?, ?, ?)
 select body from {s}delegations where until > ? and since <= ? order by nr
 
 -- name: put_delivery
-insert into {s}deliveries (channel, subject, trail, request, live, body) values (?, ?, ?, ?, ?, ?)
-on conflict (channel, subject) do update
-set trail = excluded.trail, request = excluded.request, live = excluded.live, body = excluded.body
+insert into {s}deliveries (channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless,
+                            attempts, since, due, problem, instead, run_state, worker, result, change)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        (select coalesce(max(change), 0) + 1 from {s}deliveries))
+on conflict (channel, kind, about, occasion) do update
+set trail = excluded.trail, state = excluded.state, place = excluded.place, shown = excluded.shown,
+    live = excluded.live, may_stand = excluded.may_stand, hopeless = excluded.hopeless, attempts = excluded.attempts,
+    since = excluded.since, due = excluded.due, problem = excluded.problem, instead = excluded.instead,
+    run_state = excluded.run_state, worker = excluded.worker, result = excluded.result, change = excluded.change
 
 -- name: delivery
-select body from {s}deliveries where channel = ? and subject = ?
+{delivery} where channel = ? and kind = ? and about = ? and occasion = ?
 
 -- name: deliveries
-select body from {s}deliveries where ? in ('', channel) order by nr
+{delivery} where ? in ('', channel) order by nr
 
 -- name: live_deliveries
-select body from {s}deliveries where live = 1 and ? in ('', channel) order by nr
+{delivery} where live = 1 and ? in ('', channel) order by nr
 
 -- name: deliveries_of_trail
-select body from {s}deliveries where trail = ? and ? in ('', channel) order by nr
+{delivery} where trail = ? and ? in ('', channel) order by nr
 
 -- name: live_deliveries_of_trail
-select body from {s}deliveries where live = 1 and trail = ? and ? in ('', channel) order by nr
+{delivery} where live = 1 and trail = ? and ? in ('', channel) order by nr
 
 -- name: last_deliveries
-select body from {s}deliveries where trail = ? and channel = ? order by nr desc limit ?
+{delivery} where trail = ? and channel = ? order by nr desc limit ?
 
--- What is in a body is only looked for: whoever asks reads it anyway. `_` stands for the backslash before a quote.
+-- name: deliveries_of_request
+{delivery}
+where about = ? and kind in ('request', 'reminder') and ? in ('', trail) and ? in ('', channel) and live >= ?
+order by nr
+
+-- name: whole_delivery
+select channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, attempts, since, due,
+       problem, instead, run_state, worker, result
+from {s}deliveries
+
+-- name: last_change
+select coalesce(max(change), 0) from {s}deliveries
+
+-- name: changed_trails
+select trail from {s}deliveries where change > ?
+
 -- name: untold
 select r.id from {s}runs r
 where r.state not in ('going', 'inside')
   and not exists (
     select 1 from {s}deliveries d
-    where d.channel = ? and d.subject = 'said:' || r.id and d.body not like '%{_"state_": _"going_"%'
+    where d.channel = ? and d.kind = 'result' and d.about = r.id and d.occasion = '' and d.run_state <> 'going'
   )
   and (
-    r.body like ? or exists (select 1 from {s}deliveries d where d.trail = r.id and d.channel = ?)
+    exists (select 1 from {s}origins o where o.channel = ? and o.run = r.id)
+    or exists (select 1 from {s}deliveries d where d.trail = r.id and d.channel = ?)
   )
 order by r.nr
 
--- name: deliveries_of_request
-select body from {s}deliveries
-where request <> '' and request = ? and ? in ('', trail) and ? in ('', channel) and live >= ?
-order by nr
+-- name: put_origin
+insert into {s}origins (run, channel, place) values (?, ?, ?)
+on conflict (run, channel) do update set place = excluded.place
+
+-- name: put_lease
+insert into {s}leases (channel, process, backup_for, since, problem, attempts, due, hopeless)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (channel) do update
+set process = excluded.process, backup_for = excluded.backup_for, since = excluded.since, problem = excluded.problem,
+    attempts = excluded.attempts, due = excluded.due, hopeless = excluded.hopeless
+
+-- name: lease
+select channel, process, backup_for, since, problem, attempts, due, hopeless from {s}leases where channel = ?
+
+-- name: leases
+select channel, process, backup_for, since, problem, attempts, due, hopeless from {s}leases order by nr
+
+-- name: add_reader
+insert into {s}readers (request, args_digest, person) values (?, ?, ?)
+on conflict (request, args_digest, person) do nothing
+
+-- name: reader
+select 1 from {s}readers where request = ? and args_digest = ? and person = ?
+
+-- name: put_policy
+insert into {s}policies (revision, body) values (?, ?)
+on conflict (revision) do update set body = excluded.body
+
+-- name: policy
+select body from {s}policies where revision = ?
+
+-- name: put_conversation
+insert into {s}conversations (name, run, heard) values (?, ?, ?)
+on conflict (name) do update set run = excluded.run, heard = excluded.heard
+
+-- name: conversation
+select run, heard from {s}conversations where name = ?
+
+-- name: put_turn
+insert into {s}turns (conversation, agent, run) values (?, ?, ?)
+on conflict (conversation, agent) do update set run = excluded.run
+
+-- name: drop_turns
+delete from {s}turns where conversation = ?
+
+-- name: turns
+select agent, run from {s}turns where conversation = ? order by agent
+
+-- name: add_message
+insert into {s}messages (conversation, message) values (?, ?)
+
+-- name: drop_message
+delete from {s}messages where conversation = ? and message = ?
+
+-- name: messages
+select message from {s}messages where conversation = ? order by nr
+
+-- What a store of schema version 2 held, for `signoff.store.carry`.
+-- name: old_deliveries
+select body from {s}deliveries_2 order by nr
+
+-- name: old_settings
+select name, value from {s}settings
+where name like 'channel:%' or name like 'opened:%' or name like 'talk:%' or name like 'policy %' or name = 'channels'
+
+-- name: old_runs
+select body from {s}runs where body like '%"place"%' order by nr
+
+-- name: drop_old_deliveries
+drop table {s}deliveries_2
 
 -- name: append
 insert into {s}events (seq, at, kind, request, run, body, prev, hash) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -270,3 +359,6 @@ on conflict (name) do update set value = excluded.value
 
 -- name: drop_setting
 delete from {s}settings where name = ?
+
+-- name: setting_names
+select name from {s}settings order by name

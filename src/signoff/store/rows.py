@@ -12,7 +12,6 @@ from typing import Any
 
 from signoff.core.codec import (
     CHANGING,
-    dump_delivery,
     dump_grant,
     dump_question,
     load_claim,
@@ -20,11 +19,14 @@ from signoff.core.codec import (
     load_question,
     load_votes,
 )
-from signoff.core.delivery import Delivery
+from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
+from signoff.core.lease import Down, Lease
+from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, Segment
+from signoff.core.run import KeptRun, RunState, Segment
+from signoff.core.subject import Kind, Occasion, Subject
 
 Row = Sequence[Any]
 
@@ -128,7 +130,6 @@ def _asked(question: str) -> ApprovalRequest:
     return load_question(question, _UNCHANGED)
 
 
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9-]")
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}
 
 
@@ -168,15 +169,82 @@ def run_state(run: KeptRun) -> str:
     return "inside" if run.parent else run.state.value
 
 
-def began_in(channel: str) -> str:
-    """A pattern that fits what is stored of each run that began in a channel, and little else."""
-    return f'%"place"%"{_NOT_PLAIN.sub("%", channel)}"%'
+def subject_columns(subject: Subject) -> tuple[str, str, str]:
+    """What a delivery is of, as it is found by."""
+    return subject.kind.value, kept(subject.about), subject.occasion.value if subject.occasion is not None else ""
 
 
 def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
-    """What a delivery is found by, and all of it."""
-    found_by = (delivery.channel, delivery.subject, delivery.trail, delivery.request)
-    return *map(kept, found_by), int(delivery.live), dump_delivery(delivery)
+    """A delivery; in the order of the queries."""
+    result = delivery.result
+    return (
+        kept(delivery.channel),
+        *subject_columns(delivery.subject),
+        kept(delivery.trail),
+        delivery.state.value,
+        kept(delivery.place),
+        delivery.shown,
+        int(delivery.live),
+        int(delivery.may_stand),
+        int(delivery.hopeless),
+        delivery.attempts,
+        micros(delivery.since),
+        micros(delivery.due),
+        kept(delivery.problem),
+        kept(delivery.instead),
+        result.state.value if result is not None else "",
+        kept(result.worker) if result is not None else "",
+        kept(result.text) if result is not None else "",
+    )
+
+
+def delivery_of(row: Row) -> Delivery:
+    """A delivery from the query `whole_delivery`."""
+    channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, *rest = row
+    attempts, since, due, problem, instead, run_state, worker, result = rest
+    subject = Subject(Kind(kind), told(about), Occasion(occasion) if occasion else None)
+    told_of_run = None
+    if run_state:
+        told_of_run = RunResult(run=subject.about, state=RunState(run_state), worker=told(worker), text=told(result))
+    return Delivery(
+        channel=told(channel),
+        subject=subject,
+        trail=told(trail),
+        state=DeliveryState(state),
+        place=told(place),
+        shown=shown,
+        live=bool(live),
+        may_stand=bool(may_stand),
+        hopeless=bool(hopeless),
+        attempts=attempts,
+        since=moment(since),
+        due=moment(due),
+        problem=told(problem),
+        instead=told(instead),
+        result=told_of_run,
+    )
+
+
+def lease_columns(lease: Lease) -> tuple[Any, ...]:
+    down = lease.down
+    found_by = (kept(lease.channel), kept(lease.process), kept(lease.backup_for))
+    if down is None:
+        return *found_by, None, "", 0, None, 0
+    return *found_by, micros(down.since), kept(down.problem), down.attempts, micros(down.due), int(down.hopeless)
+
+
+def lease_of(row: Row) -> Lease:
+    channel, process, backup_for, since, problem, attempts, due, hopeless = row
+    down = None
+    if since is not None:
+        down = Down(
+            since=EPOCH + timedelta(microseconds=since),
+            problem=told(problem),
+            attempts=attempts,
+            due=moment(due),
+            hopeless=bool(hopeless),
+        )
+    return Lease(channel=told(channel), process=told(process), backup_for=told(backup_for), down=down)
 
 
 def segment_key(segment_id: str) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.core.codec import (
     CHANGING,
@@ -16,30 +16,35 @@ from signoff.core.codec import (
     dump_run,
     dump_vote,
     load_delegation,
-    load_delivery,
     load_grant,
     load_process,
     load_run,
 )
+from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
+from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Draft, Entry, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
+from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
+from signoff.ports import Changes
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
-    began_in,
     changing_columns,
     delivery_columns,
+    delivery_of,
     grant_columns,
     item_of,
     item_place,
     kept,
+    lease_columns,
+    lease_of,
     micros,
     opened_column,
     question_columns,
@@ -47,6 +52,7 @@ from signoff.store.rows import (
     run_state,
     segment_key,
     segment_of,
+    subject_columns,
     told,
 )
 
@@ -306,12 +312,18 @@ class SqlRuns:
 
     def add(self, run: KeptRun) -> None:
         self._sql.run("add_run", run.id, run_state(run), dump_run(run))
+        self._put_origins(run)
         self._known.add(run.id)
 
     def put(self, run: KeptRun) -> None:
         if run.id not in self._known and self.get(run.id) is None:
             raise Stale(f"there is no run {run.id}")
         self._sql.run("put_run", run.id, run_state(run), dump_run(run))
+        self._put_origins(run)
+
+    def _put_origins(self, run: KeptRun) -> None:
+        for channel, place in run.places.items():
+            self._sql.run("put_origin", run.id, kept(channel), kept(place))
 
     def get(self, run_id: str) -> KeptRun | None:
         body = self._sql.value("run", kept(run_id))
@@ -379,9 +391,9 @@ class SqlDeliveries:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
 
-    def get(self, channel: str, subject: str) -> Delivery | None:
-        body = self._sql.value("delivery", kept(channel), kept(subject))
-        return None if body is None else load_delivery(body)
+    def get(self, channel: str, subject: Subject) -> Delivery | None:
+        rows = self._sql.rows("delivery", kept(channel), *subject_columns(subject))
+        return delivery_of(rows[0]) if rows else None
 
     def put(self, delivery: Delivery) -> None:
         self._sql.run("put_delivery", *delivery_columns(delivery))
@@ -393,13 +405,18 @@ class SqlDeliveries:
             rows = self._sql.rows(f"{'live_' if live else ''}deliveries_of_trail", kept(trail), kept(channel))
         else:
             rows = self._sql.rows("live_deliveries" if live else "deliveries", kept(channel))
-        return [load_delivery(body) for (body,) in rows]
+        return [delivery_of(row) for row in rows]
 
     def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
-        return [load_delivery(body) for (body,) in self._sql.rows("last_deliveries", kept(trail), kept(channel), limit)]
+        return [delivery_of(row) for row in self._sql.rows("last_deliveries", kept(trail), kept(channel), limit)]
+
+    def changes(self, *, after: int) -> Changes:
+        last = self._sql.value("last_change")
+        trails = self._sql.rows("changed_trails", after) if last > after else ()
+        return Changes(last, list(dict.fromkeys(told(trail) for (trail,) in trails)))
 
     def untold(self, channel: str) -> Sequence[str]:
-        return [row[0] for row in self._sql.rows("untold", kept(channel), began_in(channel), kept(channel))]
+        return [row[0] for row in self._sql.rows("untold", kept(channel), kept(channel), kept(channel))]
 
 
 class SqlRecord:
@@ -449,6 +466,88 @@ class SqlCheckpoints:
         return [Checkpoint(**dict(zip(_CHECKPOINT, row, strict=True))) for row in self._sql.rows("checkpoints")]
 
 
+class SqlLeases:
+    """See `signoff.ports.Leases`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, channel: str) -> Lease | None:
+        rows = self._sql.rows("lease", kept(channel))
+        return lease_of(rows[0]) if rows else None
+
+    def put(self, lease: Lease) -> None:
+        self._sql.run("put_lease", *lease_columns(lease))
+
+    def all(self) -> Sequence[Lease]:
+        return [lease_of(row) for row in self._sql.rows("leases")]
+
+
+class SqlReaders:
+    """See `signoff.ports.Readers`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def has(self, request_id: str, args_digest: str, person: str) -> bool:
+        return bool(self._sql.rows("reader", kept(request_id), args_digest, kept(person)))
+
+    def add(self, request_id: str, args_digest: str, person: str) -> None:
+        self._sql.run("add_reader", kept(request_id), args_digest, kept(person))
+
+
+class SqlPolicies:
+    """See `signoff.ports.Policies`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, revision: str) -> str | None:
+        text = self._sql.value("policy", kept(revision))
+        return None if text is None else told(text)
+
+    def put(self, revision: str, text: str) -> None:
+        self._sql.run("put_policy", kept(revision), kept(text))
+
+
+class SqlConversations:
+    """See `signoff.ports.Conversations`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, name: str) -> ConversationLog | None:
+        rows = self._sql.rows("conversation", kept(name))
+        if not rows:
+            return None
+        [(run, heard)] = rows
+        recent = tuple(told(message) for (message,) in self._sql.rows("messages", kept(name)))
+        turns = {told(agent): told(turn) for agent, turn in self._sql.rows("turns", kept(name))}
+        return ConversationLog(name=name, run=told(run), heard=told(heard), recent=recent, turns=turns)
+
+    def put(self, log: ConversationLog) -> None:
+        name, before = kept(log.name), self.get(log.name) or ConversationLog(name=log.name)
+        self._sql.run("put_conversation", name, kept(log.run), kept(log.heard))
+        if before.turns.keys() - log.turns.keys():
+            self._sql.run("drop_turns", name)
+            before = replace(before, turns={})
+        for agent, run in log.turns.items():
+            if before.turns.get(agent) != run:
+                self._sql.run("put_turn", name, kept(agent), kept(run))
+        self._put_messages(name, before.recent, log.recent)
+
+    def _put_messages(self, name: str, before: Sequence[str], recent: Sequence[str]) -> None:
+        """As a rule the oldest goes and one comes: the others need not be written again."""
+        stays = [one for one in before if one in recent]
+        if list(recent[: len(stays)]) != stays:
+            stays = []
+        for message in before:
+            if message not in stays:
+                self._sql.run("drop_message", name, kept(message))
+        for message in recent[len(stays) :]:
+            self._sql.run("add_message", name, kept(message))
+
+
 class SqlSettings:
     """See `signoff.ports.Settings`."""
 
@@ -469,21 +568,55 @@ class SqlSettings:
 class SqlTransaction:
     """One piece of work's view of a database. See `signoff.ports.Transaction`."""
 
-    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
-        sql = Sql(wire, queries)
-        self.requests = SqlRequests(sql)
-        self.queue = SqlQueue(sql, self.requests)
-        self.results = SqlResults(sql)
-        self.grants = SqlGrants(sql)
-        self.runs = SqlRuns(sql)
-        self.segments = SqlSegments(sql)
-        self.processes = SqlProcesses(sql)
-        self.delegations = SqlDelegations(sql)
-        self.deliveries = SqlDeliveries(sql)
-        self.record = SqlRecord(sql, chain)
-        self.checkpoints = SqlCheckpoints(sql)
-        self.settings = SqlSettings(sql)
+    requests: SqlRequests
+    queue: SqlQueue
+    results: SqlResults
+    grants: SqlGrants
+    runs: SqlRuns
+    segments: SqlSegments
+    processes: SqlProcesses
+    delegations: SqlDelegations
+    deliveries: SqlDeliveries
+    record: SqlRecord
+    checkpoints: SqlCheckpoints
+    leases: SqlLeases
+    readers: SqlReaders
+    policies: SqlPolicies
+    conversations: SqlConversations
+    settings: SqlSettings
 
+    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
+        self.sql = Sql(wire, queries)
+        self.chain = chain
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A noun is made when it is first asked for: most work needs two or three of them."""
+            if (make := _NOUNS.get(name)) is None:
+                raise AttributeError(name)
+            part = self.__dict__[name] = make(self)
+            return part
+
+
+_NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
+    "requests": lambda tx: SqlRequests(tx.sql),
+    "queue": lambda tx: SqlQueue(tx.sql, tx.requests),
+    "results": lambda tx: SqlResults(tx.sql),
+    "grants": lambda tx: SqlGrants(tx.sql),
+    "runs": lambda tx: SqlRuns(tx.sql),
+    "segments": lambda tx: SqlSegments(tx.sql),
+    "processes": lambda tx: SqlProcesses(tx.sql),
+    "delegations": lambda tx: SqlDelegations(tx.sql),
+    "deliveries": lambda tx: SqlDeliveries(tx.sql),
+    "record": lambda tx: SqlRecord(tx.sql, tx.chain),
+    "checkpoints": lambda tx: SqlCheckpoints(tx.sql),
+    "leases": lambda tx: SqlLeases(tx.sql),
+    "readers": lambda tx: SqlReaders(tx.sql),
+    "policies": lambda tx: SqlPolicies(tx.sql),
+    "conversations": lambda tx: SqlConversations(tx.sql),
+    "settings": lambda tx: SqlSettings(tx.sql),
+}
 
 _ENTRY = ("seq", "at", "kind", "request", "run", "body", "prev", "hash")
 _CHECKPOINT = ("seq", "hash", "at", "key", "signature")

@@ -7,15 +7,24 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.store.durable import DurableStore
-from signoff.store.queries import Queries
-from signoff.store.rows import Row
 from signoff.store.sql import Chain, SqlTransaction
-from signoff.store.sqlite_file import PATIENCE, Upgrade, begin, connect, prepare, rollback, store_error
+from signoff.store.sqlite_file import (
+    PATIENCE,
+    QUERIES,
+    ReadingWire,
+    Upgrade,
+    WritingWire,
+    begin,
+    connect,
+    prepare,
+    rollback,
+    store_error,
+)
 from signoff.store.writer import Batch, Outcome, Work
 
 T = TypeVar("T")
@@ -24,27 +33,8 @@ LOOK = 0.025
 """Seconds between two looks at whether another process changed something."""
 LOG = 4_000
 """Pages until the log beside the file is worked in, which takes syncs of its own; four times the usual."""
-_QUERIES = Queries("sqlite")
 _ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 """Errors that are about one piece of work; all others are about the file."""
-
-
-class _Wire:
-    """See `signoff.store.sql.Wire`."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
-        return self._connection.execute(sql, values).fetchall()
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        raise StoreError("a read changed something; that is what `write` is for")
-
-
-class _Writing(_Wire):
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        self._connection.execute(sql, values)
 
 
 class SqliteStore(DurableStore):
@@ -73,8 +63,8 @@ class SqliteStore(DurableStore):
         try:
             connection = self._reader()
             connection.execute("begin")
-            wire = _Wire(connection)
-            return work(SqlTransaction(wire, _QUERIES, Chain(wire, _QUERIES)))
+            wire = ReadingWire(connection)
+            return work(SqlTransaction(wire, QUERIES, Chain(wire, QUERIES)))
         except sqlite3.Error as error:
             raise store_error(error, self.path, self._patience) from error
         finally:
@@ -98,8 +88,8 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise self._failed(error) from error
         before = connection.total_changes
-        wire = _Writing(connection)
-        chain = Chain(wire, _QUERIES)
+        wire = WritingWire(connection)
+        chain = Chain(wire, QUERIES)
         try:
             outcomes = [self._piece(connection, wire, chain, work, alone=len(works) == 1) for work in works]
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
@@ -115,14 +105,14 @@ class SqliteStore(DurableStore):
             raise
 
     def _piece(
-        self, connection: sqlite3.Connection, wire: _Writing, chain: Chain, work: Work, *, alone: bool
+        self, connection: sqlite3.Connection, wire: WritingWire, chain: Chain, work: Work, *, alone: bool
     ) -> Outcome:
         """Do one piece of work; if it raises, undo it and nothing else."""
         mark = chain.mark()
         if not alone:
             connection.execute("savepoint piece")
         try:
-            outcome = Outcome(work(SqlTransaction(wire, _QUERIES, chain)))
+            outcome = Outcome(work(SqlTransaction(wire, QUERIES, chain)))
         except _ITS_OWN as error:
             outcome = Outcome(error=store_error(error, self.path))
         except sqlite3.Error:

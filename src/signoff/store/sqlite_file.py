@@ -6,15 +6,18 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError
 from signoff.store import schema
+from signoff.store.carry import carry
+from signoff.store.queries import Queries
+from signoff.store.rows import Row
 from signoff.store.schema import Migration
 
 Upgrade = Literal["auto", "refuse"]
@@ -23,6 +26,27 @@ APPLICATION = 0x5369676E
 """`Sign`: stands in the file's header, so that the file of another program is never taken for ours."""
 PATIENCE = 30.0
 """Seconds to wait for other processes that write."""
+
+
+QUERIES = Queries("sqlite")
+
+
+class ReadingWire:
+    """See `signoff.store.sql.Wire`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        raise StoreError("a read changed something; that is what `write` is for")
+
+
+class WritingWire(ReadingWire):
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._connection.execute(sql, values)
 
 
 def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE) -> sqlite3.Connection:
@@ -111,6 +135,7 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
         for step in schema.missing("sqlite", version):
             _apply(connection, step)
             done.append(step.name)
+        carry(version, WritingWire(connection), QUERIES)
         connection.execute("commit")
     except BaseException:
         rollback(connection)

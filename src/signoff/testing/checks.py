@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from signoff.core.notice import Said, Together
+from signoff.core.notice import RunResult, Together
 from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.verdict import Requirement
@@ -219,7 +219,9 @@ async def an_outage_is_told_and_leaves_nothing_double(bench: Bench) -> None:
 async def what_a_run_came_to_is_said(bench: Bench) -> None:
     notice = await bench.ask()
     await bench.show(await bench.office.settle_elsewhere(notice, approved=False))
-    said = Said(run=notice.trail, state=RunState.DONE, worker="triage", text="All is \u202esorted.\nNothing is left.")
+    said = RunResult(
+        run=notice.trail, state=RunState.DONE, worker="triage", text="All is \u202esorted.\nNothing is left."
+    )
     await bench.show(said)
     await bench.sees(said, "triage", "sorted.", "Nothing is left.")
     hold("\u202e" not in await bench.case.seen(said), "what a run said was shown as it is")

@@ -13,7 +13,7 @@ from signoff.config.settings import Person, Settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
-from signoff.core.notice import Asked, Notice
+from signoff.core.notice import Asked, Notice, RunResult
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Requirement, Verdict
@@ -170,31 +170,31 @@ class Office:
         return await self.now(notice)
 
     async def deliver(self, channel: Channel, notice: Notice) -> str:
-        """Show a notice as the post does: where it stands is kept, and handed in again."""
+        """Show a notice as it is done in earnest: where it stands is kept, and handed in again."""
         name = channel.name
 
         def known(tx: Transaction) -> tuple[Delivery | None, str]:
             before = tx.deliveries.find(channel=name, trail=notice.trail)
-            return tx.deliveries.get(name, notice.subject), next((one.at for one in reversed(before) if one.at), "")
+            return tx.deliveries.get(name, notice.key), next((one.place for one in reversed(before) if one.place), "")
 
         delivery, beside = await self.store.read(known)
-        at = await channel.show(notice, delivery.at if delivery is not None else "", beside)
+        at = await channel.show(notice, delivery.place if delivery is not None else "", beside)
         shown = Delivery(
             channel=name,
-            subject=notice.subject,
+            subject=notice.key,
             trail=notice.trail,
-            request=notice.request.id if isinstance(notice, Asked) else "",
             state=DeliveryState.SHOWN,
-            at=at,
+            place=at,
             shown=notice.version,
             live=notice.is_live,
+            result=notice if isinstance(notice, RunResult) else None,
         )
         await self.store.write("deliver", lambda tx: tx.deliveries.put(shown))
         return at
 
     async def is_due(self, channel: str, notice: Notice) -> bool:
         """Whether the channel said that what it showed is there no longer."""
-        delivery = await self.store.read(lambda tx: tx.deliveries.get(channel, notice.subject))
+        delivery = await self.store.read(lambda tx: tx.deliveries.get(channel, notice.key))
         return delivery is None or delivery.shown < notice.version
 
     def close(self) -> None:

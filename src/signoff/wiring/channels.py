@@ -13,7 +13,7 @@ from signoff.wiring.people import Accounts, OnFile, by_account
 from signoff.wiring.project import POLICY_FILE, whoami
 
 if TYPE_CHECKING:
-    from signoff.broker.post import Route
+    from signoff.delivery import Route
     from signoff.ports import Begin, Channel
 
 
@@ -90,7 +90,7 @@ def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Answere
 
 def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None = None) -> list[Route]:
     """The channels of these names with how they are used. Everything that can be wrong is wrong before any is open."""
-    from signoff.broker.post import Route
+    from signoff.delivery import Route
 
     entries = [channel_named(name, settings) for name in dict.fromkeys(names)]
     for entry in entries:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from signoff.broker.readers import has_read, note_reader
 from signoff.core.lifecycle import settled_at, settled_text
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
+from signoff.core.subject import Subject
+from signoff.delivery.status import place_of, show_again
 from signoff.errors import AlreadySettled, NotEntitled, RequestError
 from signoff.wiring.edits import checked_answer, refuse_unseen
 
@@ -64,16 +67,16 @@ class ProjectDesk:
         return await self.broker.store.read(lambda tx: tx.requests.recent(limit=limit))
 
     async def where(self, request_id: str) -> str:
-        return await self.broker.deliveries.where(self.channel, request_id)
+        return await place_of(self.broker.ledger, self.channel, Subject.parse(request_id))
 
     async def gone(self, request_id: str) -> None:
-        await self.broker.deliveries.gone(self.channel, request_id)
+        await show_again(self.broker.ledger, self.channel, Subject.parse(request_id))
 
     async def opened(self, request_id: str, by: Answerer) -> None:
-        await self.broker.deliveries.opened(request_id, by)
+        await note_reader(self.broker.ledger, request_id, by)
 
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
-        return await self.broker.deliveries.has_opened(request_id, by)
+        return await has_read(self.broker.ledger, request_id, by)
 
     async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
         return await self.broker.people.entitled(request_id, people)

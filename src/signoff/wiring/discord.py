@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import discord
 
     from signoff.broker import Broker
-    from signoff.broker.post import Post
     from signoff.core.decision import ApprovalDecision
     from signoff.core.mode import ApprovalMode
+    from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
     from signoff.ports import Desk
     from signoff.wiring.resumption import Resume, Resumption
@@ -121,17 +121,19 @@ class DiscordApprovals:
         """
         if self._task is not None:
             raise WrongUse("these approvals were started already")
-        from signoff.broker.post import Post, Route
         from signoff.channels.discord.channel import DiscordChannel
+        from signoff.delivery import Reconciler, Route
         from signoff.wiring.resumption import Resumption
 
         broker = self._broker()
         channel = DiscordChannel(
             self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
         )
-        post = Post(broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name))
-        resumption = Resumption(broker, post, self.name, self._resume)
-        self._task = asyncio.create_task(_running(post, resumption), name=f"signoff {self.name}")
+        reconciler = Reconciler(
+            broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name)
+        )
+        resumption = Resumption(broker, reconciler, self.name, self._resume)
+        self._task = asyncio.create_task(_running(reconciler, resumption), name=f"signoff {self.name}")
         self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
 
     async def stop(self) -> None:
@@ -188,11 +190,11 @@ class GateDesk(ProjectDesk):
         return await self.gate.answer(request.id, decision, by=by)
 
 
-async def _running(post: Post, resumption: Resumption) -> None:
+async def _running(reconciler: Reconciler, resumption: Resumption) -> None:
     beside = asyncio.create_task(resumption.run(), name=f"signoff {resumption.channel}")
     beside.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
     try:
-        await post.run()
+        await reconciler.run()
     finally:
         beside.cancel()
         await asyncio.wait((beside,))

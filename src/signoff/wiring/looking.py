@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
-from signoff.broker.said import places
 from signoff.broker.status import RunStatus, run_status
 from signoff.broker.watch import HALTED
 from signoff.core.run import KeptRun, RunState
@@ -85,7 +84,7 @@ class Looking:
 
     def has_place(self, run: KeptRun) -> bool:
         """Whether it was begun in one of our channels, or gone on with for one."""
-        return not self._names.isdisjoint(places(run))
+        return not self._names.isdisjoint(run.places)
 
     async def found(self, busy: Collection[str]) -> list[RunStatus]:
         """Runs of ours that can go on, oldest first, without those that are being gone on with."""

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
-from signoff.broker.post import Post
 from signoff.broker.status import RunStatus
 from signoff.core.run import RunState
+from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import Looking, cannot, elsewhere
 
@@ -26,10 +26,10 @@ GRACE = timedelta(seconds=10)
 class Resumption:
     """Looks after the runs that were asked about in one channel."""
 
-    def __init__(self, broker: Broker, post: Post, channel: str, resume: Resume | None) -> None:
+    def __init__(self, broker: Broker, reconciler: Reconciler, channel: str, resume: Resume | None) -> None:
         self.channel = channel
         self._broker = broker
-        self._post = post
+        self._reconciler = reconciler
         self._resume = resume
         self._looking = Looking(broker, [channel])
         self._changed = asyncio.Event()
@@ -83,7 +83,7 @@ class Resumption:
             elif now - self._since[run.id] < GRACE:
                 self._looking.at(run.id)
             elif status.answered and not status.waiting:
-                await self._post.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
+                await self._reconciler.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
                 self._looking.takes_up(status)
 
     async def _go_on(self, run_id: str, resume: Resume) -> None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from signoff.broker import Broker, new_id
-from signoff.broker.said import places
-from signoff.broker.talks import was_said
+from signoff.broker.conversations import was_said
 from signoff.config import Settings
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
+from signoff.core.subject import Kind, Subject
 from signoff.errors import (
     AlreadyHeard,
     Halted,
@@ -48,7 +48,7 @@ RECENT = 50
 
 
 class Telling(Protocol):
-    """Tells people what a run came to; `broker.post.Post` does."""
+    """Tells people what a run came to; `signoff.delivery.Reconciler` does."""
 
     in_hand: set[str]
     """Runs that somebody here is busy with, who says what they come to."""
@@ -61,7 +61,7 @@ class Running:
 
     def __init__(
         self,
-        post: Telling,
+        telling: Telling,
         broker: Broker,
         settings: Settings,
         channel_names: Collection[str],
@@ -70,7 +70,7 @@ class Running:
         observe: Callable[[str], None] | None = None,
     ) -> None:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
-        self._post = post
+        self._telling = telling
         self._broker = broker
         self._settings = settings
         self._names = frozenset(channel_names)
@@ -111,10 +111,8 @@ class Running:
                     agent=f"{WORKER}{whom.worker}",
                     prompt=whom.text,
                     requester=heard.by.name,
-                    options={
-                        **kept_options(replace(self._options, chat=True), self._settings),
-                        "place": {heard.channel: heard.at},
-                    },
+                    options=kept_options(replace(self._options, chat=True), self._settings),
+                    places={heard.channel: heard.at},
                 ),
                 talk=talk,
                 heard=heard.id,
@@ -157,12 +155,12 @@ class Running:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._post.in_hand -= self._looking.turns
+            self._telling.in_hand -= self._looking.turns
 
     async def look(self) -> None:
         """Begin to go on with every run that can now, as far as there is room."""
         found = await self._looking.found(self._tasks)
-        self._post.in_hand |= self._looking.turns  # whoever ends them, they are told whole
+        self._telling.in_hand |= self._looking.turns  # whoever ends them, they are told whole
         for run in self._looking.ended:
             self._saying.add(task := asyncio.create_task(self._ended(run), name=f"end of run {run.id}"))
             task.add_done_callback(self._saying.discard)
@@ -193,14 +191,14 @@ class Running:
 
     async def _go_on(self, run: KeptRun) -> None:
         """Take a run up, and tell what it comes to."""
-        self._post.in_hand.add(run.id)
+        self._telling.in_hand.add(run.id)
         try:
             if (came_to := await self._attempt(run)) is not None:
                 await self._tell(run, *came_to)
                 self._looking.forget(run.id)
         finally:
             if run.id not in self._looking.turns:
-                self._post.in_hand.discard(run.id)
+                self._telling.in_hand.discard(run.id)
 
     async def _attempt(self, run: KeptRun) -> tuple[RunState, str] | None:
         """Take a run up: how it ended, and what is told of that. None for one that waits again or that others have."""
@@ -256,7 +254,7 @@ class Running:
         clock, wait = self._broker.clock, timedelta(0)
         while True:
             try:
-                await self._post.say(run.id, run.agent.removeprefix(WORKER), state, text)
+                await self._telling.say(run.id, run.agent.removeprefix(WORKER), state, text)
             except StoreError as error:
                 self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
             else:
@@ -271,9 +269,9 @@ class Running:
 
         def work(tx: Transaction) -> None:
             stored = tx.runs.get(run.id)
-            shown = {one.channel: one.at for one in tx.deliveries.find(trail=run.id) if one.channel in self._names}
+            shown = {one.channel: one.place for one in tx.deliveries.find(trail=run.id) if one.channel in self._names}
             if stored is not None and stored.state is RunState.GOING and shown:
-                tx.runs.put(replace(stored, options={**stored.options, "place": {**places(stored), **shown}}))
+                tx.runs.put(replace(stored, places={**stored.places, **shown}))
 
         await self._broker.store.write("adopt", work)
 
@@ -295,7 +293,7 @@ class Running:
             if was_said(run) and await self._broker.store.read(lambda tx: self._is_cut(tx, run)):
                 await self._say_whole(run)
         finally:
-            self._post.in_hand.discard(run.id)
+            self._telling.in_hand.discard(run.id)
 
     async def _say_whole(self, run: KeptRun) -> None:
         """Say what a turn that is over came to, out of its conversation."""
@@ -312,7 +310,7 @@ class Running:
                 job.close()
 
     def _is_cut(self, tx: Transaction, run: KeptRun) -> bool:
-        return not cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*places(run)})
+        return not cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
 
     async def _built(self, run: KeptRun) -> Job:
         """The run's job, made in a thread: what it imports may take seconds. One at a time."""
@@ -354,12 +352,12 @@ class Running:
         """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
         if not only_if or run.id in self._looking.told:
             return
-        subject = f"said:{run.id}"
+        subject = Subject(Kind.RESULT, run.id)
         names = self._names
         if not await self._broker.store.read(
             lambda tx: any(tx.deliveries.get(one, subject) is not None for one in names)
         ):
-            await self._post.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
+            await self._telling.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
         self._looking.told.add(run.id)
 
     def _done(self, run_id: str, task: asyncio.Task[None]) -> None:

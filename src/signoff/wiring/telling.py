@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from signoff.broker.said import said_in
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
+from signoff.core.subject import Kind, Subject
 from signoff.core.visible import OPEN
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
@@ -31,10 +31,10 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
 
 def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
     """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
-    delivery = tx.deliveries.get(channel, f"said:{run.id}")
-    if delivery is None or not delivery.text:
+    delivery = tx.deliveries.get(channel, Subject(Kind.RESULT, run.id))
+    if delivery is None or delivery.result is None:
         return True
-    said = said_in(delivery)
+    said = delivery.result
     is_less = run.detail.endswith(" characters)") or OPEN in run.detail
     return said.state is RunState.GOING or (is_less and said.text == run.detail)
 

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.run import AgentRunResult
 
-from signoff.broker.talks import was_said
+from signoff.broker.conversations import was_said
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.gate.agents import signoff_of

@@ -18,7 +18,7 @@ from aiohttp import ClientError, ClientSession, web
 from signoff.channels.asking import outcome_text, said_text
 from signoff.core.card import APPROVING, Card, card_for
 from signoff.core.decision import ApprovalDecision
-from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.notice import Asked, Notice, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, ChannelFailed, EditRefused, NotEntitled, RequestError
@@ -104,7 +104,7 @@ class WebhookChannel(_Sketch):
             request = notice.request
             body |= {"state": request.state, "number": notice.number, "of": notice.of, "told": outcome_text(request)}
             body |= {"card": lines_of(card_for(request)), "digest": request.args_digest}
-        elif isinstance(notice, Said):
+        elif isinstance(notice, RunResult):
             body |= {"state": notice.state, "told": said_text(notice)}
         else:
             body |= {"members": [one.id for one in notice.requests]}
@@ -140,7 +140,7 @@ class NotificationChannel(_Sketch):
         return key
 
     def _line(self, notice: Notice) -> str:
-        if isinstance(notice, Said):
+        if isinstance(notice, RunResult):
             return said_text(notice)
         if isinstance(notice, Together):
             return ""
@@ -217,7 +217,7 @@ def is_long(request: ApprovalRequest) -> bool:
 
 def blocks(notice: Notice) -> list[dict[str, Any]]:
     """Plain text only: nothing in it is read as markup or a mention."""
-    if isinstance(notice, Said):
+    if isinstance(notice, RunResult):
         return plain([said_text(notice)])
     if isinstance(notice, Together):
         return plain([f"{len(notice.requests)} calls were asked at once"])

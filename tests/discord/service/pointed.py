@@ -72,10 +72,10 @@ def point_at(url: str) -> Callable[[], None]:
 
 def main() -> None:
     point_at(os.environ[ENVIRONMENT])
-    from signoff.broker import post
     from signoff.cli.main import main as signoff
+    from signoff.delivery import reconcile
 
-    post.EVERY = timedelta(seconds=1)  # what another process ended is told here within this time, not within five
+    reconcile.EVERY = timedelta(seconds=1)  # what another process ended is told here within this time, not within five
     sys.argv[0] = "signoff"
     signoff()
 

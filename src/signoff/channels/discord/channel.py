@@ -34,7 +34,7 @@ from signoff.channels.discord.threads import Threads, place, read_place, thread_
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.waiting import Waiting
 from signoff.core.lifecycle import OPEN
-from signoff.core.notice import Asked, Notice, Reminder, Said, Together
+from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, WrongUse
@@ -234,10 +234,10 @@ class DiscordChannel:
                 return at
         if home and not is_shut:
             try:
-                below = after[1] if isinstance(notice, Said) and after[0] == home else 0
+                below = after[1] if isinstance(notice, RunResult) and after[0] == home else 0
                 return place(home, await self._put_anew(threads, home, notice, sheet, after=below))
             except discord.HTTPException as error:
-                mendable = isinstance(notice, Said) and code_of(error) in (MISSING_ACCESS, MISSING_PERMISSIONS)
+                mendable = isinstance(notice, RunResult) and code_of(error) in (MISSING_ACCESS, MISSING_PERMISSIONS)
                 if mendable or not is_closed_thread(error):  # what a run came to is told where it was asked
                     raise
         made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=home)
@@ -296,7 +296,7 @@ def _waits(notice: Notice) -> bool:
 
 
 def _worker(notice: Notice) -> str:
-    if isinstance(notice, Said):
+    if isinstance(notice, RunResult):
         return notice.worker
     request = notice.request if isinstance(notice, Asked) else notice.requests[0]
     return request.worker[0] if request.worker else request.tool_name

@@ -13,8 +13,9 @@ from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.standing import named, without_answer
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import moment, short_span
-from signoff.core.notice import Asked, Occasion, Reminder
+from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State
+from signoff.core.subject import Occasion
 from signoff.core.visible import visible
 from signoff.ports import Desk
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from signoff.channels.discord.sheet import CONTENT, Paper, Sheet, size
 from signoff.channels.discord.words import block, cut_block, first, short_plain, span
-from signoff.core.notice import Said
+from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
@@ -43,7 +43,7 @@ _LANGUAGES = frozenset(
 )
 
 
-def said_sheet(said: Said) -> Sheet:
+def said_sheet(said: RunResult) -> Sheet:
     """The message; where the answer is too long, its beginning, and all of it as a file."""
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
     with_text, without = _HEADS[said.state]

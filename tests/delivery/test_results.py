@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 from tests.broker.conftest import Opens, kill
-from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
+from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
 
 from signoff.broker import Broker
-from signoff.broker.endings import Endings
-from signoff.broker.post import Route
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.run import KeptRun, RunState
+from signoff.core.subject import Subject
+from signoff.delivery import Route
+from signoff.delivery.results import FinishedRuns
+from signoff.delivery.status import show_again, tell_result
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 from signoff.testing import FakeClock
@@ -23,8 +24,8 @@ from signoff.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 
 
-async def begun(broker: Broker, run_id: str = "r1", **options: Any) -> KeptRun:
-    return await broker.runs.begin(KeptRun(id=run_id, agent="worker:triage", options=options))
+async def begun(broker: Broker, run_id: str = "r1", **places: str) -> KeptRun:
+    return await broker.runs.begin(KeptRun(id=run_id, agent="worker:triage", places=places))
 
 
 async def test_the_answer_is_told_after_all_questions_and_beside_them(broker: Broker) -> None:
@@ -56,7 +57,7 @@ async def test_the_answer_is_told_after_all_questions_and_beside_them(broker: Br
 async def test_it_is_told_where_the_run_began_though_nothing_was_asked(broker: Broker) -> None:
     board, other = Board(), Board("other")
     post = post_for(broker, board, other)
-    run = await begun(broker, place={"board": "thread/", "nowhere": "x"})
+    run = await begun(broker, board="thread/", nowhere="x")
     assert await post.say(run.id, "triage", RunState.DONE, "hello") == ["board", "nowhere"]
     await post.round()
     assert [(notice.subject, at, beside) for notice, at, beside in board.tries] == [("said:r1", "", "thread/")]
@@ -65,7 +66,7 @@ async def test_it_is_told_where_the_run_began_though_nothing_was_asked(broker: B
 
 async def test_questions_come_where_the_run_began(broker: Broker) -> None:
     board = Board()
-    await begun(broker, place={"board": "thread/"})
+    await begun(broker, board="thread/")
     await ask_all(broker, "a")
     await post_for(broker, board).round()
     assert board.tries[0][2] == "thread/"
@@ -74,7 +75,7 @@ async def test_questions_come_where_the_run_began(broker: Broker) -> None:
 async def test_secrets_are_masked_in_what_is_said_and_long_texts_are_kept(another: Opens) -> None:
     broker, board = another(masked=("hunter2hunter2",)), Board()
     post = post_for(broker, board)
-    run = await begun(broker, place={"board": "x"})
+    run = await begun(broker, board="x")
     text = "hunter2hunter2 and 0therSecret99\n" + "é" * 20_000
     await post.say(run.id, "triage", RunState.DONE, text, secrets=("0therSecret99",))
     await post.round()
@@ -108,7 +109,7 @@ async def test_a_run_that_began_here_and_ended_while_nobody_ran_the_channel(anot
     one, two, board = another(), another(), Board()
     post = post_for(one, board)
     await post.round()
-    began = await begun(one, place={"board": "x"})
+    began = await begun(one, board="x")
     shown = await begun(one, "r2")
     await begun(one, "r3")
     [request] = await ask_all(one, "a", run="r2")
@@ -137,7 +138,7 @@ async def test_the_end_of_a_run_that_nobody_here_heard_of_is_not_told(broker: Br
 async def test_what_is_said_of_a_run_that_goes_on_makes_room_for_what_it_comes_to(broker: Broker) -> None:
     board = Board()
     post = post_for(broker, board)
-    run = await begun(broker, place={"board": "x"})
+    run = await begun(broker, board="x")
     await post.say(run.id, "triage", RunState.GOING, "resume it with `signoff resume r1`")
     await post.round()
     await post.say(run.id, "triage", RunState.DONE, "done")
@@ -149,7 +150,7 @@ async def test_what_is_said_of_a_run_that_goes_on_makes_room_for_what_it_comes_t
 async def test_what_cannot_be_said_is_said_by_the_backup(broker: Broker, clock: FakeClock) -> None:
     main, night = Board("main"), Board("night")
     post = post_for(broker, Route(main), Route(night, backup_for="main"))
-    run = await begun(broker, place={"main": "x"})
+    run = await begun(broker, main="x")
     main.fails = lambda notice: ChannelFailed("away", whole=True)
     await post.say(run.id, "triage", RunState.DONE, "done")
     await post.round()
@@ -167,7 +168,7 @@ async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> 
     board = Board()
     post = post_for(broker, board)
     for number in range(2):
-        await begun(broker, f"r{number}", place={"board": "x"})
+        await begun(broker, f"r{number}", board="x")
         await post.say(f"r{number}", "triage", RunState.DONE, "done")
     board.fails = lambda notice: ChannelFailed("no", again=notice.trail == "r0")
     await post.round()
@@ -189,7 +190,7 @@ async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> 
 async def test_the_end_is_told_though_it_was_said_before_that_it_goes_on(another: Opens, clock: FakeClock) -> None:
     one, board = another(), Board()
     post = post_for(one, board)
-    runs = [await begun(one, run_id, place={"board": "thread/"}) for run_id in ("r1", "r2")]
+    runs = [await begun(one, run_id, board="thread/") for run_id in ("r1", "r2")]
     for run in runs:
         await post.say(run.id, "triage", RunState.GOING, "whoever began it goes on with it")
     await post.round()
@@ -206,13 +207,13 @@ async def test_the_end_is_told_though_it_was_said_before_that_it_goes_on(another
 async def test_what_was_told_is_kept_though_the_message_is_gone(broker: Broker) -> None:
     board = Board()
     post = post_for(broker, board)
-    run = await begun(broker, place={"board": "thread/"})
+    run = await begun(broker, board="thread/")
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "hello")
     await post.round()
-    told = (await row(broker, "board", "said:r1")).text
-    await broker.deliveries.gone("board", "said:r1")
+    told = (await row(broker, "board", "said:r1")).result
+    await show_again(broker.ledger, "board", Subject.parse("said:r1"))
     await post.round()
-    assert (await row(broker, "board", "said:r1")).text == told != ""
+    assert (await row(broker, "board", "said:r1")).result == told is not None
 
 
 async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
@@ -220,15 +221,15 @@ async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
     one, board = another(), Board()
     post = post_for(one, board)
     for number in range(5):
-        run = await begun(one, f"r{number}", place={"board": "thread/"})
+        run = await begun(one, f"r{number}", board="thread/")
         await one.runs.end(run.id, run.epoch, RunState.DONE, f"came to {number}")
-    await begun(one, "elsewhere", place={"other": "thread/"})
-    await begun(one, "goes on", place={"board": "thread/"})
+    await begun(one, "elsewhere", other="thread/")
+    await begun(one, "goes on", board="thread/")
     await post.round()
     await post.stop()
-    late = await begun(one, "late", place={"board": "thread/"})
+    late = await begun(one, "late", board="thread/")
     await one.runs.end(late.id, late.epoch, RunState.DONE, "late")
-    endings = Endings(("board", "night"))
+    endings = FinishedRuns(("board", "night"))
     read: list[str] = []
 
     def look(tx: Transaction) -> Sequence[str]:
@@ -246,11 +247,22 @@ async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
 
 
 async def test_what_is_shown_before_the_first_look_is_watched(broker: Broker) -> None:
-    run, endings = await begun(broker), Endings(("board",))
+    run, endings = await begun(broker), FinishedRuns(("board",))
     endings.watch(run.id)
     await broker.store.read(endings.look)
     [request] = await ask_all(broker, "a")
-    shown = Delivery(channel="board", subject=request, trail=run.id, shown=0, state=DeliveryState.SHOWN)
+    shown = Delivery(channel="board", subject=Subject.parse(request), trail=run.id, shown=0, state=DeliveryState.SHOWN)
     await broker.store.write("shown", lambda tx: tx.deliveries.put(shown))
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "hello")
     assert list(await broker.store.read(endings.look)) == [run.id]
+
+
+async def test_what_another_process_has_told_is_told_at_once(another: Opens) -> None:
+    one, two, board = another(), another(), Board()
+    post = post_for(one, board)
+    run = await begun(one)
+    await ask_all(one, "a", run=run.id)
+    await post.round()
+    assert list(await tell_result(two.ledger, run.id, "triage", RunState.GOING, "nobody can go on")) == ["board"]
+    await post.round()  # no time has passed
+    assert (board.said(run.id).text, board.said(run.id).state) == ("nobody can go on", RunState.GOING)

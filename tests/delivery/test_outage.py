@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.broker.conftest import PEOPLE, Opens, kill, maker
-from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
+from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
-from signoff.broker.showing import may_stand
 from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import troubles_of
 from signoff.errors import ChannelFailed
 from signoff.ports import Store
 from signoff.testing import FakeClock
@@ -59,7 +59,7 @@ class Outage:
     def _away(self) -> ChannelFailed | None:
         return ChannelFailed("the service is away", whole=self.case.whole) if BEGINS <= self.now < ENDS else None
 
-    def _posted(self) -> Post:
+    def _posted(self) -> Reconciler:
         routes = [Route(self.main), Route(self.night, backup_for="main")] if self.case.backup else [Route(self.main)]
         return post_for(self.broker, *routes)
 
@@ -106,7 +106,7 @@ class Outage:
         self.broker = self.another()
         self.post = self._posted()
         left = await self.broker.store.read(lambda tx: tx.deliveries.find(live=True))
-        self.on_its_way = {one.subject for one in left if may_stand(one)}
+        self.on_its_way = {str(one.subject) for one in left if one.may_stand}
 
 
 DEATHS = (-1, 30, 300, ENDS)
@@ -171,9 +171,9 @@ async def test_after_ten_minutes_everything_was_shown_once_or_fell_back_and_in_o
             assert notice.request.version == stored.version and notice.request.state is stored.state
     assert bool(night.messages) == case.backup
     deliveries = await outage.broker.store.read(lambda tx: tx.deliveries.find())
-    fell_back = {one.subject for one in deliveries if one.state is DeliveryState.FAILED}
+    fell_back = {str(one.subject) for one in deliveries if one.state is DeliveryState.FAILED}
     unclear = outage.answered_unseen | outage.on_its_way
     assert fell_back - unclear == set(night.places) - unclear
-    troubled = await outage.broker.deliveries.troubles(outage.asked)
+    troubled = await troubles_of(outage.broker.ledger, outage.asked)
     assert set(troubled) - unclear == set(night.places) - unclear, "the inbox tells no more than is so"
     assert len(main.tries) < 4 * case.requests, "an outage is not met with more and more tries"

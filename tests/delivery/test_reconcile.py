@@ -8,14 +8,16 @@ from datetime import timedelta
 
 import pytest
 from tests.broker.conftest import Opens, kill, kinds
-from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
+from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.core.delivery import NEVER, DeliveryState
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import State
+from signoff.core.subject import Subject
 from signoff.core.verdict import OnTimeout, Requirement
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import place_of, show_again
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.testing import FakeClock
 
@@ -39,7 +41,7 @@ async def test_a_question_is_shown_once_and_updated_to_what_became_of_it(broker:
     assert board.call(request).state is State.SUCCEEDED
     assert len(board.messages) == 1
     done = await row(broker, "board", request)
-    assert (done.state, done.live, done.at) == (DeliveryState.SHOWN, False, "board/1")
+    assert (done.state, done.live, done.place) == (DeliveryState.SHOWN, False, "board/1")
 
 
 async def test_every_channel_shows_it_and_all_hear_of_an_answer(broker: Broker) -> None:
@@ -330,7 +332,7 @@ async def test_what_is_taken_away_while_it_is_brought_up_to_date_is_shown_anew(b
         async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
             place = await super().show(notice, at, beside)
             if at == "board/1":
-                await broker.deliveries.gone("board", notice.subject)
+                await show_again(broker.ledger, "board", Subject.parse(notice.subject))
                 del self.messages[self.places.pop(notice.subject)]
             return place
 
@@ -356,7 +358,7 @@ async def test_what_was_shown_and_not_written_down_is_shown_again_where_it_stand
     await post_for(two, board).round()
     assert len(board.messages) == 1
     assert [at for _, at, _ in board.tries] == ["", ""], "nobody knew where it stood but the channel"
-    assert (await row(two, "board", request)).at == "board/1"
+    assert (await row(two, "board", request)).place == "board/1"
 
 
 async def test_what_was_shown_and_not_written_down_is_closed_though_it_waits_no_longer(another: Opens) -> None:
@@ -399,16 +401,16 @@ async def test_gone_is_shown_anew_while_it_waits_and_not_after(broker: Broker) -
     await post.round()
     await broker.answer(over, NO, by=ANA)
     for each in (waits, over):
-        await broker.deliveries.gone("board", each)
+        await show_again(broker.ledger, "board", Subject.parse(each))
         del board.messages[board.places.pop(each)]
-    assert (await row(broker, "board", waits)).at == "board/1", "the channel may need part of it"
-    assert await broker.deliveries.where("board", waits) == ""
+    assert (await row(broker, "board", waits)).place == "board/1", "the channel may need part of it"
+    assert await place_of(broker.ledger, "board", Subject.parse(waits)) == ""
     await post.round()
     assert waits in board.places and over not in board.places
-    assert await broker.deliveries.where("board", waits) == board.places[waits]
+    assert await place_of(broker.ledger, "board", Subject.parse(waits)) == board.places[waits]
     assert (await row(broker, "board", over)).shown == NEVER
-    await broker.deliveries.gone("board", "nothing of the kind")
-    await broker.deliveries.gone("elsewhere", waits)
+    await show_again(broker.ledger, "board", Subject.parse("nothing of the kind"))
+    await show_again(broker.ledger, "elsewhere", Subject.parse(waits))
     await post.round()
     assert len(await rows(broker)) == 3
 
@@ -431,4 +433,4 @@ async def test_gone_is_shown_anew_while_it_waits_and_not_after(broker: Broker) -
 )
 async def test_routes_that_do_not_fit_together_are_refused(broker: Broker, routes: list[Route], why: str) -> None:
     with pytest.raises(WrongUse, match=why):
-        Post(broker, routes, desk=lambda name: None)  # type: ignore[arg-type, return-value]
+        Reconciler(broker, routes, desk=lambda name: None)  # type: ignore[arg-type, return-value]

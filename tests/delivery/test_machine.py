@@ -26,15 +26,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.broker.conftest import PEOPLE, RAM, kill, maker
-from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for
+from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for
 from tests.profiles import NIGHTLY, examples
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Together
 from signoff.core.request import State
+from signoff.core.subject import Subject
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import show_again
 from signoff.errors import ChannelFailed, RequestError
 from signoff.testing import FakeClock
 
@@ -70,8 +72,8 @@ class Watched(Board):
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         known = await self._delivery(notice.subject)
-        if known is not None and known.shown != NEVER and at != known.at:
-            self.wrong.append(f"{notice.subject} stands at {known.at!r}, and {at!r} was handed over")
+        if known is not None and known.shown != NEVER and at != known.place:
+            self.wrong.append(f"{notice.subject} stands at {known.place!r}, and {at!r} was handed over")
         place = await super().show(notice, at, beside)
         if self.mood == "breaks":  # it stands there, and nobody hears of it
             self.hopeless.add(notice.subject)
@@ -109,7 +111,7 @@ class AnyPost(RuleBasedStateMachine):
         return broker
 
     def _delivery_in(self, name: str) -> Callable[[str], Awaitable[Delivery | None]]:
-        return lambda subject: self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
+        return lambda subject: self.broker.store.read(lambda tx: tx.deliveries.get(name, Subject.parse(subject)))
 
     def do(self, work: Awaitable[T]) -> T:
         async def doing() -> T:
@@ -121,7 +123,7 @@ class AnyPost(RuleBasedStateMachine):
     def begins(self, backup: bool, timeout: timedelta | None) -> None:
         routes = [Route(self.main, timeout=timeout)]
         self.routes = [*routes, Route(self.night, backup_for="main")] if backup else routes
-        self.post: Post = post_for(self.broker, *self.routes)
+        self.post: Reconciler = post_for(self.broker, *self.routes)
 
     # --- what people and programs do ---
 
@@ -162,7 +164,7 @@ class AnyPost(RuleBasedStateMachine):
         if not subject.startswith("all:"):
             self.out_of_order |= {subject}
             del self.main.messages[self.main.places.pop(subject)]
-            self.do(self.broker.deliveries.gone("main", subject))
+            self.do(show_again(self.broker.ledger, "main", Subject.parse(subject)))
 
     # --- what the outside does ---
 
@@ -263,7 +265,7 @@ class AnyPost(RuleBasedStateMachine):
     def _says_what_is_so(self, board: Board, request_id: str) -> None:
         request, notice = self.do(self.broker.get(request_id)), board.standing(request_id)
         assert isinstance(notice, Asked)
-        delivery = self.do(self.broker.store.read(lambda tx: tx.deliveries.get(board.name, request_id)))
+        delivery = self.do(self.broker.store.read(lambda tx: tx.deliveries.get(board.name, Subject.parse(request_id))))
         assert delivery is not None, "what stands there is known"
         if delivery.state is DeliveryState.FAILED and request.state in OPEN:
             return  # it may stand there, and the backup shows it: it is closed once it is settled

@@ -1,4 +1,4 @@
-"""A channel as the post uses it, and how it is doing."""
+"""A channel in use, and how it is doing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from signoff.broker.leases import Down
+from signoff.core.lease import Down
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel, Reminding
 
@@ -36,7 +36,7 @@ class Route:
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class ActiveChannel:
     """A route in use."""
 
     route: Route
@@ -69,7 +69,7 @@ class Line:
     def rests(self, now: datetime) -> bool:
         """Whether nothing is to be tried now."""
         down = self.down  # may change at any time, as a look may be made by another thread
-        return down is not None and down.next_at is not None and down.next_at > now
+        return down is not None and down.due is not None and down.due > now
 
     def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Down | None:
         """Nothing can be shown. `seen` is `failures` as it was when the try began; what is down then."""
@@ -79,7 +79,7 @@ class Line:
                 since=self.down.since if self.down is not None else now,
                 problem=str(failure),
                 attempts=attempts,
-                next_at=now + pause(failure, attempts),
+                due=now + pause(failure, attempts),
                 hopeless=not failure.again,
             )
             self.failures += 1
@@ -102,22 +102,22 @@ def pause(failure: ChannelFailed, attempts: int) -> timedelta:
     return timedelta(seconds=min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 10)))
 
 
-def lines_for(routes: Sequence[Route]) -> dict[str, Line]:
+def active_channels(routes: Sequence[Route]) -> dict[str, ActiveChannel]:
     """The routes by name, each with its backup; raises `WrongUse` for what does not fit together."""
-    lines: dict[str, Line] = {}
+    active: dict[str, ActiveChannel] = {}
     for route in routes:
-        if route.name in lines:
+        if route.name in active:
             raise WrongUse(f"two channels are called {route.name!r}")
         if route.backup_for == route.name:
             raise WrongUse(f"channel {route.name!r} cannot be its own backup")
-        lines[route.name] = Line(route)
-    for line in lines.values():
-        main = lines.get(line.route.backup_for)
+        active[route.name] = ActiveChannel(route)
+    for one in active.values():
+        main = active.get(one.route.backup_for)
         if main is None:
             continue
         if main.backup:
-            raise WrongUse(f"channels {main.backup!r} and {line.name!r} are both backups for {main.name!r}: name one")
-        main.backup = line.name
-    if lines and all(line.route.backup_for in lines for line in lines.values()):
+            raise WrongUse(f"channels {main.backup!r} and {one.name!r} are both backups for {main.name!r}: name one")
+        main.backup = one.name
+    if active and all(one.route.backup_for in active for one in active.values()):
         raise WrongUse("every channel is the backup for another one, so none would ever be used first")
-    return lines
+    return active

@@ -8,12 +8,13 @@ from typing import cast
 
 import pytest
 from tests.broker.conftest import Opens
-from tests.broker.posting import Board, ask_all, post_for, row
+from tests.delivery.posting import Board, ask_all, post_for, row
 
 from signoff.broker import Broker
-from signoff.broker.post import Route
-from signoff.broker.routes import pause
 from signoff.core.notice import Notice
+from signoff.delivery import Route
+from signoff.delivery.routes import pause
+from signoff.delivery.status import running_channels, troubles_of
 from signoff.errors import ChannelFailed
 from signoff.ports import Desk
 from signoff.testing import FakeClock
@@ -47,7 +48,7 @@ async def test_a_channel_that_is_cancelled_from_inside_failed(
     post = post_for(broker, main, Route(night, backup_for="main"))
     [request] = await ask_all(broker, "c1")
     await post.round()
-    [trouble] = (await broker.deliveries.troubles([request]))[request]
+    [trouble] = (await troubles_of(broker.ledger, [request]))[request]
     assert trouble.problem == "it was stopped from inside"
     for _ in range(3):
         clock.advance(MINUTE)
@@ -107,12 +108,12 @@ async def test_a_channel_that_does_not_come_to_an_end_is_left_behind(another: Op
     await post.round()
     stopping = asyncio.ensure_future(post.stop())
     await hangs.stopping.wait()
-    assert "hangs" in await one.deliveries.channels(), "it is still in use"
+    assert "hangs" in await running_channels(one.ledger), "it is still in use"
     clock.advance(10 * timedelta(seconds=1))
     with pytest.warns(RuntimeWarning, match="'hangs' did not stop: it did not end within 10 seconds"):
         await stopping
     assert board.stopped == 1
-    assert not await one.deliveries.channels()
+    assert not await running_channels(one.ledger)
     await post_for(another(), Board("hangs"), board).round()
 
 
@@ -126,7 +127,7 @@ async def test_channels_are_given_back_though_nobody_waits_for_the_end(another: 
     with pytest.raises(asyncio.CancelledError):
         await running
     await one.store.flush()
-    assert not one.deliveries.here
+    assert not one.ledger.channels
     await post_for(another(), Board("hangs")).round()
 
 
@@ -141,4 +142,4 @@ async def test_a_stop_that_is_cancelled_from_inside_hinders_nobody(broker: Broke
     with pytest.warns(RuntimeWarning, match="'closed' did not stop: it was stopped from inside"):
         await post.stop()
     assert board.stopped == 1
-    assert not broker.deliveries.here
+    assert not broker.ledger.channels

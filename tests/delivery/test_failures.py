@@ -8,12 +8,14 @@ from itertools import pairwise
 
 import pytest
 from tests.broker.conftest import Opens
-from tests.broker.posting import ANA, NO, YES, Board, ask_all, post_for, row
+from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row
 
 from signoff.broker import Broker
-from signoff.broker.post import Route
 from signoff.core.delivery import DeliveryState
 from signoff.core.request import State
+from signoff.core.subject import Subject
+from signoff.delivery import Route
+from signoff.delivery.status import place_of, running_channels, troubles_of
 from signoff.errors import ChannelFailed, StoreError, WrongUse
 from signoff.testing import FakeClock
 
@@ -70,7 +72,7 @@ async def test_what_is_known_of_where_it_stands_is_handed_over_with_the_next_try
     post = post_for(broker, board)
     [request] = await ask_all(broker, "c1")
     await post.round()
-    assert await broker.deliveries.where("board", request) == "", "nothing to look at yet"
+    assert await place_of(broker.ledger, "board", Subject.parse(request)) == "", "nothing to look at yet"
     clock.advance(SECOND)
     await post.round()
     assert [at for _, at, _ in board.tries] == ["", "thread/"]
@@ -116,7 +118,7 @@ async def test_one_that_can_never_be_shown_holds_up_nobody_and_the_inbox_can_say
     board.fails = lambda notice: ChannelFailed("it is too long", again=False) if notice.subject == one else None
     await post.round()
     assert set(board.places) == {two}
-    [trouble] = (await broker.deliveries.troubles([one, two, "nobody"]))[one]
+    [trouble] = (await troubles_of(broker.ledger, [one, two, "nobody"]))[one]
     assert (trouble.channel, trouble.problem, trouble.state) == ("board", "it is too long", DeliveryState.DUE)
     board.fails = lambda notice: None
     clock.advance(59)
@@ -125,7 +127,7 @@ async def test_one_that_can_never_be_shown_holds_up_nobody_and_the_inbox_can_say
     clock.advance(1)
     await post.round()
     assert one in board.places, "somebody has done something"
-    assert await broker.deliveries.troubles([one, two]) == {}
+    assert await troubles_of(broker.ledger, [one, two]) == {}
 
 
 async def test_a_channel_that_breaks_says_so_and_the_rest_goes_on(broker: Broker) -> None:
@@ -154,9 +156,9 @@ async def test_secrets_do_not_reach_what_is_kept_of_a_failure(another: Opens) ->
     board.fails = lambda notice: ChannelFailed("token hunter2hunter2 was refused", whole=notice.trail == "r2")
     one, two = (await ask_all(broker, "a", run="r1"))[0], (await ask_all(broker, "b", run="r2"))[0]
     await post_for(broker, board).round()
-    for troubles in (await broker.deliveries.troubles([one, two])).values():
+    for troubles in (await troubles_of(broker.ledger, [one, two])).values():
         assert troubles and "hunter2" not in troubles[0].problem
-    assert "hunter2" not in str(await broker.deliveries.channels())
+    assert "hunter2" not in str(await running_channels(broker.ledger))
 
 
 # --- the whole channel ---
@@ -173,7 +175,7 @@ async def test_a_channel_that_is_away_rests_as_a_whole_and_one_try_finds_it_back
     await post.round()
     assert len(other.messages) == 30
     assert len(board.tries) <= 8, "those that were on their way when it was found out"
-    troubles = await broker.deliveries.troubles(ids)
+    troubles = await troubles_of(broker.ledger, ids)
     assert {one.problem for each in troubles.values() for one in each} == {"the service is away"}
     assert len(troubles) == 30, "also for those that nobody tried"
     tries = len(board.tries)
@@ -188,7 +190,7 @@ async def test_a_channel_that_is_away_rests_as_a_whole_and_one_try_finds_it_back
     await post.round()
     assert set(board.places) == set(ids)
     assert board.first.total() == 30
-    assert await broker.deliveries.troubles(ids) == {}
+    assert await troubles_of(broker.ledger, ids) == {}
 
 
 async def test_how_long_a_whole_channel_rests_grows_by_outages_not_by_what_was_on_its_way(
@@ -200,8 +202,8 @@ async def test_how_long_a_whole_channel_rests_grows_by_outages_not_by_what_was_o
     for number in range(8):
         await ask_all(broker, f"c{number}", run=f"r{number}")
     await post.round()
-    lease = (await broker.deliveries.channels())["board"]
-    assert lease.down is not None and lease.down.attempts == 1 and lease.down.next_at == clock.now() + SECOND
+    lease = (await running_channels(broker.ledger))["board"]
+    assert lease.down is not None and lease.down.attempts == 1 and lease.down.due == clock.now() + SECOND
 
 
 # --- what stands there and cannot be brought up to date ---
@@ -312,7 +314,7 @@ async def test_a_channel_that_does_not_start_is_started_again_and_the_others_go_
     [request] = await ask_all(broker, "a")
     await post.round()
     assert request in other.places and not board.tries
-    [trouble] = (await broker.deliveries.troubles([request]))[request]
+    [trouble] = (await troubles_of(broker.ledger, [request]))[request]
     assert (trouble.channel, trouble.problem) == ("board", "no network")
     clock.advance(SECOND)
     await post.round()
@@ -343,7 +345,7 @@ async def test_a_channel_used_wrongly_ends_it_where_there_is_no_other(broker: Br
     board.starts = lambda: WrongUse("the token is wrong")
     with pytest.raises(WrongUse, match="the token is wrong"):
         await post_for(broker, board).run()
-    assert not (await broker.deliveries.channels()), "it was let go"
+    assert not (await running_channels(broker.ledger)), "it was let go"
 
 
 async def test_a_channel_used_wrongly_is_left_out_where_there_are_others(broker: Broker, clock: FakeClock) -> None:
@@ -356,7 +358,7 @@ async def test_a_channel_used_wrongly_is_left_out_where_there_are_others(broker:
     clock.advance(10 * MINUTE)
     await post.round()
     assert board.started == 1 and request in other.places
-    [trouble] = (await broker.deliveries.troubles([request]))[request]
+    [trouble] = (await troubles_of(broker.ledger, [request]))[request]
     assert trouble.problem == "the token is wrong"
 
 

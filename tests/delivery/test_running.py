@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 from tests.broker.conftest import Opens, kill
-from tests.broker.posting import ANA, NO, Board, ask_all, post_for, row
+from tests.delivery.posting import ANA, NO, Board, ask_all, post_for, row
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.core.delivery import NEVER
 from signoff.core.request import State
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import running_channels
 from signoff.errors import WrongUse
 from signoff.testing import FakeClock
 
@@ -90,7 +91,7 @@ async def test_stopped_at_any_moment_nothing_is_half_written_and_the_next_goes_o
         await stopped(running)
         assert board.inside == 0, "what was on its way was given up"
         for one in await broker.store.read(lambda tx: tx.deliveries.find()):
-            assert one.shown == NEVER or board.places[one.subject] == one.at
+            assert one.shown == NEVER or board.places[str(one.subject)] == one.place
     await post_for(broker, board).round()
     assert set(ids) <= set(board.places)
     assert len(board.messages) == len(board.places)
@@ -118,7 +119,7 @@ async def test_a_second_process_is_refused_and_takes_over_once_the_first_is_gone
     await post_for(one, board).round()
     with pytest.raises(WrongUse, match=rf"channel 'board' is run by process {one.process.pid} on "):
         await post_for(two, Board("free"), board).round()
-    assert list(await two.deliveries.channels()) == ["board"], "nothing was taken where something was refused"
+    assert list(await running_channels(two.ledger)) == ["board"], "nothing was taken where something was refused"
     await kill(one)
     await two.answer(request, NO, by=ANA)
     await post_for(two, board).round()
@@ -157,14 +158,14 @@ async def test_one_that_was_thought_gone_ends_when_it_finds_out(another: Opens, 
         await asleep.round()
     assert len(board.tries) == 1
     await asleep.stop()
-    assert list(await here.deliveries.channels()) == ["board"], "it is not given back by who lost it"
+    assert list(await running_channels(here.ledger)) == ["board"], "it is not given back by who lost it"
 
 
 async def test_different_channels_may_be_run_by_different_processes(another: Opens) -> None:
     one, two = another(), another()
     left, right = Board("left"), Board("right")
     [request] = await ask_all(one, "a")
-    posts: list[Post] = [post_for(one, left), post_for(two, right)]
+    posts: list[Reconciler] = [post_for(one, left), post_for(two, right)]
     for post in posts:
         await post.round()
     await two.answer(request, NO, by=ANA)

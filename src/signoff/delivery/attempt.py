@@ -8,11 +8,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from signoff.broker.leases import Down, put_down
 from signoff.broker.ledger import Ledger
-from signoff.broker.routes import LONGEST_PAUSE, Line
-from signoff.broker.showing import NotShown, Showing, Showings
+from signoff.core.lease import Down
 from signoff.core.notice import Reminder
+from signoff.core.subject import Subject
+from signoff.delivery.leases import put_down
+from signoff.delivery.outbox import Attempt, NotShown, Outbox
+from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel
 from signoff.errors import ChannelFailed, StoreError, WrongUse
 from signoff.ports import Channel, Desk, Reminding, Transaction
 
@@ -23,35 +25,35 @@ STOP_LIMIT = timedelta(seconds=10)
 """The same, where it has to let go of everything."""
 
 
-class Courier:
+class Attempts:
     """Does the trying. What goes wrong outside is written down; only what goes wrong with the store is raised."""
 
-    def __init__(self, ledger: Ledger, showings: Showings) -> None:
+    def __init__(self, ledger: Ledger, outbox: Outbox) -> None:
         self._ledger = ledger
-        self._showings = showings
+        self._outbox = outbox
 
-    async def open(self, line: Line, desk: Desk) -> None:
+    async def open(self, active: ActiveChannel, desk: Desk) -> None:
         """Start a channel."""
-        seen = line.failures
+        seen = active.failures
         try:
-            await self._within_limit(line.route.channel.start(desk))
+            await self._within_limit(active.route.channel.start(desk))
         except ChannelFailed as failure:
-            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
+            await self._persist(active, active.fell(failure, self._ledger.clock.now(), seen))
         except WrongUse as error:
-            line.wrong = error
+            active.wrong = error
             failure = ChannelFailed(str(error), again=False, whole=True)
-            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
+            await self._persist(active, active.fell(failure, self._ledger.clock.now(), seen))
         except Exception as error:
             failure = failure_of(error, whole=True)
-            await self._persist(line, line.fell(failure, self._ledger.clock.now(), seen))
+            await self._persist(active, active.fell(failure, self._ledger.clock.now(), seen))
         else:
-            line.is_open, line.down = True, None
-            await self._persist(line, None)
+            active.is_open, active.down = True, None
+            await self._persist(active, None)
 
-    async def close(self, line: Line) -> None:
+    async def close(self, active: ActiveChannel) -> None:
         """Stop a channel. One that does not come to an end is left behind."""
         clock = self._ledger.clock
-        doing = asyncio.ensure_future(_stopped(line))
+        doing = asyncio.ensure_future(_stopped(active))
         limit = asyncio.ensure_future(clock.sleep_until(clock.now() + STOP_LIMIT))
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
@@ -68,30 +70,30 @@ class Courier:
             problem = repr(error)
         else:
             return
-        warnings.warn(f"channel {line.name!r} did not stop: {problem}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"channel {active.name!r} did not stop: {problem}", RuntimeWarning, stacklevel=2)
 
-    async def carry(self, line: Line, subjects: Sequence[str]) -> int:
+    async def carry(self, active: ActiveChannel, subjects: Sequence[Subject]) -> int:
         """Show these, in order, until one fails that others wait for; how many were tried."""
         tried = 0
         for subject in subjects:
-            now, seen = self._ledger.clock.now(), line.failures
-            if line.rests(now):
+            now, seen = self._ledger.clock.now(), active.failures
+            if active.rests(now):
                 break
-            showing = await self._ledger.store.write(
-                "show", lambda tx, subject=subject, now=now: self._showings.begin(tx, line, subject, now), synced=False
+            attempt = await self._ledger.store.write(
+                "show", lambda tx, subject=subject, now=now: self._outbox.begin(tx, active, subject, now), synced=False
             )
-            if showing is None:
+            if attempt is None:
                 continue
             tried += 1
-            if not await self._try(line, showing, seen):
+            if not await self._try(active, attempt, seen):
                 break
         return tried
 
-    async def _try(self, line: Line, showing: Showing, seen: int) -> bool:
+    async def _try(self, active: ActiveChannel, attempt: Attempt, seen: int) -> bool:
         """Show one notice; whether those after it may follow."""
         known = True
         try:
-            at = await self._within_limit(_shown_by(line.route.channel, showing))
+            at = await self._within_limit(_shown_by(active.route.channel, attempt))
             if not isinstance(at, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is somebody's code
                 raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
         except ChannelFailed as error:
@@ -99,36 +101,36 @@ class Courier:
         except Exception as error:
             failure, known = failure_of(error), False
         else:
-            await self._shown(line, showing, at, seen)
+            await self._shown(active, attempt, at, seen)
             return True
         now = self._ledger.clock.now()
-        down = line.fell(failure, now, seen) if failure.whole else line.down
+        down = active.fell(failure, now, seen) if failure.whole else active.down
 
         def work(tx: Transaction) -> NotShown:
             if failure.whole:
-                put_down(tx, self._ledger, line.name, down)
-            return self._showings.failed(tx, line, showing, failure, now, known=known)
+                put_down(tx, self._ledger, active.name, down)
+            return self._outbox.failed(tx, active, attempt, failure, now, known=known)
 
         left = await self._insist("not shown", work)
         if left.given_up:
-            told = f"channel {line.name!r} could not tell what run {showing.notice.trail} came to"
+            told = f"channel {active.name!r} could not tell what run {attempt.notice.trail} came to"
             warnings.warn(f"{told}, and that is given up after a day: {failure}", RuntimeWarning, stacklevel=2)
         return not (left.holds or failure.whole)
 
-    async def _shown(self, line: Line, showing: Showing, at: str, seen: int) -> None:
+    async def _shown(self, active: ActiveChannel, attempt: Attempt, at: str, seen: int) -> None:
         clock = self._ledger.clock
-        down = line.worked(clock.now(), seen)
+        down = active.worked(clock.now(), seen)
 
         def work(tx: Transaction) -> None:
             if down is None:
-                put_down(tx, self._ledger, line.name, None)
+                put_down(tx, self._ledger, active.name, None)
             # By now, and not by when it was shown: while the store fails nobody can answer.
-            self._showings.shown(tx, line, showing, at, clock.now())
+            self._outbox.shown(tx, active, attempt, at, clock.now())
 
         await self._insist("shown", work)
 
-    async def _persist(self, line: Line, down: Down | None) -> None:
-        await self._insist("channel", lambda tx: put_down(tx, self._ledger, line.name, down))
+    async def _persist(self, active: ActiveChannel, down: Down | None) -> None:
+        await self._insist("channel", lambda tx: put_down(tx, self._ledger, active.name, down))
 
     async def _insist(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Write what happened outside. It did happen, so a store that fails is tried until it works again."""
@@ -168,15 +170,15 @@ class _NoAnswer(ChannelFailed):
     """Nobody knows what came of it."""
 
 
-def _shown_by(channel: Channel, showing: Showing) -> Coroutine[Any, Any, str]:
-    if not isinstance(showing.notice, Reminder):
-        return channel.show(showing.notice, showing.at, showing.beside)
+def _shown_by(channel: Channel, attempt: Attempt) -> Coroutine[Any, Any, str]:
+    if not isinstance(attempt.notice, Reminder):
+        return channel.show(attempt.notice, attempt.place, attempt.beside)
     assert isinstance(channel, Reminding), "only such a channel is handed one"
-    return channel.remind(showing.notice, showing.beside, showing.at)
+    return channel.remind(attempt.notice, attempt.beside, attempt.place)
 
 
-async def _stopped(line: Line) -> None:
-    await line.route.channel.stop()
+async def _stopped(active: ActiveChannel) -> None:
+    await active.route.channel.stop()
 
 
 def failure_of(error: Exception, *, whole: bool = False) -> ChannelFailed:

@@ -1,4 +1,4 @@
-"""One notice on its way into one channel: what there is to show now, and what is written down of how that went.
+"""The outbox: what there is to show in each channel, and what is written down of how that went.
 
 Before something is shown for the first time it is noted that it may stand there from now on. So nothing that stands
 in a channel is forgotten when the process dies before it could write down where.
@@ -6,23 +6,23 @@ in a channel is forgotten when the process dies before it could write down where
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple
 
-from signoff.broker.batches import Batches, all_shown
-from signoff.broker.leases import LONGEST_PROBLEM, check_lease
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, put
-from signoff.broker.routes import PATIENCE, Line, pause
-from signoff.broker.said import places, put_said, said_in
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import FINAL, OPEN, Dated, advance, may_be_dated
-from signoff.core.notice import Asked, Notice, Reminder, Said, Together, is_reminder, reminder_of, request_in
+from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together, reminder_of
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.subject import Kind, Subject
+from signoff.delivery.batches import Batches, all_shown
+from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
+from signoff.delivery.results import put_result
+from signoff.delivery.routes import PATIENCE, ActiveChannel, pause
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 
@@ -33,7 +33,7 @@ SHORTENED = 0.1
 """How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
 LAST = 5
 """How many of a trail are read at first to see where the newest one stands."""
-_MAY_STAND, _HOPELESS = "may stand", "hopeless"
+_HANDED_OVER = frozenset({Kind.REQUEST, Kind.RESULT})
 
 
 class Want(Enum):
@@ -59,7 +59,7 @@ def wanted(delivery: Delivery | None, version: int, *, waits: bool, is_settled: 
             return Want.UPDATE
     elif waits:
         return Want.SHOW if delivery.state is DeliveryState.DUE else Want.NOTHING
-    elif is_settled and may_stand(delivery):
+    elif is_settled and delivery.may_stand:
         return Want.UPDATE
     return Want.RETIRE if is_over else Want.NOTHING
 
@@ -83,41 +83,19 @@ def wanted_of_reminder(delivery: Delivery | None) -> Want:
     return Want.SHOW if delivery is None or (delivery.live and delivery.state is DeliveryState.DUE) else Want.NOTHING
 
 
-def may_be_handed_over(subject: str) -> bool:
+def may_be_handed_over(subject: Subject) -> bool:
     """Whether a backup shows it where its main channel cannot. What belongs to something that stands there stays."""
-    return not (subject.startswith("all:") or is_reminder(subject))
-
-
-def may_stand(delivery: Delivery) -> bool:
-    """Whether something of it may stand in the channel though it was never heard that it does."""
-    return not delivery.subject.startswith("said:") and _MAY_STAND in _marks(delivery)
-
-
-def is_hopeless(delivery: Delivery) -> bool:
-    """Whether it failed last in a way that holds nothing else up: somebody has to do something first."""
-    return not delivery.subject.startswith("said:") and _HOPELESS in _marks(delivery)
-
-
-def _marks(delivery: Delivery) -> list[str]:
-    return json.loads(delivery.text) if delivery.text else []
-
-
-def marked(delivery: Delivery, **marks: bool) -> Delivery:
-    """A delivery about which these things hold, and no others: `may_stand`, `hopeless`."""
-    if delivery.subject.startswith("said:"):
-        return delivery
-    names = {"may_stand": _MAY_STAND, "hopeless": _HOPELESS}
-    said = [names[one] for one, holds in marks.items() if holds]
-    return replace(delivery, text=json.dumps(said) if said else "")
+    return subject.kind in _HANDED_OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Showing:
+class Attempt:
     """What is handed to a channel, and what has to be known afterwards."""
 
     notice: Notice | Reminder
     want: Want
-    at: str
+    place: str
+    """Where it stands, or part of it may."""
     beside: str
     before: Delivery | None
     """How the delivery stood before the try."""
@@ -135,9 +113,9 @@ class Showing:
     def may_be_known(self) -> bool:
         """Whether people may have seen it where an earlier try put it: nobody heard how that try ended."""
         before = self.before
-        if before is None or not may_stand(before):
+        if before is None or not before.may_stand:
             return False
-        return before.attempts > 0 or not before.at  # else it was taken away, and is shown anew
+        return before.attempts > 0 or not before.place  # else it was taken away, and is shown anew
 
 
 class NotShown(NamedTuple):
@@ -149,161 +127,165 @@ class NotShown(NamedTuple):
     """Whether it is never tried again, though nobody else shows it."""
 
 
-class Showings:
+class Outbox:
     """What happens in the store around each try."""
 
     def __init__(self, ledger: Ledger, batches: Batches) -> None:
         self._ledger = ledger
         self._batches = batches
 
-    def begin(self, tx: Transaction, line: Line, subject: str, now: datetime) -> Showing | None:
+    def begin(self, tx: Transaction, active: ActiveChannel, subject: Subject, now: datetime) -> Attempt | None:
         """What is to be shown now, noted as begun; None where nothing is any longer."""
-        check_lease(tx, self._ledger, line.name)
-        known = tx.deliveries.get(line.name, subject)
-        notice, want = self._notice(tx, line, subject, known)
+        check_lease(tx, self._ledger, active.name)
+        known = tx.deliveries.get(active.name, subject)
+        notice, want = self._notice(tx, active, subject, known)
         if notice is None:
             return None
-        if known is None or (known.shown == NEVER and not may_stand(known)):
-            fresh = known or _fresh(line.name, notice)
-            if (noted := marked(fresh, may_stand=True)) != known:
+        if known is None or (known.shown == NEVER and not known.may_stand):
+            fresh = known or _fresh(active.name, notice)
+            if (noted := _may_stand(fresh)) != known:
                 tx.deliveries.put(noted)
         version, deadline = notice.version, None
-        if isinstance(notice, Asked) and line.route.timeout is not None and (known is None or known.shown == NEVER):
+        if isinstance(notice, Asked) and active.route.timeout is not None and (known is None or known.shown == NEVER):
             if may_be_dated(notice.request):
-                deadline = now + line.route.timeout
+                deadline = now + active.route.timeout
                 notice = replace(notice, request=advance(notice.request, Dated(deadline), now))
-        return Showing(
+        return Attempt(
             notice=notice,
             want=want,
-            at=known.at if known is not None else "",
-            beside=_beside(tx, line.name, notice),
+            place=known.place if known is not None else "",
+            beside=_beside(tx, active.name, notice),
             before=known,
             version=version,
             deadline=deadline,
         )
 
     def _notice(
-        self, tx: Transaction, line: Line, subject: str, known: Delivery | None
+        self, tx: Transaction, active: ActiveChannel, subject: Subject, known: Delivery | None
     ) -> tuple[Notice | Reminder | None, Want]:
         """What there is to show, and why; None where there is no need."""
         notice: Notice | Reminder | None = None
         want = Want.NOTHING
-        if subject.startswith("said:"):
+        if subject.kind is Kind.RESULT:
             if known is not None and known.live and known.state is DeliveryState.DUE:
-                notice, want = said_in(known), Want.SHOW
-        elif (request := tx.requests.get(request_in(subject))) is not None:
+                notice, want = known.result, Want.SHOW
+        elif (request := tx.requests.get(subject.about)) is not None:
             ids = self._batches.of(tx, request)
-            if is_reminder(subject):
-                card, reminder = tx.deliveries.get(line.name, request.id), reminder_of(request)
-                if reminder is not None and reminder.subject == subject and card is not None and card.shown != NEVER:
+            if subject.kind is Kind.REMINDER:
+                card, reminder = tx.deliveries.get(active.name, _card(request.id)), reminder_of(request)
+                if reminder is not None and reminder.key == subject and card is not None and card.shown != NEVER:
                     notice, want = reminder, wanted_of_reminder(known)
-            elif subject.startswith("all:"):
+            elif subject.kind is Kind.BATCH:
                 members = tuple(one for each in ids if (one := tx.requests.get(each)) is not None)
-                are_shown = all_shown(members, {one: tx.deliveries.get(line.name, one) for one in ids})
+                are_shown = all_shown(members, {one: tx.deliveries.get(active.name, _card(one)) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
             else:
-                main = tx.deliveries.get(line.route.backup_for, subject) if line.route.backup_for else None
-                want = wanted_of_request(known, request, eligible=is_eligible(line, main))
-                notice = Asked(request=request, number=ids.index(subject) + 1, of=len(ids))
+                main = tx.deliveries.get(active.route.backup_for, subject) if active.route.backup_for else None
+                want = wanted_of_request(known, request, eligible=is_eligible(active, main))
+                notice = Asked(request=request, number=ids.index(request.id) + 1, of=len(ids))
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
 
-    def shown(self, tx: Transaction, line: Line, showing: Showing, at: str, now: datetime) -> None:
-        """It stands at `at`. With it, the deadline that was shown becomes the request's.
+    def shown(self, tx: Transaction, active: ActiveChannel, attempt: Attempt, place: str, now: datetime) -> None:
+        """It stands there. With it, the deadline that was shown becomes the request's.
 
         Where that took so long that it leaves people too little time, they get all of it, and see so with an update.
         """
-        check_lease(tx, self._ledger, line.name)
-        notice, version = showing.notice, showing.version
-        if isinstance(notice, Asked) and showing.deadline is not None and line.route.timeout is not None:
-            stored = found(tx, notice.subject)
+        check_lease(tx, self._ledger, active.name)
+        notice, version = attempt.notice, attempt.version
+        if isinstance(notice, Asked) and attempt.deadline is not None and active.route.timeout is not None:
+            stored = found(tx, notice.request.id)
             if may_be_dated(stored):
-                deadline = showing.deadline
-                if deadline - now >= line.route.timeout * (1 - SHORTENED):
+                deadline = attempt.deadline
+                if deadline - now >= active.route.timeout * (1 - SHORTENED):
                     version = notice.version  # not what is stored where that changed meanwhile: it is shown again
                 else:
-                    deadline = now + line.route.timeout
+                    deadline = now + active.route.timeout
                 dated = put(tx, stored, Dated(deadline), now)
-                said = {"deadline": deadline.isoformat(), "channel": line.name}
+                said = {"deadline": deadline.isoformat(), "channel": active.name}
                 tx.record.append([self._ledger.journal.step(dated, "dated", now, **said)])
-        known = tx.deliveries.get(line.name, notice.subject) or _fresh(line.name, notice)
-        if not showing.is_first and known.shown == NEVER:  # it was taken away meanwhile
-            tx.deliveries.put(replace(known, at=at))
+        known = tx.deliveries.get(active.name, notice.key) or _fresh(active.name, notice)
+        if not attempt.is_first and known.shown == NEVER:  # it was taken away meanwhile
+            tx.deliveries.put(replace(known, place=place))
             return
-        done = replace(known, state=DeliveryState.SHOWN, at=at, shown=version, live=notice.is_live, instead="")
-        done = replace(done, attempts=0, since=None, next_at=None, problem="")
-        if not isinstance(notice, Said):
-            done = marked(done)
-        elif known.text != (showing.before.text if showing.before else ""):  # something else is to be said by now
-            done = replace(known, at=at)
+        done = replace(known, state=DeliveryState.SHOWN, place=place, shown=version, live=notice.is_live, instead="")
+        done = replace(done, may_stand=False, hopeless=False, attempts=0, since=None, due=None, problem="")
+        if isinstance(notice, RunResult) and known.result != notice:  # something else is to be said by now
+            done = replace(known, place=place)
         tx.deliveries.put(done)
-        if isinstance(notice, Asked) and showing.is_first and (told := reminder_of(notice.request)) is not None:
-            if at != showing.at and not showing.may_be_known:  # whoever sees it only now need not be reminded at once
-                there = replace(_fresh(line.name, told), state=DeliveryState.SHOWN, at=at, shown=told.version)
+        if isinstance(notice, Asked) and attempt.is_first and (told := reminder_of(notice.request)) is not None:
+            # Whoever sees it only now need not be reminded at once.
+            if place != attempt.place and not attempt.may_be_known:
+                there = replace(_fresh(active.name, told), state=DeliveryState.SHOWN, place=place, shown=told.version)
                 tx.deliveries.put(there)
-            elif (
-                kept := tx.deliveries.get(line.name, told.subject)
-            ) is not None:  # left when the call was taken for gone
-                tx.deliveries.put(replace(kept, live=True))
+            elif (kept := tx.deliveries.get(active.name, told.key)) is not None:
+                tx.deliveries.put(replace(kept, live=True))  # it was left when the call was taken for gone
 
     def failed(
-        self, tx: Transaction, line: Line, showing: Showing, failure: ChannelFailed, now: datetime, *, known: bool
+        self,
+        tx: Transaction,
+        active: ActiveChannel,
+        attempt: Attempt,
+        failure: ChannelFailed,
+        now: datetime,
+        *,
+        known: bool,
     ) -> NotShown:
         """It was not shown, as far as is known. What a run came to is tried for a day: somebody may put things right.
 
         `known`: whether the channel itself said so, and not only did not answer, or broke.
         """
-        check_lease(tx, self._ledger, line.name)
-        notice = showing.notice
-        row = tx.deliveries.get(line.name, notice.subject) or _fresh(line.name, notice)
-        before = showing.before is not None and may_stand(showing.before)
+        check_lease(tx, self._ledger, active.name)
+        notice = attempt.notice
+        row = tx.deliveries.get(active.name, notice.key) or _fresh(active.name, notice)
+        before = attempt.before is not None and attempt.before.may_stand
         stands = before or not known or bool(failure.at)
-        if not showing.is_first:  # it was heard to stand there, unless it was said meanwhile that it is gone
+        if not attempt.is_first:  # it was heard to stand there, unless it was said meanwhile that it is gone
             stands = row.shown == NEVER
+        over = not failure.again and not failure.whole
         row = replace(
-            marked(row, may_stand=stands, hopeless=not failure.again and not failure.whole),
-            at=failure.at or row.at,
+            row,
+            may_stand=stands and not isinstance(notice, RunResult),
+            hopeless=over and not isinstance(notice, RunResult),
+            place=failure.at or row.place,
             attempts=row.attempts + 1,
             since=row.since or now,
             problem=self._ledger.journal.text(str(failure), longest=LONGEST_PROBLEM),
         )
-        row = replace(row, next_at=None if failure.whole else now + pause(failure, row.attempts))
-        over = not failure.again and not failure.whole
-        if showing.want is Want.UPDATE:
+        row = replace(row, due=None if failure.whole else now + pause(failure, row.attempts))
+        if attempt.want is Want.UPDATE:
             if over:  # somebody may put it right, but nobody waits for it
                 longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
-                row = replace(row, next_at=now + min(longer, RARELY))
+                row = replace(row, due=now + min(longer, RARELY))
             tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()
-        if line.backup and may_be_handed_over(notice.subject) and (over or _fails_since(row, now) >= PATIENCE):
-            self._hand_over(tx, line, row)
+        if active.backup and may_be_handed_over(notice.key) and (over or _fails_since(row, now) >= PATIENCE):
+            self._hand_over(tx, active, row)
             return NotShown()
-        given_up = isinstance(notice, Said) and _is_left(row, now)
+        given_up = isinstance(notice, RunResult) and _is_left(row, now)
         tx.deliveries.put(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
         return NotShown(holds=failure.again and not isinstance(notice, Reminder), given_up=given_up)
 
-    def give_up(self, tx: Transaction, line: Line, subject: str, now: datetime) -> bool:
+    def give_up(self, tx: Transaction, active: ActiveChannel, subject: Subject, now: datetime) -> bool:
         """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
-        check_lease(tx, self._ledger, line.name)
-        known = tx.deliveries.get(line.name, subject)
-        notice, want = self._notice(tx, line, subject, known)
+        check_lease(tx, self._ledger, active.name)
+        known = tx.deliveries.get(active.name, subject)
+        notice, want = self._notice(tx, active, subject, known)
         if notice is None or want is not Want.SHOW or not may_be_handed_over(subject):
             return False
-        row = known or _fresh(line.name, notice)
-        if line.down is not None:
-            problem = self._ledger.journal.text(line.down.problem, longest=LONGEST_PROBLEM)
-            row = replace(row, since=row.since or line.down.since, problem=problem)
-        self._hand_over(tx, line, row)
+        row = known or _fresh(active.name, notice)
+        if active.down is not None:
+            problem = self._ledger.journal.text(active.down.problem, longest=LONGEST_PROBLEM)
+            row = replace(row, since=row.since or active.down.since, problem=problem)
+        self._hand_over(tx, active, row)
         return True
 
-    def _hand_over(self, tx: Transaction, line: Line, row: Delivery) -> None:
-        is_said = row.subject.startswith("said:")
-        tx.deliveries.put(
-            replace(row, state=DeliveryState.FAILED, instead=line.backup, next_at=None, live=row.live and not is_said)
-        )
-        if is_said:
-            put_said(tx, line.backup, said_in(row))
+    def _hand_over(self, tx: Transaction, active: ActiveChannel, row: Delivery) -> None:
+        live = row.live and row.result is None
+        tx.deliveries.put(replace(row, state=DeliveryState.FAILED, instead=active.backup, due=None, live=live))
+        if row.result is not None:
+            put_result(tx, active.backup, row.result)
 
-    def retire(self, tx: Transaction, channel: str, subject: str) -> None:
+    def retire(self, tx: Transaction, channel: str, subject: Subject) -> None:
         """Nothing will be told about it any more."""
         if (known := tx.deliveries.get(channel, subject)) is not None and known.live:
             tx.deliveries.put(replace(known, live=False))
@@ -318,16 +300,24 @@ def _is_left(row: Delivery, now: datetime) -> bool:
     return _fails_since(row, now) >= TRY_CLOSING_FOR
 
 
-def is_eligible(line: Line, main: Delivery | None) -> bool:
+def is_eligible(active: ActiveChannel, main: Delivery | None) -> bool:
     """Whether a channel is one to show a call first: it shows everything, or took this one over."""
-    if not line.route.backup_for:
+    if not active.route.backup_for:
         return True
-    return main is not None and main.state is DeliveryState.FAILED and main.instead == line.name
+    return main is not None and main.state is DeliveryState.FAILED and main.instead == active.name
 
 
 def _fresh(channel: str, notice: Notice | Reminder) -> Delivery:
-    request = notice.request.id if isinstance(notice, Asked | Reminder) else ""
-    return Delivery(channel=channel, subject=notice.subject, trail=notice.trail, request=request)
+    return Delivery(channel=channel, subject=notice.key, trail=notice.trail)
+
+
+def _card(request_id: str) -> Subject:
+    return Subject(Kind.REQUEST, request_id)
+
+
+def _may_stand(delivery: Delivery) -> Delivery:
+    """A delivery of which something may stand in the channel from now on. A result is told once more instead."""
+    return replace(delivery, may_stand=delivery.subject.kind is not Kind.RESULT, hopeless=False)
 
 
 def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
@@ -335,17 +325,16 @@ def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
 
     Reminders do not count: they stay where they are when their call moves.
     """
-    if isinstance(notice, Reminder) and (card := tx.deliveries.get(channel, notice.request.id)) is not None:
-        return card.at
+    if isinstance(notice, Reminder) and (card := tx.deliveries.get(channel, _card(notice.request.id))) is not None:
+        return card.place
     limit, found = LAST, 0
     while True:
         rows = tx.deliveries.last(channel=channel, trail=notice.trail, limit=limit)
         for one in rows[found:]:
-            if one.at and one.subject != notice.subject and not is_reminder(one.subject):
-                return one.at
+            if one.place and one.subject != notice.key and one.subject.kind is not Kind.REMINDER:
+                return one.place
         if len(rows) < limit:
             break
         limit, found = limit * 10, len(rows)
     run = tx.runs.get(notice.trail)
-    began: Mapping[str, str] = places(run) if run is not None else {}
-    return began.get(channel, "")
+    return run.places.get(channel, "") if run is not None else ""

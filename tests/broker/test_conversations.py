@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from tests.broker.conftest import Opens, ask
@@ -89,8 +88,8 @@ async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
     await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")  # a number, not a text
     with pytest.raises(WrongUse, match="'x' is none"):
         await broker.runs.begin(turn("run3"), talk=THREAD, heard="x")
-    said = await broker.store.read(lambda tx: tx.settings.get(f"talk:{THREAD}"))
-    assert json.loads(said or "")["heard"] == "1000"
+    log = await broker.store.read(lambda tx: tx.conversations.get(THREAD))
+    assert log is not None and log.heard == "1000"
 
 
 async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_then(broker: Broker) -> None:
@@ -106,21 +105,13 @@ async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_
         await broker.runs.begin(turn("run3"), talk=THREAD, heard="999")
 
 
-async def test_a_talk_of_an_earlier_version_goes_on(broker: Broker) -> None:
-    kept = json.dumps({"run": "", "heard": "999", "turns": {}})
-    await broker.store.write("set", lambda tx: tx.settings.put(f"talk:{THREAD}", kept))
-    with pytest.raises(AlreadyHeard):
-        await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
-    assert (await broker.runs.begin(turn("run1"), talk=THREAD, heard="1000")).id == "run1"
-
-
 async def test_only_the_last_numbers_are_kept(broker: Broker) -> None:
     await broker.runs.begin(turn("run1"), talk=THREAD, heard="1")
     for heard in range(2, 100):
         with pytest.raises(RunTaken):
             await broker.runs.begin(turn("run2"), talk=THREAD, heard=str(heard))
-    said = await broker.store.read(lambda tx: tx.settings.get(f"talk:{THREAD}"))
-    assert json.loads(said or "")["lately"] == [str(one) for one in range(50, 100)]
+    log = await broker.store.read(lambda tx: tx.conversations.get(THREAD))
+    assert log is not None and list(log.recent) == [str(one) for one in range(50, 100)]
 
 
 async def test_what_a_run_came_to_keeps_its_lines_and_says_on_one_that_it_is_over(broker: Broker) -> None:

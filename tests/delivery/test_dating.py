@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import kinds
-from tests.broker.posting import ANA, YES, Board, ask_all, post_for
+from tests.delivery.posting import ANA, YES, Board, ask_all, post_for
 
 from signoff.broker import Broker
-from signoff.broker.post import Route
 from signoff.core.notice import Notice
 from signoff.core.request import State
 from signoff.core.verdict import OnTimeout, Requirement
+from signoff.delivery import Route
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.testing import FakeClock

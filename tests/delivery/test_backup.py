@@ -6,12 +6,14 @@ from datetime import timedelta
 
 import pytest
 from tests.broker.conftest import Opens, kill
-from tests.broker.posting import ANA, NO, Board, ask_all, post_for, row
+from tests.delivery.posting import ANA, NO, Board, ask_all, post_for, row
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.core.delivery import DeliveryState
 from signoff.core.request import State
+from signoff.core.subject import Subject
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import show_again, troubles_of
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.testing import FakeClock
 
@@ -28,7 +30,7 @@ class Two:
         self.broker = broker
         self.post = self.posted(broker)
 
-    def posted(self, broker: Broker) -> Post:
+    def posted(self, broker: Broker) -> Reconciler:
         return post_for(broker, Route(self.main), Route(self.night, backup_for="main"))
 
 
@@ -52,7 +54,7 @@ async def test_the_backup_takes_over_after_two_minutes(two: Two, clock: FakeCloc
     assert two.night.call(request).state is State.PENDING
     failed = await row(two.broker, "main", request)
     assert (failed.state, failed.instead, failed.problem) == (DeliveryState.FAILED, "night", "the service is away")
-    [trouble] = (await two.broker.deliveries.troubles([request]))[request]
+    [trouble] = (await troubles_of(two.broker.ledger, [request]))[request]
     assert trouble == failed
 
 
@@ -177,7 +179,7 @@ async def test_what_the_backup_cannot_show_either_stays_due_and_the_inbox_can_sa
     [request] = await ask_all(two.broker, "a")
     await two.post.round()
     await for_a_while(two, clock, 150)
-    problems = {one.channel: one.problem for one in (await two.broker.deliveries.troubles([request]))[request]}
+    problems = {one.channel: one.problem for one in (await troubles_of(two.broker.ledger, [request]))[request]}
     assert problems == {"main": "the service is away", "night": "also away"}
     two.night.fails = lambda notice: None
     await for_a_while(two, clock, 60)
@@ -291,7 +293,7 @@ async def test_what_is_gone_and_shown_by_the_backup_is_closed_in_the_main_channe
     [request] = await ask_all(broker, "a")
     await two.post.round()
     two.away = True
-    await broker.deliveries.gone("main", request)
+    await show_again(broker.ledger, "main", Subject.parse(request))
     await two.post.round()
     await for_a_while(two, clock, 180)
     assert two.night.call(request).state is State.PENDING

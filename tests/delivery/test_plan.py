@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from tests.broker.conftest import Opens
-from tests.broker.posting import ANA, NO, Board, ask_all, post_for
+from tests.delivery.posting import ANA, NO, Board, ask_all, post_for
 
 from signoff.broker import Broker
-from signoff.broker.agenda import Agenda
-from signoff.broker.batches import Batches
-from signoff.broker.post import Route
-from signoff.broker.routes import lines_for
 from signoff.core.delivery import Delivery
 from signoff.core.request import ApprovalRequest
+from signoff.core.subject import Kind, Subject
+from signoff.delivery import Route
+from signoff.delivery.batches import Batches
+from signoff.delivery.plan import Planner
+from signoff.delivery.routes import active_channels
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.testing import FakeClock
@@ -32,52 +33,83 @@ class Watched:
         self._before = before
 
     def __getattr__(self, name: str) -> Any:
+        return _WatchedPart(self, name, getattr(self._tx, name))
+
+    def ask(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """What is handed out in the place of a method."""
         self._before(name)
-        return getattr(self._tx, name)
+        return method
 
 
-def agenda(*boards: Board) -> Agenda:
-    return Agenda(lines_for([Route(board) for board in boards]), Batches())
+class _WatchedPart:
+    """One noun of it."""
+
+    def __init__(self, whole: Watched, name: str, part: object) -> None:
+        self._whole = whole
+        self._name = name
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        return self._whole.ask(f"{self._name}.{name}", getattr(self._part, name))
 
 
-async def look(broker: Broker, agenda: Agenda, before: Callable[[str], None] = lambda name: None) -> None:
+async def change(broker: Broker, *trails: str) -> None:
+    """Somebody changes a delivery of each of these trails."""
+
+    def work(tx: Transaction) -> None:
+        for trail in trails:
+            tx.deliveries.put(Delivery(channel="other", subject=Subject(Kind.REQUEST, trail), trail=trail))
+
+    await broker.store.write("change", work)
+
+
+def agenda(*boards: Board) -> Planner:
+    return Planner(active_channels([Route(board) for board in boards]), Batches())
+
+
+async def look(broker: Broker, agenda: Planner, before: Callable[[str], None] = lambda name: None) -> None:
     now: datetime = broker.clock.now()
     await broker.store.read(lambda tx: agenda.look(Watched(tx, before), now))  # pyright: ignore[reportArgumentType]
 
 
-async def test_what_changes_during_a_look_is_seen_by_the_next(broker: Broker) -> None:
+async def test_a_look_reads_the_trails_that_somebody_changed(broker: Broker) -> None:
     trails = [f"run {number}" for number in range(5)]
     for trail in trails:
         await ask_all(broker, trail, run=trail)
     looks = agenda(Board())
     await look(broker, looks)
-    for trail in trails[:3]:
-        looks.touch(trail)
-    await look(broker, looks, lambda name: looks.touch(trails[-1]))
+    await change(broker, *trails[:3])
     asked: list[str] = []
     await look(broker, looks, asked.append)
-    assert asked.count("deliveries") == 1, "of that one trail"
+    assert asked.count("deliveries.find") == 3, "of those trails"
+    await change(broker, trails[-1], trails[-1])
+    asked.clear()
+    await look(broker, looks, asked.append)
+    assert asked.count("deliveries.find") == 1, "of that one trail"
+    asked.clear()
+    await look(broker, looks, asked.append)
+    assert "deliveries.find" not in asked, "nothing has changed since"
 
 
 async def test_a_look_that_is_cut_short_is_made_again_with_all_that_it_was_for(broker: Broker) -> None:
     [request] = await ask_all(broker, "a", run="one")
     looks = agenda(Board())
     await look(broker, looks)
-    row = Delivery(channel="board", subject=request, trail="one", request=request, next_at=broker.clock.now() + SECOND)
+    subject, due = Subject(Kind.REQUEST, request), broker.clock.now() + SECOND
+    row = Delivery(channel="board", subject=subject, trail="one", due=due)
     await broker.store.write("put", lambda tx: tx.deliveries.put(row))
-    looks.touch("one")
 
     def breaks(name: str) -> None:
-        if name == "deliveries":
+        if name == "deliveries.find":
             raise StoreError("no connection")
 
     with pytest.raises(StoreError):
         await look(broker, looks, breaks)
     plan = await broker.store.read(lambda tx: looks.look(tx, broker.clock.now()))
-    assert plan.moment == row.next_at, "it read the delivery"
+    assert plan.moment == due, "it read the delivery"
     asked: list[str] = []
     await look(broker, looks, asked.append)
-    assert "deliveries" not in asked, "nothing has changed since"
+    assert "deliveries.find" not in asked, "nothing has changed since"
 
 
 async def test_a_question_costs_the_same_however_long_its_trail_is(another: Opens, clock: FakeClock) -> None:
@@ -88,14 +120,13 @@ async def test_a_question_costs_the_same_however_long_its_trail_is(another: Open
     reads, write, read = 0, broker.store.write, broker.store.read
 
     class Counting(Watched):
-        def __getattr__(self, name: str) -> Any:
-            found = super().__getattr__(name)
-            if name not in ("requests_of", "deliveries", "last_deliveries", "asked_at"):
-                return found
+        def ask(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+            if name not in ("requests.of", "deliveries.find", "deliveries.last", "requests.opened_at"):
+                return method
 
             def counted(*args: Any, **options: Any) -> Sequence[ApprovalRequest | Delivery | str]:
                 nonlocal reads
-                rows = found(*args, **options)
+                rows = method(*args, **options)
                 reads += len(rows)
                 return rows
 

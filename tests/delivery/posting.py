@@ -9,14 +9,15 @@ from itertools import count
 from typing import Any, cast
 
 from signoff.broker import Broker
-from signoff.broker.post import Post, Route
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
-from signoff.core.notice import Asked, Notice, Said, Together
+from signoff.core.notice import Asked, Notice, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.delivery import Reconciler, Route
 from signoff.ports import Desk
 
 ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}))
@@ -112,9 +113,9 @@ class Board:
         assert isinstance(notice, Together)
         return notice
 
-    def said(self, run: str) -> Said:
+    def said(self, run: str) -> RunResult:
         notice = self.standing(f"said:{run}")
-        assert isinstance(notice, Said)
+        assert isinstance(notice, RunResult)
         return notice
 
     def order(self, trail: str) -> list[str]:
@@ -122,9 +123,9 @@ class Board:
         return [one.subject for one in self.messages.values() if one.trail == trail]
 
 
-def post_for(broker: Broker, *routes: Board | Route) -> Post:
+def post_for(broker: Broker, *routes: Board | Route) -> Reconciler:
     made = [one if isinstance(one, Route) else Route(one) for one in routes]
-    return Post(broker, made, desk=lambda name: cast("Desk", name))
+    return Reconciler(broker, made, desk=lambda name: cast("Desk", name))
 
 
 def question(call_id: str, run: str = "r1", need: Requirement | None = None, **more: Any) -> ApprovalRequest:
@@ -146,7 +147,7 @@ async def ask_all(broker: Broker, *call_ids: str, **more: Any) -> list[str]:
 
 
 async def row(broker: Broker, channel: str, subject: str) -> Delivery:
-    found = await broker.store.read(lambda tx: tx.deliveries.get(channel, subject))
+    found = await broker.store.read(lambda tx: tx.deliveries.get(channel, Subject.parse(subject)))
     assert found is not None, f"{subject} is no delivery in {channel}"
     return found
 

@@ -1,0 +1,68 @@
+"""Conversations in channels: turns follow each other, one at a time, and nothing is heard twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from signoff.core.conversation import ConversationLog
+from signoff.core.run import KeptRun, RunState
+from signoff.errors import AlreadyHeard, HeardTooLate, RunError, WrongUse
+from signoff.ports import Transaction
+
+_RECENT = 50
+"""Messages by which one that is told of twice is known."""
+
+
+def conversation_log(tx: Transaction, name: str) -> ConversationLog:
+    """How far the conversation of that name came; nothing was said yet where there is none."""
+    return tx.conversations.get(name) or ConversationLog(name=name)
+
+
+def not_news(log: ConversationLog, heard: str) -> RunError | None:
+    """Why nothing begins with a message: it was heard before, or a later one was. Those have higher numbers.
+
+    None for news; without a number everything is.
+    """
+    if not heard:
+        return None
+    if not heard.isdecimal():
+        raise WrongUse(f"a message is known by a number, and {heard!r} is none")
+    if heard == log.heard or heard in log.recent:
+        return AlreadyHeard(f"message {heard} was heard before")
+    if log.heard and int(heard) < int(log.heard):
+        return HeardTooLate(f"message {heard} came after message {log.heard}, which is newer")
+    return None
+
+
+def note_heard(tx: Transaction, log: ConversationLog, heard: str) -> None:
+    """A message was heard, and nothing began with it."""
+    tx.conversations.put(_with(log, heard))
+
+
+def note_turn(tx: Transaction, log: ConversationLog, heard: str, run: KeptRun) -> None:
+    """A run is the next turn."""
+    turns = {**log.turns, run.agent: run.id}
+    tx.conversations.put(replace(_with(log, heard), run=run.id, turns=turns))
+
+
+def _with(log: ConversationLog, heard: str) -> ConversationLog:
+    """The conversation after a message of that number, if it has one."""
+    if not heard:
+        return log
+    recent = [*(one for one in log.recent if one != heard), heard][-_RECENT:]
+    return replace(log, heard=max(log.heard or heard, heard, key=int), recent=tuple(recent))
+
+
+def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
+    """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
+    before = tx.runs.get(log.turns.get(run.agent, ""))
+    while before is not None and not was_said(before):
+        before = tx.runs.get(str(before.options.get("after", "")))
+    if before is None:
+        return run
+    return replace(run, conversation_id=before.conversation_id, options={**run.options, "after": before.id})
+
+
+def was_said(run: KeptRun) -> bool:
+    """Whether a run is a turn of a chat whose conversation is kept whole, for another turn to follow."""
+    return run.state is RunState.DONE and bool(run.rest and run.options.get("chat"))

@@ -1,0 +1,32 @@
+"""Who was given the whole of a call that is too long to be shown at once."""
+
+from __future__ import annotations
+
+from signoff.broker.ledger import Ledger
+from signoff.broker.requests import found
+from signoff.core.people import Answerer
+from signoff.ports import Transaction
+
+
+async def note_reader(ledger: Ledger, request_id: str, by: Answerer) -> None:
+    """Note that somebody was given the whole of a call, with the arguments it has now."""
+    now = ledger.now()
+
+    def work(tx: Transaction) -> None:
+        request = found(tx, request_id)
+        if not tx.readers.has(request_id, request.args_digest, by.key):
+            tx.readers.add(request_id, request.args_digest, by.key)
+            step = ledger.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)
+            tx.record.append([step])
+
+    await ledger.store.write("opened", work)
+
+
+async def has_read(ledger: Ledger, request_id: str, by: Answerer) -> bool:
+    """Whether somebody was given the whole of a call, with the arguments it has now."""
+
+    def work(tx: Transaction) -> bool:
+        request = tx.requests.get(request_id)
+        return request is not None and tx.readers.has(request_id, request.args_digest, by.key)
+
+    return await ledger.store.read(work)

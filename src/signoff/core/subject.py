@@ -1,0 +1,66 @@
+"""What a notice is of: by it a delivery is found, and a channel finds again what it showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a delivery is of."""
+
+    REQUEST = "request"
+    """One call, from the question to its outcome."""
+    BATCH = "batch"
+    """Several calls that were asked at once."""
+    REMINDER = "reminder"
+    """People are told of a call again."""
+    RESULT = "result"
+    """What a run came to."""
+
+
+class Occasion(StrEnum):
+    """Why people are told again of something that stands before them."""
+
+    REMINDED = "reminded"
+    ESCALATED = "escalated"
+    AGAIN = "again"
+    """Those whom it was escalated to are reminded."""
+    UNKNOWN = "unknown"
+    """Something else is asked by now: whether the call happened."""
+
+
+_PREFIX = {Kind.REQUEST: "", Kind.BATCH: "all:", Kind.REMINDER: "remind:", Kind.RESULT: "said:"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a notice is of, whatever stands in it."""
+
+    kind: Kind
+    about: str
+    """Id of the request, of the first one of a batch, or of the run."""
+    occasion: Occasion | None = None
+    """Of a reminder."""
+
+    def __str__(self) -> str:
+        """As channels know it: they find again what they showed by it, so it must never change."""
+        after = f":{self.occasion}" if self.occasion is not None else ""
+        return f"{_PREFIX[self.kind]}{self.about}{after}"
+
+    @classmethod
+    def parse(cls, text: str) -> Subject:
+        """What a channel was told. Anything is a subject; one that nobody ever told is not found."""
+        for kind in (Kind.BATCH, Kind.RESULT):
+            if text.startswith(_PREFIX[kind]):
+                return cls(kind, text.removeprefix(_PREFIX[kind]))
+        if text.startswith(_PREFIX[Kind.REMINDER]):
+            about, _, occasion = text.removeprefix(_PREFIX[Kind.REMINDER]).rpartition(":")
+            if about and occasion in set(Occasion):
+                return cls(Kind.REMINDER, about, Occasion(occasion))
+        return cls(Kind.REQUEST, text)
+
+    @property
+    def request(self) -> str:
+        """Id of the request, or of the first of several; empty for what a run came to."""
+        return "" if self.kind is Kind.RESULT else self.about

@@ -1,0 +1,99 @@
+"""How far channels came with what they show. Needs no channel: anybody who can open the store can ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from signoff.broker.holder import is_alive
+from signoff.broker.ledger import Ledger
+from signoff.core.delivery import NEVER, Delivery, DeliveryState
+from signoff.core.lease import Lease
+from signoff.core.notice import Asked, trail_of
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import RunState
+from signoff.core.subject import Kind, Subject
+from signoff.delivery.results import tell
+from signoff.ports import Transaction
+
+
+async def place_of(ledger: Ledger, channel: str, subject: Subject) -> str:
+    """Where a channel shows something, as the channel says; empty where it does not."""
+    delivery = await ledger.store.read(lambda tx: tx.deliveries.get(channel, subject))
+    return delivery.place if delivery is not None and delivery.shown != NEVER else ""
+
+
+async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
+    """Say that what a channel showed is there no longer: it is shown anew, if it still waits.
+
+    Its place is kept, as the channel may need part of it. What is settled before it was shown anew is brought up to
+    date once more: part of it may stand there.
+    """
+
+    def work(tx: Transaction) -> None:
+        delivery = tx.deliveries.get(channel, subject)
+        if delivery is None or delivery.shown == NEVER:
+            return
+        live = delivery.live
+        if subject.kind is Kind.REQUEST and (request := tx.requests.get(subject.about)) is not None:
+            live = Asked(request=request).is_live
+        again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live, hopeless=False)
+        again = replace(again, may_stand=subject.kind is not Kind.RESULT)
+        tx.deliveries.put(replace(again, attempts=0, since=None, due=None, problem=""))
+
+    await ledger.store.write("gone", work)
+
+
+async def tell_result(
+    ledger: Ledger, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
+) -> Sequence[str]:
+    """Have people told what a run came to, wherever something of it was shown, or where it began; which channels.
+
+    Told once, it is told again only where it differs. Secrets are masked: the broker's, and `secrets`.
+    """
+    hidden = (*ledger.journal.secrets, *secrets)
+    return await ledger.store.write("say", lambda tx: tell(tx, run_id, worker, state, text, hidden))
+
+
+async def running_channels(ledger: Ledger) -> Mapping[str, Lease]:
+    """Channels that some process runs now, and what is wrong with them, if anything."""
+    now = ledger.now()
+
+    def work(tx: Transaction) -> dict[str, Lease]:
+        return {one.channel: one for one in tx.leases.all() if is_alive(tx.processes.get(one.process), now)}
+
+    return await ledger.store.read(work)
+
+
+async def troubles_of(ledger: Ledger, request_ids: Iterable[str]) -> Mapping[str, Sequence[Delivery]]:
+    """What could not be shown: for each of these requests that has any, deliveries that are due and say a problem,
+    or failed. One for a channel in which nothing can be shown now is among them, though nobody tried that one.
+    """
+    ids, now = list(request_ids), ledger.now()
+
+    def work(tx: Transaction) -> dict[str, Sequence[Delivery]]:
+        down = [one for one in tx.leases.all() if one.down and is_alive(tx.processes.get(one.process), now)]
+        found = {one: _troubles(tx, request, down) for one in ids if (request := tx.requests.get(one)) is not None}
+        return {one: troubles for one, troubles in found.items() if troubles}
+
+    return await ledger.store.read(work)
+
+
+def _troubles(tx: Transaction, request: ApprovalRequest, down: Sequence[Lease]) -> list[Delivery]:
+    subject = Subject(Kind.REQUEST, request.id)
+    there = {one.channel: one for one in tx.deliveries.find(request=request.id) if one.subject == subject}
+    for lease in down:
+        name = lease.channel
+        known = there.get(name)
+        main = there.get(lease.backup_for)
+        took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
+        if known is None and (not lease.backup_for or took_over):
+            known = Delivery(channel=name, subject=subject, trail=trail_of(request))
+        if known is not None and known.state is DeliveryState.DUE and lease.down is not None:
+            said = lease.down
+            there[name] = replace(known, problem=said.problem, since=known.since or said.since, due=said.due)
+    return [
+        one
+        for one in there.values()
+        if one.state is DeliveryState.FAILED or (one.state is DeliveryState.DUE and one.problem)
+    ]

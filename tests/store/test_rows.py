@@ -1,0 +1,66 @@
+"""What is put into columns comes back as it was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+from signoff.core.delivery import Delivery, DeliveryState
+from signoff.core.lease import Down, Lease
+from signoff.core.notice import RunResult
+from signoff.core.run import RunState
+from signoff.core.subject import Kind, Occasion, Subject
+from signoff.store.rows import delivery_columns, delivery_of, lease_columns, lease_of
+
+TEXT = st.text(st.characters(), max_size=20)
+TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC))
+MANY = st.integers(0, 2**40)
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Delivery:
+    kind = draw(st.sampled_from(Kind))
+    occasion = draw(st.sampled_from(Occasion)) if kind is Kind.REMINDER else None
+    subject = Subject(kind, draw(TEXT), occasion)
+    result = None
+    if kind is Kind.RESULT:
+        state = draw(st.sampled_from(RunState))
+        result = RunResult(run=subject.about, state=state, worker=draw(TEXT), text=draw(TEXT))
+    return Delivery(
+        channel=draw(TEXT),
+        subject=subject,
+        trail=draw(TEXT),
+        state=draw(st.sampled_from(DeliveryState)),
+        place=draw(TEXT),
+        shown=draw(st.integers(-1, 2**40)),
+        live=draw(st.booleans()),
+        may_stand=draw(st.booleans()),
+        hopeless=draw(st.booleans()),
+        attempts=draw(MANY),
+        since=draw(st.none() | TIMES),
+        due=draw(st.none() | TIMES),
+        problem=draw(TEXT),
+        instead=draw(TEXT),
+        result=result,
+    )
+
+
+DOWNS = st.builds(Down, since=TIMES, problem=TEXT, attempts=MANY, due=st.none() | TIMES, hopeless=st.booleans())
+
+
+@examples(1_000, daily=100)
+@given(deliveries())
+def test_a_delivery(delivery: Delivery) -> None:
+    columns = delivery_columns(delivery)
+    assert delivery_of(columns) == delivery
+    for one in columns:
+        assert not isinstance(one, str) or "\0" not in one.encode().decode()
+
+
+@examples(1_000, daily=100)
+@given(st.builds(Lease, channel=TEXT, process=TEXT, backup_for=TEXT, down=st.none() | DOWNS))
+def test_a_lease(lease: Lease) -> None:
+    assert lease_of(lease_columns(lease)) == lease

@@ -1,0 +1,232 @@
+"""Stores that signoff 0.1 wrote, and left in the middle of things: `stores/write.py` says how."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+import pytest
+from tests.contracts.samples import chained
+from tests.store.stores.shop import shop
+
+from signoff import Answerer, ApprovalDecision, resume_run
+from signoff.broker import Broker
+from signoff.broker.conversations import conversation_log
+from signoff.broker.readers import has_read
+from signoff.broker.veil import veil_key
+from signoff.core.delivery import DeliveryState
+from signoff.core.notice import Asked, Notice
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.run import RunState
+from signoff.core.subject import Kind, Subject
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.status import running_channels
+from signoff.ports import Desk, Store, Transaction
+from signoff.store import schema
+from signoff.store.open import open_store
+from signoff.store.upkeep import check, upgrade
+
+STORES = Path(__file__).parent / "stores"
+ANA, BEN = Answerer(name="ana", roles=frozenset({"ops"})), Answerer(name="ben")
+YES = ApprovalDecision(approved=True)
+
+
+def sqlite_store(folder: Path) -> str:
+    folder.chmod(0o700)
+    path = folder / "signoff.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((STORES / "0.1.sqlite.sql").read_text("utf-8"))
+    path.chmod(0o600)
+    return f"sqlite:{path}"
+
+
+def postgres_store(url: str) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        [name] = connection.execute("select current_schema()").fetchone() or [""]
+        connection.execute(f'drop schema "{name}" cascade'.encode())
+        connection.execute((STORES / "0.1.postgres.sql").read_text("utf-8").replace("then_0_1", name).encode())
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store as 0.1 left it, on a machine that never saw it go on."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if request.param == "sqlite":
+        return sqlite_store(tmp_path)
+    return postgres_store(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """The same, brought up to date."""
+    steps = [one for one in upgrade(url) if not one.startswith("backup: ")]
+    assert steps == [step.name for step in schema.migrations("sqlite") if step.number > 2]
+    assert check(url) == []
+    store = open_store(url, upgrade="refuse")
+    yield store
+    store.close()
+
+
+async def by_title(store: Store) -> dict[str, ApprovalRequest]:
+    def work(tx: Transaction) -> list[ApprovalRequest]:
+        ids = tx.requests.like("", limit=100)
+        return [one for each in ids if (one := tx.requests.get(each)) is not None]
+
+    return {one.title: one for one in await store.read(work)}
+
+
+class Board:
+    """The channel, with what 0.1 had put there still standing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shown: list[tuple[str, str]] = []
+        """What was shown, and where it stood."""
+        self.notices: dict[str, Notice] = {}
+
+    async def start(self, desk: Desk) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        self.shown.append((notice.subject, at))
+        self.notices[notice.subject] = notice
+        return at or f"{self.name}/new"
+
+
+async def test_what_waits_is_answered_and_resumed(store: Store) -> None:
+    made: list[str] = []
+    signoff, agent = shop(store, made)
+    requests = await by_title(store)
+    statuses = {status.run.id: status.word for status in await signoff.broker.runs.list(going=True)}
+    both, one = requests["pay(amount=5)"], requests["refund(amount=3)"]
+    assert (statuses[both.run], statuses[one.run]) == ("waiting", "waiting")
+    assert statuses[requests["refund(amount=9)"].run] == "ready", "it was answered before"
+    for title in ("pay(amount=5)", "refund(amount=7)"):
+        await signoff.broker.answer(requests[title].id, YES, by=ANA)
+    await signoff.broker.answer(one.id, ApprovalDecision(approved=False, note="not today"), by=ANA)
+    assert (await resume_run(agent, both.run)).output == "paid 5 refunded 7"
+    assert (await resume_run(agent, requests["refund(amount=9)"].run)).output == "refunded 9"
+    assert "not today" in str((await resume_run(agent, one.run)).all_messages())
+    assert sorted(made) == ["pay 5", "refund 7", "refund 9"], "each once"
+    await store.flush()
+    states = {title: request.state for title, request in (await by_title(store)).items()}
+    assert states["pay(amount=5)"] is states["refund(amount=7)"] is states["refund(amount=9)"] is State.SUCCEEDED
+    assert states["refund(amount=3)"] is State.DENIED
+
+
+async def test_a_remembered_answer_still_speaks(store: Store) -> None:
+    made: list[str] = []
+    _, agent = shop(store, made)
+    assert (await agent.run("pay=2")).output == "paid 2"
+    assert made == ["pay 2"]
+
+
+async def test_the_record_goes_on_where_it_ended(store: Store) -> None:
+    before = await store.read(lambda tx: tx.record.head())
+    signoff, _ = shop(store, [])
+    requests = await by_title(store)
+    await signoff.broker.answer(requests["pay(amount=4)"].id, YES, by=BEN)
+    await store.flush()
+    assert (await store.read(lambda tx: tx.record.head()))[0] > before[0] > 0
+    chained(await store.read(lambda tx: tx.record.entries()))
+
+
+async def test_what_stands_in_channels_is_brought_up_to_date_there(store: Store) -> None:
+    signoff, _ = shop(store, [])
+    requests = await by_title(store)
+    answered, gone = requests["refund(amount=3)"], requests["pay(amount=4)"]
+    await signoff.broker.answer(answered.id, YES, by=ANA)
+    board, night = Board("board"), Board("night")
+    reconciler = Reconciler(
+        signoff.broker, [Route(board), Route(night, backup_for="board")], desk=lambda name: cast("Desk", name)
+    )
+    places = {str(one.subject): one.place for one in await store.read(lambda tx: tx.deliveries.find(channel="board"))}
+    await reconciler.round()
+    await reconciler.stop()
+    shown = dict(board.shown)
+    assert shown[answered.id] == places[answered.id] != "", "where 0.1 had put it"
+    notice = board.notices[answered.id]
+    assert isinstance(notice, Asked) and notice.request.state is State.APPROVED
+    assert shown[gone.id] == places[gone.id], "it was said to be gone, and is shown anew beside the same place"
+    assert shown["said:begun-in-a-thread"] == "", "nobody had told it yet"
+    unchanged = [requests[title].id for title in ("pay(amount=5)", "refund(amount=7)", "pay(amount=2)")]
+    assert [one for one in unchanged if one in shown] == []
+    assert f"all:{requests['pay(amount=5)'].id}" not in shown
+    failing = requests["refund(amount=11)"].id
+    both = [one for one in (*board.shown, *night.shown) if one[0] == failing]
+    assert both == [(failing, "")], "it is tried again, or by now taken over"
+    assert requests["refund(amount=13)"].id not in {*shown, *dict(night.shown)}, "it stands in the backup already"
+
+
+async def test_what_failed_is_still_told_with_its_reason(store: Store) -> None:
+    requests = await by_title(store)
+    subject = Subject(Kind.REQUEST, requests["refund(amount=13)"].id)
+    failed = await store.read(lambda tx: tx.deliveries.get("board", subject))
+    assert failed is not None
+    assert (failed.state, failed.instead, failed.problem) == (DeliveryState.FAILED, "night", "too long")
+    assert failed.hopeless and not failed.may_stand
+    waits = Subject(Kind.REQUEST, requests["refund(amount=11)"].id)
+    due = await store.read(lambda tx: tx.deliveries.get("board", waits))
+    assert due is not None and due.attempts >= 1 and due.since is not None and due.due is not None
+    again = Subject(Kind.REQUEST, requests["pay(amount=4)"].id)
+    gone = await store.read(lambda tx: tx.deliveries.get("board", again))
+    assert gone is not None and gone.may_stand and gone.place
+
+
+async def test_what_was_told_of_a_run_is_not_told_again(store: Store) -> None:
+    requests = await by_title(store)
+    subject = Subject(Kind.RESULT, requests["pay(amount=2)"].run)
+    told = await store.read(lambda tx: tx.deliveries.get("board", subject))
+    assert told is not None and told.result is not None
+    assert (told.result.state, told.result.worker) == (RunState.DONE, "shop")
+    assert told.result.text == "looked 1 paid 2"
+    assert list(await store.read(lambda tx: tx.deliveries.untold("board"))) == ["begun-in-a-thread"]
+
+
+async def test_channels_of_a_process_that_is_gone_are_free(store: Store) -> None:
+    leases = {one.channel: one for one in await store.read(lambda tx: tx.leases.all())}
+    assert list(leases) == ["board", "night", "away"]
+    assert leases["night"].backup_for == "board"
+    down = leases["away"].down
+    assert down is not None and (down.problem, down.attempts, down.hopeless) == ("the service is away", 1, False)
+    assert await running_channels(Broker(store).ledger) == {}
+
+
+async def test_who_read_what_and_what_was_heard_is_known(store: Store) -> None:
+    broker = Broker(store)
+    request = (await by_title(store))["refund(amount=3)"]
+    assert await has_read(broker.ledger, request.id, ANA) and await has_read(broker.ledger, request.id, BEN)
+    assert not await has_read(broker.ledger, request.id, Answerer(name="cleo"))
+    log = await store.read(lambda tx: conversation_log(tx, "board:9"))
+    assert (log.run, log.heard, log.recent) == ("goes-on", "102", ("101", "102"))
+    assert dict(log.turns) == {"worker:triage": "goes-on"}
+    run = await broker.runs.get("goes-on")
+    assert dict(run.places) == {"board": "9/"}
+    assert dict(run.options) == {"chat": True}
+
+
+async def test_policies_and_the_key_are_where_they_are_looked_for(store: Store, url: str) -> None:
+    request = (await by_title(store))["pay(amount=5)"]
+    assert await store.read(lambda tx: tx.policies.get(request.policy_revision)) is not None
+    key = await store.read(lambda tx: tx.settings.get("veil"))
+    assert key is not None and await veil_key(store) == bytes.fromhex(key)
+    names = await store.read(lambda tx: cast("Any", tx).sql.rows("setting_names"))
+    assert [name for (name,) in names] == ["veil"], "nothing else is left among the settings"
+
+
+def test_two_who_upgrade_at_once_do_it_once(tmp_path: Path) -> None:
+    url = sqlite_store(tmp_path)
+
+    async def both() -> list[list[str]]:
+        return await asyncio.gather(*(asyncio.to_thread(upgrade, url) for _ in range(2)))
+
+    done = asyncio.run(both())
+    assert sorted(len([step for step in steps if not step.startswith("backup")]) for steps in done) == [0, 1]
+    assert check(url) == []
