@@ -164,7 +164,7 @@ class Delegations(Protocol):
         ...
 
 
-class Changes(NamedTuple):
+class DeliveryChanges(NamedTuple):
     """Deliveries that were put."""
 
     last: int
@@ -189,7 +189,7 @@ class Deliveries(Protocol):
         """
         ...
 
-    def changes(self, *, after: int) -> Changes:
+    def changes(self, *, after: int) -> DeliveryChanges:
         """What was put after the change of this number, by anybody."""
         ...
 

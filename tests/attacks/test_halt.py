@@ -13,7 +13,7 @@ from tests import start
 from tests.attacks.kept import Place, gated, paused, turns
 from tests.gate.agents import calls
 
-import signoff.broker.holder as holder
+import signoff.processes as holder
 from signoff import Signoff, resume_run
 from signoff.core.request import State
 from signoff.core.run import KeptRun

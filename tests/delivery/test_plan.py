@@ -91,6 +91,22 @@ async def test_a_look_reads_the_trails_that_somebody_changed(broker: Broker) -> 
     assert "deliveries.find" not in asked, "nothing has changed since"
 
 
+async def test_everything_is_read_anew_where_something_was_lost(broker: Broker) -> None:
+    """A server that falls may forget what was not synced, and a backup may be put back under a program that runs."""
+    await ask_all(broker, "a", run="one")
+    for lost in ("_changed", "_seen"):
+        looks = agenda(Board())
+        await look(broker, looks)
+        setattr(looks, lost, 1_000)
+        await change(broker, "one")
+        asked: list[str] = []
+        await look(broker, looks, asked.append)
+        assert "deliveries.find" in asked and "queue.open" in asked
+        asked.clear()
+        await look(broker, looks, asked.append)
+        assert "queue.open" not in asked, "once is enough"
+
+
 async def test_a_look_that_is_cut_short_is_made_again_with_all_that_it_was_for(broker: Broker) -> None:
     [request] = await ask_all(broker, "a", run="one")
     looks = agenda(Board())

@@ -16,7 +16,8 @@ from signoff.core.subject import Kind, Occasion, Subject
 from signoff.store.rows import delivery_columns, delivery_of, lease_columns, lease_of
 
 TEXT = st.text(st.characters(), max_size=20)
-TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC))
+FIRST, LAST = (datetime(year, 1, 2, tzinfo=UTC).replace(tzinfo=None) for year in (1970, 2200))
+TIMES = st.datetimes(FIRST, LAST, timezones=st.just(UTC))
 MANY = st.integers(0, 2**40)
 
 

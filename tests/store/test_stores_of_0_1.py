@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,14 +22,17 @@ from signoff.broker import Broker
 from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
 from signoff.broker.veil import veil_key
+from signoff.core.codec import dump_process
 from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import RunState
+from signoff.core.run import Process, RunState
 from signoff.core.subject import Kind, Subject
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.status import running_channels
+from signoff.errors import SchemaError
 from signoff.ports import Desk, Store, Transaction
+from signoff.processes import this_process
 from signoff.store import schema
 from signoff.store.open import open_store
 from signoff.store.upkeep import check, upgrade
@@ -217,8 +223,8 @@ async def test_policies_and_the_key_are_where_they_are_looked_for(store: Store, 
     assert await store.read(lambda tx: tx.policies.get(request.policy_revision)) is not None
     key = await store.read(lambda tx: tx.settings.get("veil"))
     assert key is not None and await veil_key(store) == bytes.fromhex(key)
-    names = await store.read(lambda tx: cast("Any", tx).sql.rows("setting_names"))
-    assert [name for (name,) in names] == ["veil"], "nothing else is left among the settings"
+    names = await store.read(lambda tx: cast("Any", tx).sql.rows("settings"))
+    assert [name for name, _ in names] == ["veil"], "nothing else is left among the settings"
 
 
 def test_two_who_upgrade_at_once_do_it_once(tmp_path: Path) -> None:
@@ -230,3 +236,77 @@ def test_two_who_upgrade_at_once_do_it_once(tmp_path: Path) -> None:
     done = asyncio.run(both())
     assert sorted(len([step for step in steps if not step.startswith("backup")]) for steps in done) == [0, 1]
     assert check(url) == []
+
+
+def process_row(host: str, pid: int, seen_at: datetime) -> str:
+    process = Process(id="lives", host=host, pid=pid, born="", seen_at=seen_at)
+    return dump_process(process)
+
+
+def run_sql(url: str, statement: str, *values: str) -> None:
+    """Change a store as 0.1 left it."""
+    if url.startswith("sqlite:"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:"))) as connection:
+            connection.execute(statement.replace("%s", "?"), values)
+            connection.commit()
+    else:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(statement.encode(), values)
+
+
+def version_of(url: str) -> int:
+    [problem] = [one for one in check(url) if "schema version" in one] or [""]
+    return int(problem.partition("schema version ")[2].partition(",")[0].partition(" ")[0] or 3)
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["on this machine", "on another machine"])
+def test_a_store_that_is_in_use_is_not_upgraded(url: str, far: bool) -> None:
+    here = this_process("x", datetime.now(UTC))
+    host = "db.example/1" if far else here.host
+    body = process_row(host, 7 if far else os.getppid(), here.seen_at)
+    run_sql(url, "insert into processes (id, body) values (%s, %s)", "lives", body)
+    told = rf"older signoff, and process \d+ on {host.partition('/')[0]} still uses it; stop that process"
+    with pytest.raises(SchemaError, match=told):
+        upgrade(url)
+    assert version_of(url) == 2, "nothing was done"
+    run_sql(url, "delete from processes where id = %s", "lives")
+    assert upgrade(url)[-1] == "0003_typed"
+
+
+def test_what_others_left_there_is_carried_as_far_as_it_goes(url: str) -> None:
+    settings = {
+        "talk:web": "{}",
+        '\x01json:"talk:web:\\u0000"': json.dumps({"run": "r", "heard": "7", "turns": {}}),
+        "Talk:foreign": "kept",
+        "halted": json.dumps({"by": "ana", "why": "", "at": "2026-01-01T00:00:00+00:00"}),
+    }
+    for name, value in settings.items():
+        run_sql(url, "insert into settings (name, value) values (%s, %s)", name, value)
+    odd: dict[str, object] = {"a": "x", "b": {"board": 5}, "c": None, "d": {"model": {"place": "deep"}}}
+    for run_id, place in odd.items():
+        options = place if run_id == "d" else {"place": place}
+        body = json.dumps({"id": run_id, "options": options})
+        run_sql(url, "insert into runs (id, state, body) values (%s, 'done', %s)", run_id, body)
+    upgrade(url)
+
+    def look(tx: Transaction) -> None:
+        web, odd_name = tx.conversations.get("web"), tx.conversations.get("web:\x00")
+        assert web is not None and (web.run, web.heard, web.recent) == ("", "", ())
+        assert odd_name is not None and odd_name.heard == "7"
+        assert tx.settings.get("Talk:foreign") == "kept"
+        assert tx.settings.get("halted") == settings["halted"]
+        runs = [tx.runs.get(one) for one in odd]
+        assert [dict(one.places) for one in runs if one] == [{}, {"board": "5"}, {}, {}]
+        assert [dict(one.options) for one in runs if one] == [{}, {}, {}, {"model": {"place": "deep"}}]
+
+    with closing(open_store(url)) as store:
+        asyncio.run(store.read(look))
+
+
+def test_what_cannot_be_read_is_named_and_nothing_is_done(url: str) -> None:
+    run_sql(url, "insert into settings (name, value) values (%s, %s)", "talk:broken", "no JSON")
+    with pytest.raises(SchemaError, match=r"a setting is kept in a way that no signoff writes .*: talk:broken"):
+        upgrade(url)
+    assert version_of(url) == 2
+    run_sql(url, "delete from settings where name = %s", "talk:broken")
+    assert upgrade(url)[-1] == "0003_typed"

@@ -17,7 +17,6 @@ from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.deadlines import Deadlines, feed
 from signoff.broker.grants import Grants, check_terms, remember
-from signoff.broker.holder import BEAT, seen, steady_seconds
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
@@ -33,6 +32,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
 from signoff.errors import RunTaken
 from signoff.ports import Clock, Store, Transaction
+from signoff.processes import BEAT, seen, steady_seconds
 
 if TYPE_CHECKING:
     from signoff.policy.engine import Policy

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from signoff.broker.checkpoints import Signer, checkpoint_if_due, make_checkpoint
-from signoff.broker.holder import is_alive
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, lose, pause, put
@@ -17,6 +16,7 @@ from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError, SignoffError
 from signoff.ports import Store, Transaction
+from signoff.processes import is_alive
 
 EVERY = timedelta(seconds=5)
 

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import TypeVar
 
 from signoff.broker.clock import AgreedClock, SystemClock
-from signoff.broker.holder import BEAT, seen, this_process
+from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
+from signoff.processes import BEAT, seen, this_process
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class Ledger:
         self.store = store
         self.clock: Clock = clock if store.clock_lead is None else AgreedClock(clock, store)
         self.journal = journal or Journal()
-        self._process = this_process(self.clock.now())
+        self._process = this_process(new_id(), self.clock.now())
         self._beaten: datetime | None = None
         self.channels: set[str] = set()
         """Those that this very process runs."""
@@ -50,7 +51,7 @@ class Ledger:
     def process(self) -> Process:
         """This process. A fork of it is another one, which holds nothing yet."""
         if self._process.pid != os.getpid():
-            self._process, self._beaten = this_process(self.clock.now()), None
+            self._process, self._beaten = this_process(new_id(), self.clock.now()), None
         return self._process
 
     def enlist(self, tx: Transaction, now: datetime) -> None:

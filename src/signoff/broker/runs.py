@@ -10,7 +10,6 @@ from datetime import datetime
 
 from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
 from signoff.broker.deadlines import feed
-from signoff.broker.holder import is_alive
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import enter, settle
 from signoff.broker.status import RunStatus, run_status
@@ -22,6 +21,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
 from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
 from signoff.ports import Transaction
+from signoff.processes import is_alive
 
 LONGEST_DETAIL = 200
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signoff.broker.holder import is_alive
 from signoff.broker.ledger import Ledger
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, Process, RunState
 from signoff.ports import Transaction
+from signoff.processes import is_alive
 
 _ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from signoff.broker.holder import is_alive
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.lease import Lease
 from signoff.core.subject import Kind, Subject
+from signoff.processes import is_alive
 
 if TYPE_CHECKING:
     from signoff.core.inbox import Item

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from signoff.broker.holder import is_alive
 from signoff.broker.ledger import Ledger
 from signoff.core.lease import Down, Lease
 from signoff.errors import WrongUse
 from signoff.ports import Transaction
+from signoff.processes import is_alive
 
 LONGEST_PROBLEM = 500
 

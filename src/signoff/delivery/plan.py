@@ -99,6 +99,8 @@ class Planner:
         """What is to be done now."""
         head = tx.record.head()[0]
         changes = tx.deliveries.changes(after=self._changed if self._seen is not None else sys.maxsize)
+        if self._seen is not None and (head < self._seen or changes.last < self._changed):
+            self._seen = None  # something was lost: a server fell, or a backup was put back
         if self._seen is None:
             trails = self._read_all(tx)
         else:

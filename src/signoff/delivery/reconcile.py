@@ -248,7 +248,10 @@ class Reconciler:
 
     async def _carried(self, active: ActiveChannel, trail: str, subjects: Sequence[Subject]) -> int:
         try:
-            return await self._attempts.carry(active, subjects)
+            tried = await self._attempts.carry(active, subjects)
+            if not tried:  # the store holds something else than what was planned with
+                self._planner.start_over()
+            return tried
         finally:
             active.busy.discard(trail)
             self._finished.watch(trail)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from signoff.broker.holder import is_alive
 from signoff.broker.ledger import Ledger
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Lease
@@ -15,6 +14,7 @@ from signoff.core.run import RunState
 from signoff.core.subject import Kind, Subject
 from signoff.delivery.results import tell
 from signoff.ports import Transaction
+from signoff.processes import is_alive
 
 
 async def place_of(ledger: Ledger, channel: str, subject: Subject) -> str:

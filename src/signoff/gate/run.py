@@ -22,7 +22,6 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
-from signoff.broker.holder import steady_seconds
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
@@ -67,6 +66,7 @@ from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
 from signoff.policy.strictest import strictest
+from signoff.processes import steady_seconds
 
 _RAN = (State.SUCCEEDED, State.FAILED)
 _STATES: Mapping[State, OnRecord] = {

@@ -7,46 +7,79 @@ place among the settings.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from signoff.core.codec import load_run
+from signoff.core.codec import load_process, load_run
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.subject import Kind, Subject
+from signoff.errors import SchemaError
+from signoff.processes import is_alive
 from signoff.store.queries import Queries
 from signoff.store.rows import told
-from signoff.store.sql import Chain, SqlTransaction, Wire
+from signoff.store.sql import Chain, Sql, SqlTransaction, Wire
+
+
+def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
+    """Raise `SchemaError` if a process of the older version lives: what it would write from now on would be lost."""
+    for (body,) in sql.rows("processes"):
+        process = load_process(body)
+        if process.pid != os.getpid() and is_alive(process, now):
+            raise SchemaError(
+                f"{where} is of an older signoff, and process {process.pid} on {process.host.partition('/')[0]} still "
+                "uses it; stop that process, then run: signoff db upgrade"
+            )
 
 
 def carry(version: int, wire: Wire, queries: Queries) -> None:
-    """Carry over what a store of this version held, after all steps were applied."""
+    """Carry over what a store of this version held, after all steps were applied; raises `SchemaError`."""
     if version >= 3:
         return
     tx = SqlTransaction(wire, queries, Chain(wire, queries))
-    sql = tx.sql
-    for (body,) in sql.rows("old_deliveries"):
-        tx.deliveries.put(_delivery(json.loads(body)))
-    settings = {told(name): told(value) for name, value in sql.rows("old_settings")}
-    for channel in json.loads(settings.get("channels", "[]")):
-        tx.leases.put(_lease(channel, json.loads(settings.get(f"channel:{channel}", "{}"))))
+    for (body,) in tx.sql.rows("old_deliveries"):
+        with _told("delivery", body):
+            tx.deliveries.put(_delivery(json.loads(body)))
+    settings = {told(name): told(value) for name, value in tx.sql.rows("settings")}
+    with _told("setting", "channels"):
+        for channel in json.loads(settings.get("channels", "[]")):
+            tx.leases.put(_lease(channel, json.loads(settings.get(f"channel:{channel}", "{}"))))
     for name, value in settings.items():
-        _carry_setting(tx, name, value)
-        tx.settings.put(name, None)
-    for (body,) in sql.rows("old_runs"):
+        with _told("setting", name):
+            if _carry_setting(tx, name, value):
+                tx.settings.put(name, None)
+    for (body,) in tx.sql.rows("old_runs"):
         run = load_run(body)
-        options = dict(run.options)
-        places: dict[str, str] = options.pop("place", {})
-        tx.runs.put(replace(run, options=options, places=places))
-    sql.run("drop_old_deliveries")
+        if "place" in run.options:
+            options = dict(run.options)
+            tx.runs.put(replace(run, places=_places(options.pop("place")), options=options))
+    tx.sql.run("drop_old_deliveries")
 
 
-def _carry_setting(tx: SqlTransaction, name: str, value: str) -> None:
+@contextmanager
+def _told(what: str, which: str) -> Generator[None]:
+    """What cannot be read is named."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SchemaError(f"a {what} is kept in a way that no signoff writes ({error!r}): {which[:200]}") from error
+
+
+def _places(place: object) -> dict[str, str]:
+    if not isinstance(place, Mapping):
+        return {}
+    return {str(channel): str(at) for channel, at in cast("Mapping[Any, Any]", place).items()}
+
+
+def _carry_setting(tx: SqlTransaction, name: str, value: str) -> bool:
+    """Whether it has a place of its own now."""
     kind, _, rest = name.partition(":")
     if kind == "opened":
         for args_digest, person in json.loads(value):
@@ -54,11 +87,13 @@ def _carry_setting(tx: SqlTransaction, name: str, value: str) -> None:
     elif kind == "talk":
         log: dict[str, Any] = json.loads(value)
         recent = tuple(dict.fromkeys(log.get("lately", ())))
-        tx.conversations.put(
-            ConversationLog(name=rest, run=log["run"], heard=log["heard"], recent=recent, turns=log["turns"])
-        )
+        run, heard, turns = log.get("run", ""), log.get("heard", ""), log.get("turns", {})
+        tx.conversations.put(ConversationLog(name=rest, run=run, heard=heard, recent=recent, turns=turns))
     elif name.startswith("policy "):
         tx.policies.put(name.removeprefix("policy "), value)
+    else:
+        return name == "channels" or kind == "channel"
+    return True
 
 
 def _delivery(body: Mapping[str, Any]) -> Delivery:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import takewhile
 
 from signoff.core.delivery import Delivery
 from signoff.core.run import KeptRun, RunState
 from signoff.core.subject import Kind, Subject
-from signoff.ports import Changes as ChangedTrails
+from signoff.ports import DeliveryChanges
 from signoff.store.memory_changes import Changes
 
 Name = tuple[str, Subject]
@@ -90,8 +91,9 @@ class MemoryDeliveries:
         self._changes = changes
         self._over = over
         self._all = _Indexed()
-        self._trails: list[str] = []
-        """The trail of each change."""
+        self._last = 0
+        self._changed: dict[str, int] = {}
+        """The number of the last change in each trail, in order."""
 
     def get(self, channel: str, subject: Subject) -> Delivery | None:
         return self._all.get((channel, subject))
@@ -99,12 +101,23 @@ class MemoryDeliveries:
     def put(self, delivery: Delivery) -> None:
         name = (delivery.channel, delivery.subject)
         self._changes.add(partial(self._all.exchange, name, self._all.get(name)))
-        self._changes.add(self._trails.pop)
-        self._trails.append(delivery.trail)
+        self._changes.add(partial(self._count_again, self._last, delivery.trail, self._changed.get(delivery.trail)))
+        self._last += 1
+        self._changed.pop(delivery.trail, None)
+        self._changed[delivery.trail] = self._last
         self._all.exchange(name, delivery)
 
-    def changes(self, *, after: int) -> ChangedTrails:
-        return ChangedTrails(len(self._trails), list(dict.fromkeys(self._trails[after:])))
+    def _count_again(self, last: int, trail: str, number: int | None) -> None:
+        """Take back that a trail changed."""
+        self._last = last
+        del self._changed[trail]
+        if number is not None:
+            self._changed[trail] = number
+            self._changed = dict(sorted(self._changed.items(), key=lambda one: one[1]))
+
+    def changes(self, *, after: int) -> DeliveryChanges:
+        newest = takewhile(lambda one: one[1] > after, reversed(self._changed.items()))
+        return DeliveryChanges(self._last, [trail for trail, _ in newest])
 
     def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
         return self._all.found(channel=channel, trail=trail, request=request, live=live)

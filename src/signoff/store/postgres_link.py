@@ -177,7 +177,10 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
                 f"create schema {address.schema} authorization …"
             )
         case errors.UndefinedTable() | errors.UndefinedColumn():
-            return SchemaError(f"{address} lacks a part of its schema ({said}); run: signoff db upgrade")
+            return SchemaError(
+                f"{address} lacks a part of its schema ({said}); run: signoff db upgrade, with the newest signoff "
+                "that uses it"
+            )
         case psycopg.OperationalError():
             return StoreError(f"{address} cannot be reached ({said}); see that the server runs and the URL is right")
         case _:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
 from signoff.store import schema
-from signoff.store.carry import carry
+from signoff.store.carry import carry, refuse_while_used
 from signoff.store.postgres_line import Connection, query
 from signoff.store.postgres_link import Address, Writing
 from signoff.store.queries import Queries, told
+from signoff.store.sql import Sql
 
 if TYPE_CHECKING:
     from typing import LiteralString
@@ -51,6 +52,11 @@ def bring_up_to_date(connection: Connection, address: Address) -> list[str]:
         if found is None:
             connection.execute(cast("LiteralString", f"create schema if not exists {address.schema}"))
         version = version_of(connection, address)
+        wire, queries = Writing(connection, holds=False), Queries("postgres", address.schema)
+        if 0 < version < schema.latest("postgres"):
+            # Every writer begins with a row of this table: none is in the middle of anything from here on.
+            connection.line.ask(query(_sql("lock table {s}chain in access exclusive mode", address)))
+            refuse_while_used(Sql(wire, queries), str(address), datetime.now(UTC))
         connection.line.ask(query(_sql(schema.TABLE, address)))
         for step in schema.missing("postgres", version, address.schema):
             for statement in step.statements:
@@ -58,7 +64,7 @@ def bring_up_to_date(connection: Connection, address: Address) -> list[str]:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             connection.line.ask(query(_sql(schema.APPLIED, address), (step.number, step.name, now)))
             done.append(step.name)
-        carry(version, Writing(connection, holds=False), Queries("postgres", address.schema))
+        carry(version, wire, queries)
     return done
 
 

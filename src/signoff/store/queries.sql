@@ -302,9 +302,11 @@ select message from {s}messages where conversation = ? order by nr
 -- name: old_deliveries
 select body from {s}deliveries_2 order by nr
 
--- name: old_settings
-select name, value from {s}settings
-where name like 'channel:%' or name like 'opened:%' or name like 'talk:%' or name like 'policy %' or name = 'channels'
+-- name: settings
+select name, value from {s}settings order by name
+
+-- name: processes
+select body from {s}processes
 
 -- name: old_runs
 select body from {s}runs where body like '%"place"%' order by nr
@@ -359,6 +361,3 @@ on conflict (name) do update set value = excluded.value
 
 -- name: drop_setting
 delete from {s}settings where name = ?
-
--- name: setting_names
-select name from {s}settings order by name

@@ -32,7 +32,7 @@ from signoff.core.run import KeptRun, Process, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
-from signoff.ports import Changes
+from signoff.ports import DeliveryChanges
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
@@ -410,10 +410,10 @@ class SqlDeliveries:
     def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
         return [delivery_of(row) for row in self._sql.rows("last_deliveries", kept(trail), kept(channel), limit)]
 
-    def changes(self, *, after: int) -> Changes:
+    def changes(self, *, after: int) -> DeliveryChanges:
         last = self._sql.value("last_change")
         trails = self._sql.rows("changed_trails", after) if last > after else ()
-        return Changes(last, list(dict.fromkeys(told(trail) for (trail,) in trails)))
+        return DeliveryChanges(last, list(dict.fromkeys(told(trail) for (trail,) in trails)))
 
     def untold(self, channel: str) -> Sequence[str]:
         return [row[0] for row in self._sql.rows("untold", kept(channel), kept(channel), kept(channel))]

@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError
 from signoff.store import schema
-from signoff.store.carry import carry
+from signoff.store.carry import carry, refuse_while_used
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
 from signoff.store.schema import Migration
+from signoff.store.sql import Sql
 
 Upgrade = Literal["auto", "refuse"]
 
@@ -126,6 +127,7 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
     try:
         version = version_of(connection, path)  # again: another process may have been faster
         if 0 < version < schema.latest("sqlite"):
+            refuse_while_used(Sql(WritingWire(connection), QUERIES), str(path), datetime.now(UTC))
             backup = beside(path, version)
             copy(path, backup)
             done.append(f"backup: {backup}")
@@ -275,7 +277,10 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"{path} refused a change that contradicts what is in it: {error}")
     if "no such table" in str(error) or "no such column" in str(error):
-        return SchemaError(f"{path} lacks a part of its schema ({error}); restore a backup")
+        return SchemaError(
+            f"{path} lacks a part of its schema ({error}); "
+            "a newer signoff may have upgraded it: start this program with that version, or restore a backup"
+        )
     return StoreError(f"{path}: {error} ({name or type(error).__name__}); `signoff db check` may say more")
 
 

@@ -15,10 +15,10 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from signoff.broker.post import Post, Route  # pyright: ignore[reportMissingImports]
 from tests.store.stores.shop import shop
 
 from signoff import Answerer, ApprovalDecision, open_store, resume_run
+from signoff.broker.post import Post, Route
 from signoff.broker.veil import veil_key
 from signoff.core.decision import Remember
 from signoff.core.run import KeptRun, RunState

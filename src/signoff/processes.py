@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from signoff.broker.ids import new_id
 from signoff.core.run import Process
 
 BEAT = timedelta(seconds=10)
@@ -26,10 +25,10 @@ def steady_seconds() -> float:
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
-def this_process(now: datetime) -> Process:
-    """A fresh identity for this process."""
+def this_process(name: str, now: datetime) -> Process:
+    """This process, under a name that no other has."""
     pid = os.getpid()
-    return Process(id=new_id(), host=_host(), pid=pid, born=_born(pid), seen_at=now)
+    return Process(id=name, host=_host(), pid=pid, born=_born(pid), seen_at=now)
 
 
 def seen(process: Process, now: datetime) -> Process:
