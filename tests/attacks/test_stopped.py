@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.attacks.kept import ANA, PATIENCE, YES, Place, gated, paused, turns
 
+import signoff.processes as holder
 from signoff import Signoff, resume_run
 from signoff.broker import broker as broker_module
-from signoff.broker import holder
 from signoff.core.event import CallEvent
 from signoff.core.request import State
 from signoff.errors import RunTaken

@@ -17,7 +17,8 @@ from tests.crash.stage import Stage, answer, begin, kept_run_of, opened, play, p
 from tests.crash.trips import ANSWER, RUN, Case
 from tests.crash.wire import Wire
 
-from signoff.broker import Broker, holder
+import signoff.processes as holder
+from signoff.broker import Broker
 from signoff.broker import broker as broker_module
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer

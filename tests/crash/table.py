@@ -95,13 +95,23 @@ class Place:
 
     def rows(self, trip: str, database: str, points: Sequence[tuple[str, str]]) -> list[Row]:
         """Kill a process at each of the points; what came of it."""
-        played = self.play([{"trip": trip, "act": process, "point": point} for process, point in points])
+        # In one schema whoever signs the record signs what the others wrote too, and these then have nothing to sign.
+        signs = [one for one in points if one[1].startswith("checkpoint")]
+        found = self._killed(trip, [one for one in points if one not in signs], alone=False)
+        found |= self._killed(trip, signs, alone=True)
+        played = [found[one] for one in points]
         reached = sum(bool(one["killed"]) for one in played)
         assert 2 * reached >= len(played), f"of {len(played)} points only {reached} were reached"
         return [
             Row(trip, process, point, DATABASES[database], one["found"], _ran(one["ran"]), _verdict(one))
             for (process, point), one in zip(points, played, strict=True)
         ]
+
+    def _killed(
+        self, trip: str, points: Sequence[tuple[str, str]], *, alone: bool
+    ) -> dict[tuple[str, str], dict[str, Any]]:
+        cases = [{"trip": trip, "act": process, "point": point} for process, point in points]
+        return dict(zip(points, self.play(cases, alone=alone) if cases else (), strict=True))
 
 
 def _ran(ran: dict[str, int]) -> str:
