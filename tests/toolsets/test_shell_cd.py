@@ -70,16 +70,17 @@ CASES = {
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with folders and links, and programs beside it that tell where they run."""
-    root = tmp_path / "project"
+    above = tmp_path.joinpath(*"deep below a home as projects are".split())  # how deep makes no difference
+    root = above / "project"
     for folder in ("workers", "sub/build", "build", ".git", "node_modules/evil"):
         (root / folder).mkdir(parents=True)
     for folder in ("out", "bin"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "linked").symlink_to(root)
+        (above / folder).mkdir()
+    (above / "linked").symlink_to(root)
     (root / "inner").symlink_to("sub")
     (root / "leak").symlink_to("../out")
     (root / "sub" / "leak").symlink_to("../../out")
-    for file in (*(tmp_path / "bin" / name for name in PROGRAMS), root / "script", root / "sub" / "script"):
+    for file in (*(above / "bin" / name for name in PROGRAMS), root / "script", root / "sub" / "script"):
         file.write_text('#!/bin/sh\npwd -P >> "$RAN"\n')
         file.chmod(0o755)
     (root / "workers" / "coder.yaml").write_text("instructions: Work.\ntoolsets: [sh]\n")

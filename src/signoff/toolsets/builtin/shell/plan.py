@@ -76,7 +76,8 @@ def world_doubt(line: Line, judged: Sequence[Reading | Concern], root: str) -> s
                 for folder in folders if isinstance(next(known), Reading) else ():
                     if why := _stage_doubt(stage, folder, root):
                         return why
-            folders.extend(one for one in _after(pipeline, folders, root) if one not in folders)
+            reached = list(_after(pipeline, folders, root))  # each `cd` counts once from each of them
+            folders.extend(one for one in reached if one not in folders)
             if len(folders) > _MOST_FOLDERS:
                 return "too many `cd` make it unclear where the line runs"
         deep = (one for one in _settled(line, judged, root) if isinstance(one, Reading))
