@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from signoff import ports
+
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 COMMANDS = ("demo", "run", "test", "check", "fmt", "docs", "bench", "lock", "help")
@@ -180,3 +182,13 @@ def test_no_regex_repeats_a_group_possessively() -> None:
         if re.search(r"(?<!\\)\)(?:[*+?]|\{[0-9,]+\})\+(?!\+)", line) and ("re." in line or 'r"' in line)
     ]
     assert found == []
+
+
+def test_no_port_has_more_than_eight_methods_that_a_store_must_have() -> None:
+    """A transaction is made of nouns; a noun that grows beyond this is two."""
+    nouns = [hint.fget.__annotations__["return"] for hint in vars(ports.Transaction).values() if type(hint) is property]
+    sizes = {
+        name: sum(callable(one) for key, one in vars(getattr(ports, name)).items() if key[0] != "_") for name in nouns
+    }
+    assert len(sizes) == 16
+    assert {name: size for name, size in sizes.items() if not 2 <= size <= 8} == {}

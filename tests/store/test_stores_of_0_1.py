@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from tests import start
 from tests.contracts.samples import chained
 from tests.store.stores.shop import shop
 
@@ -310,3 +313,33 @@ def test_what_cannot_be_read_is_named_and_nothing_is_done(url: str) -> None:
     assert version_of(url) == 2
     run_sql(url, "delete from settings where name = %s", "talk:broken")
     assert upgrade(url)[-1] == "0003_typed"
+
+
+def test_an_upgrade_waits_for_whoever_is_in_the_middle_of_a_write(postgres_url: str) -> None:
+    """A run that 0.1 ends while the upgrade begins is not put back to what it was before."""
+    url = postgres_store(postgres_url)
+    waits = "select count(*) from pg_locks where not granted and relation = 'chain'::regclass"
+    with (
+        ThreadPoolExecutor(1) as threads,
+        psycopg.connect(url) as writer,
+        psycopg.connect(url, autocommit=True) as watcher,
+    ):
+        writer.execute("select seq from chain for update")
+        [body] = writer.execute("select body from runs where id = 'goes-on'").fetchone() or [""]
+        done = threads.submit(upgrade, url)
+        end = time.monotonic() + start.PATIENCE
+        while watcher.execute(waits).fetchone() == (0,):
+            assert not done.done() and time.monotonic() < end, "it does not wait for the writer"
+        ended = json.dumps({**json.loads(body), "state": "done", "epoch": 7})
+        writer.execute("update runs set state = 'done', body = %s where id = 'goes-on'", (ended,))
+        writer.execute("insert into settings (name, value) values ('talk:board:77', %s)", ('{"heard": "5"}',))
+        writer.commit()
+    assert done.result(start.PATIENCE)[-1] == "0003_typed"
+
+    def look(tx: Transaction) -> None:
+        run, log = tx.runs.get("goes-on"), tx.conversations.get("board:77")
+        assert run is not None and (run.state, run.epoch, dict(run.places)) == (RunState.DONE, 7, {"board": "9/"})
+        assert log is not None and log.heard == "5"
+
+    with closing(open_store(url)) as store:
+        asyncio.run(store.read(look))

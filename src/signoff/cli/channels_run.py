@@ -21,7 +21,7 @@ from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Subject
+from signoff.core.subject import Kind, Subject
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
 
@@ -267,9 +267,10 @@ class Report:
 
 def _about(subject: str) -> dict[str, str]:
     """What a notice is about, as people know it: a request, or a run."""
-    if subject.startswith("said:"):
-        return {"run": subject.removeprefix("said:")}
-    return {"request": Subject.parse(subject).request} if subject else {}
+    if not subject:
+        return {}
+    of = Subject.parse(subject)
+    return {"run" if of.kind is Kind.RESULT else "request": of.about}
 
 
 def _what(request: ApprovalRequest) -> str:

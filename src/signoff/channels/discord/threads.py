@@ -23,6 +23,7 @@ from signoff.channels.discord.problems import (
 )
 from signoff.channels.discord.sheet import Sheet, size
 from signoff.channels.discord.words import first
+from signoff.core.subject import Kind, Subject
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed
 
@@ -236,7 +237,7 @@ class Threads:
 
 def together(first: str) -> str:
     """The subject of the notice about several calls, by the first of them; see `core.notice.Together`."""
-    return f"all:{first}"
+    return str(Subject(Kind.BATCH, first))
 
 
 def _check_framed(thread: int, message: discord.Message, sheet: Sheet) -> None:
