@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
 from signoff.core.conversation import ConversationLog
@@ -404,11 +404,12 @@ class ApprovalUI(Protocol):
     ) -> ApprovalDecision | Awaitable[ApprovalDecision]: ...
 
 
-Answer = Callable[[str, ApprovalDecision], Awaitable[ApprovalRequest]]
-"""What a channel is handed to settle a request by its id. It never sees the store."""
+Chosen: TypeAlias = ApprovalDecision | bool
+Approver: TypeAlias = ApprovalUI | Callable[[ApprovalRequest], Chosen | Awaitable[Chosen]]
+"""Who is asked: an object with `choose`, or a plain or async function of the request."""
 
 
-class Desk(Protocol):
+class Inbox(Protocol):
     """What a channel is handed: it looks up requests and answers them here, and never sees the store."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
@@ -462,6 +463,10 @@ class Desk(Protocol):
         ...
 
 
+Desk = Inbox
+"""Its name in 0.1."""
+
+
 class Heard(NamedTuple):
     """Something that a person said to us where people are reached."""
 
@@ -480,7 +485,7 @@ Begin = Callable[[Heard], Awaitable[str]]
 
 @runtime_checkable
 class Channel(Protocol):
-    """Where people are reached: it shows notices, and gives answers to the desk it was handed.
+    """Where people are reached: it shows notices, and gives answers to the inbox it was handed.
 
     What goes wrong outside is raised as `ChannelFailed`, which says whether it is worth another try. To keep track of
     what was shown, to try again and to fall back is not the channel's business.
@@ -489,7 +494,7 @@ class Channel(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox, /) -> None:
         """Connect and listen; returns once notices can be shown. Raises `ChannelFailed`, or `WrongUse` for good."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.channels.test_asking import Plain, asked, open_again, started
+from tests.channels.test_approver_channel import Plain, asked, open_again, started
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.request import ApprovalRequest, State
@@ -46,10 +46,10 @@ def failing(office: Office, monkeypatch: pytest.MonkeyPatch, times: int) -> None
 
 async def test_what_the_store_could_not_take_is_asked_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     ui = Plain(*[ApprovalDecision(approved=True)] * 2)
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     failing(office, monkeypatch, 1)
     notice = await asked(office, channel)
-    await soon(lambda: len(desk.taken) == 1, "it is not asked again")
+    await soon(lambda: len(inbox.taken) == 1, "it is not asked again")
     assert [one.problem for one in ui.asked] == ["", "database is locked"]
     assert (await office.now(notice)).request.state is State.APPROVED
     await channel.stop()
@@ -57,12 +57,12 @@ async def test_what_the_store_could_not_take_is_asked_again(office: Office, monk
 
 async def test_where_no_answer_can_be_taken_that_is_said(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     ui = Telling(*[ApprovalDecision(approved=True)] * 3)
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     failing(office, monkeypatch, 10)
     notice = await asked(office, channel)
     await open_again(office, channel, notice)
     assert ui.said == ["your answer could not be taken: database is locked"]
-    assert len(ui.asked) == 3 and desk.taken == []
+    assert len(ui.asked) == 3 and inbox.taken == []
     with pytest.raises(ChannelFailed, match="database is locked"):
         await channel.show(notice)
     await channel.stop()

@@ -16,7 +16,7 @@ from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
 from signoff.ports import Desk as ChannelDesk
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import project_inbox
 from signoff.wiring.project import settings_for
 
 ID = "112233445566778899"
@@ -64,7 +64,7 @@ def posted(desk: Desk, *routes: Route, stays: bool = False) -> None:
     """What a process did that ran these channels, and which ended since, unless it `stays`."""
 
     async def work(broker: Broker) -> None:
-        post = Reconciler(broker, routes, desk=lambda name: ProjectDesk(broker, settings_for(None), name))
+        post = Reconciler(broker, routes, inbox=lambda name: project_inbox(broker, settings_for(None), name))
         await post.round()
         if not stays:
             await post.stop()

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.desk import Desk, asks
 
 from signoff.broker import Broker
-from signoff.channels.asking import outcome_text, said_text
+from signoff.channels.outcome import outcome_text, result_text
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import RunResult
 from signoff.core.people import Answerer
@@ -72,4 +72,4 @@ def test_a_terminal_that_is_told(desk: Desk) -> None:
     desk.do(run)
     assert outcome_text(desk.request(one)) == f"request {one} ran: token=⟦masked 1: token⟧"
     said = RunResult(run="r", state=RunState.DONE, worker="triage", text=redact_text(f"token={SECRET}\n\u202e"))
-    assert said_text(said) == "triage (done): token=⟦masked 1: token⟧\n⟦U+202E⟧"
+    assert result_text(said) == "triage (done): token=⟦masked 1: token⟧\n⟦U+202E⟧"

@@ -13,17 +13,17 @@ from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase
 from tests.contracts.channels.tui_case import tui_case
 from tests.contracts.channels.ui_case import Booth, BoothCase, booth_case, terminal_case
 
-from signoff.channels.asking import UIChannel
+from signoff.channels.approver import ApproverChannel
 from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
-from signoff.ports import Desk
+from signoff.ports import Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ChannelCase, Office
 from signoff.testing.bench import flat
-from signoff.testing.office import BEN, WatchedDesk, soon
+from signoff.testing.office import BEN, WatchedInbox, soon
 
 Opens = Callable[[Path], AbstractAsyncContextManager[ChannelCase]]
 
@@ -40,8 +40,8 @@ INTERACTIVE: dict[str, Opens] = {
 class Elsewhere(BoothCase):
     """Ben, with an approver of his own."""
 
-    def make(self) -> UIChannel:
-        return UIChannel(self.ui, name="elsewhere", by=BEN)
+    def make(self) -> ApproverChannel:
+        return ApproverChannel(self.ui, name="elsewhere", by=BEN)
 
 
 class House:
@@ -49,11 +49,11 @@ class House:
 
     def __init__(self, office: Office, *routes: Route) -> None:
         self.office = office
-        self.desks: dict[str, WatchedDesk] = {}
-        self.post = Reconciler(office.broker, routes, desk=self._desk)
+        self.desks: dict[str, WatchedInbox] = {}
+        self.post = Reconciler(office.broker, routes, inbox=self._inbox)
 
-    def _desk(self, name: str) -> WatchedDesk:
-        self.desks[name] = self.office.desk(name)
+    def _inbox(self, name: str) -> WatchedInbox:
+        self.desks[name] = self.office.inbox(name)
         return self.desks[name]
 
     async def asks(self, **about: int) -> list[Asked]:
@@ -139,7 +139,7 @@ async def test_of_two_answers_at_once_one_counts_and_the_other_is_told(tmp_path:
         await stands(ben, notice)
         await asyncio.gather(ana.approve(notice), ben.deny(notice))
         await it.settles(notice)
-        taken = [one for desk in it.desks.values() for one in desk.taken]
+        taken = [one for inbox in it.desks.values() for one in inbox.taken]
         assert len(taken) == 1
         request = (await it.office.now(notice)).request
         assert len(request.votes) == 1
@@ -151,7 +151,7 @@ async def test_of_two_answers_at_once_one_counts_and_the_other_is_told(tmp_path:
         await soon(told, "whoever came second was not told")
 
 
-class Broken(UIChannel):
+class Broken(ApproverChannel):
     """A channel with a fault, or out of order."""
 
     def __init__(self, problem: Exception, *, starts: bool = True) -> None:
@@ -160,10 +160,10 @@ class Broken(UIChannel):
         self.starts = starts
         self.shown = 0
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         if not self.starts:
             raise self.problem
-        await super().start(desk)
+        await super().start(inbox)
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         self.shown += 1
@@ -185,7 +185,7 @@ async def test_a_failing_channel_never_holds_up_another(tmp_path: Path, problem:
             assert await it.state(notice) is State.APPROVED
 
 
-class Hanging(UIChannel):
+class Hanging(ApproverChannel):
     """Never comes back from showing something."""
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:

@@ -17,7 +17,7 @@ from signoff.core.notice import Asked, Notice
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, RequestError
-from signoff.ports import Desk
+from signoff.ports import Inbox
 from signoff.testing import ChannelCase, ChannelContract, office
 from signoff.testing.bench import Check
 
@@ -29,34 +29,34 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Deaf:
-    """A desk that something comes between."""
+    """A inbox that something comes between."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._desk, name)
+        return getattr(self._inbox, name)
 
 
 class Twice(Deaf):
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        await self._desk.answer(request_id, decision)
-        return await self._desk.answer(request_id, decision)
+        await self._inbox.answer(request_id, decision)
+        return await self._inbox.answer(request_id, decision)
 
 
 class Somebody(Deaf):
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        return await self._desk.answer(request_id, replace(decision, by=Answerer(name="somebody")))
+        return await self._inbox.answer(request_id, replace(decision, by=Answerer(name="somebody")))
 
 
 class Wordless(Deaf):
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        return await self._desk.answer(request_id, replace(decision, note=""))
+        return await self._inbox.answer(request_id, replace(decision, note=""))
 
 
 class Unedited(Deaf):
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        return await self._desk.answer(request_id, replace(decision, edited_args=None))
+        return await self._inbox.answer(request_id, replace(decision, edited_args=None))
 
 
 class Silent(Deaf):
@@ -64,7 +64,7 @@ class Silent(Deaf):
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest | None:
         try:
-            return await self._desk.answer(request_id, decision)
+            return await self._inbox.answer(request_id, decision)
         except RequestError:
             return None
 
@@ -77,12 +77,12 @@ class Careless(Deaf):
 
 
 class Between(SlackLikeChannel):
-    """With another desk than it was handed."""
+    """With another inbox than it was handed."""
 
     through: ClassVar[type[Deaf]]
 
-    async def start(self, desk: Desk) -> None:
-        await super().start(self.through(desk))  # type: ignore[arg-type]
+    async def start(self, inbox: Inbox) -> None:
+        await super().start(self.through(inbox))  # type: ignore[arg-type]
 
 
 class Stale(SlackLikeChannel):
@@ -146,14 +146,14 @@ class Haunting(WebhookChannel):
         await super().stop()
 
 
-def between(desk: type[Deaf]) -> type[Between]:
-    return type(f"Between{desk.__name__}", (Between,), {"through": desk})
+def between(inbox: type[Deaf]) -> type[Between]:
+    return type(f"Between{inbox.__name__}", (Between,), {"through": inbox})
 
 
 BROKEN = [
-    (between(Twice), "an_approval_reaches_the_desk_once"),
-    (between(Somebody), "an_approval_reaches_the_desk_once"),
-    (between(Somebody), "a_denial_reaches_the_desk"),
+    (between(Twice), "an_approval_reaches_the_inbox_once"),
+    (between(Somebody), "an_approval_reaches_the_inbox_once"),
+    (between(Somebody), "a_denial_reaches_the_inbox"),
     (between(Wordless), "a_denial_has_its_reason"),
     (between(Unedited), "edited_arguments_are_what_counts"),
     (between(Unedited), "a_refused_edit_can_be_repeated"),

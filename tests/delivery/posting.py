@@ -18,7 +18,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}))
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
@@ -47,7 +47,7 @@ class Board:
         self.inside = 0
         self.most = 0
         self.started = self.stopped = 0
-        self.desk: Desk | None = None
+        self.inbox: Inbox | None = None
         self._news = asyncio.Event()
         self._numbers = count(1)
 
@@ -55,9 +55,9 @@ class Board:
     def name(self) -> str:
         return self._name
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         self.started += 1
-        self.desk = desk
+        self.inbox = inbox
         self._news.set()
         if (error := self.starts()) is not None:
             raise error
@@ -125,7 +125,7 @@ class Board:
 
 def post_for(broker: Broker, *routes: Board | Route) -> Reconciler:
     made = [one if isinstance(one, Route) else Route(one) for one in routes]
-    return Reconciler(broker, made, desk=lambda name: cast("Desk", name))
+    return Reconciler(broker, made, inbox=lambda name: cast("Inbox", name))
 
 
 def question(call_id: str, run: str = "r1", need: Requirement | None = None, **more: Any) -> ApprovalRequest:

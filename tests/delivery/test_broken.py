@@ -16,7 +16,7 @@ from signoff.delivery import Route
 from signoff.delivery.routes import pause
 from signoff.delivery.status import running_channels, troubles_of
 from signoff.errors import ChannelFailed
-from signoff.ports import Desk
+from signoff.ports import Inbox
 from signoff.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)
@@ -36,7 +36,7 @@ class ClosedShow(Board):
 
 
 class ClosedStart(Board):
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         await given_up_inside()
 
 

@@ -139,7 +139,7 @@ async def test_a_channel_that_breaks_says_so_and_the_rest_goes_on(broker: Broker
     assert (await row(broker, "board", one)).problem == "the channel is broken: KeyError: 'oh'"
 
 
-async def test_a_store_that_fails_at_the_desk_is_no_fault_of_the_channel(broker: Broker, clock: FakeClock) -> None:
+async def test_a_store_that_fails_at_the_inbox_is_no_fault_of_the_channel(broker: Broker, clock: FakeClock) -> None:
     main, night = Board("main"), Board("night")
     [one] = await ask_all(broker, "a")
     main.fails = lambda notice: StoreError("it is locked") if len(main.tries) == 1 else None

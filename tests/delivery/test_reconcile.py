@@ -57,10 +57,10 @@ async def test_every_channel_shows_it_and_all_hear_of_an_answer(broker: Broker) 
         assert decision is not None and decision.by == ANA
 
 
-async def test_a_channel_is_handed_its_own_desk(broker: Broker) -> None:
+async def test_a_channel_is_handed_its_own_inbox(broker: Broker) -> None:
     one, two = Board("one"), Board("two")
     await post_for(broker, one, two).round()
-    assert (one.desk, two.desk) == ("one", "two")
+    assert (one.inbox, two.inbox) == ("one", "two")
 
 
 async def test_what_is_settled_before_it_is_shown_is_not_shown(broker: Broker) -> None:
@@ -433,4 +433,4 @@ async def test_gone_is_shown_anew_while_it_waits_and_not_after(broker: Broker) -
 )
 async def test_routes_that_do_not_fit_together_are_refused(broker: Broker, routes: list[Route], why: str) -> None:
     with pytest.raises(WrongUse, match=why):
-        Reconciler(broker, routes, desk=lambda name: None)  # type: ignore[arg-type, return-value]
+        Reconciler(broker, routes, inbox=lambda name: None)  # type: ignore[arg-type, return-value]

@@ -97,7 +97,7 @@ class Flow:
             (self.folder / "workers" / f"{name}.turns").write_text(json.dumps(list(turns)))
 
     def file(self, name: str) -> str:
-        """What a file on the desk says; empty where there is none."""
+        """What a file on the inbox says; empty where there is none."""
         found = self.folder / "desk" / name
         return found.read_text() if found.exists() else ""
 

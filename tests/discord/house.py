@@ -1,4 +1,4 @@
-"""A project whose people are reached on Discord: a real broker over SQLite, its post and desk, the real discord.py."""
+"""A project whose people are reached on Discord: a real broker over SQLite, its post and inbox, the real discord.py."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
+from signoff.delivery.inbox import StoreInbox
 from signoff.policy.engine import Policy
 from signoff.ports import Begin, Channel
 from signoff.store.sqlite import SqliteStore
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import project_inbox
 
 ROLES = {"ana": frozenset({"ops"}), "ben": frozenset({"ops", "dev"}), "dan": frozenset[str]()}
 ARGS = {"to": "ACME", "amount": 250}
@@ -73,13 +74,13 @@ class House:
         place = str(self.service.channel.id)
         return discord_channel(self.service.token, channel=place, people=self.accounts, begin=begin, workers=workers)
 
-    def desk(self, name: str = "discord") -> ProjectDesk:
-        return ProjectDesk(self.broker, self.settings, name)
+    def inbox(self, name: str = "discord") -> StoreInbox:
+        return project_inbox(self.broker, self.settings, name)
 
     @asynccontextmanager
     async def running(self, channel: Channel | None = None) -> AsyncIterator[Reconciler]:
         """The channel is connected, and whatever there is to show is shown, until the end of the block."""
-        post = Reconciler(self.broker, [Route(channel or self.channel())], desk=self.desk)
+        post = Reconciler(self.broker, [Route(channel or self.channel())], inbox=self.inbox)
         running = asyncio.create_task(post.run())
         connected = asyncio.create_task(self.service.connected(self.service.gateway.identified + 1))
         await asyncio.wait((running, connected), return_when=asyncio.FIRST_COMPLETED)
@@ -121,13 +122,13 @@ class House:
         return await self.broker.open(requests)
 
     async def message(self, request: ApprovalRequest, fits: Callable[[Message], bool] = lambda _: True) -> Message:
-        """The message about a request, once it stands there and fits, and the desk knows where."""
+        """The message about a request, once it stands there and fits, and the inbox knows where."""
         found = await self.service.message(lambda one: f"request {request.id}" in one.text and fits(one))
         await self.until(lambda: self._knows(request.id), f"nobody noted where request {request.id} stands")
         return found
 
     async def _knows(self, request_id: str) -> bool:
-        return bool(await self.desk().where(request_id))
+        return bool(await self.inbox().where(request_id))
 
     async def shown(self, **asked: Any) -> tuple[ApprovalRequest, Message]:
         """Ask about a call; the request and its message."""

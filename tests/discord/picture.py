@@ -27,7 +27,8 @@ from signoff.core.notice import Asked
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
-from signoff.wiring.desk import ProjectDesk
+from signoff.delivery.inbox import StoreInbox
+from signoff.wiring.inbox import project_inbox
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 
@@ -79,7 +80,7 @@ async def pictures(house: House) -> dict[str, str]:
     """Every example, as the text of an SVG file: the message as it was sent, and then as it was changed."""
     channel, at = house.channel(), ""
     drawn: dict[str, str] = {}
-    await channel.start(_Desk(house.broker, house.settings, "discord"))
+    await channel.start(_Inbox(house.broker, "discord", project_inbox(house.broker, house.settings, "discord").take))
     try:
         for name, request in examples().items():
             at = await channel.show(Asked(request=request), at)
@@ -93,7 +94,7 @@ async def pictures(house: House) -> dict[str, str]:
     return drawn
 
 
-class _Desk(ProjectDesk):
+class _Inbox(StoreInbox):
     """The examples are in no store."""
 
     async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:

@@ -11,11 +11,11 @@ from signoff.core.request import ApprovalRequest, State
 
 
 async def anew(house: House, request: ApprovalRequest, old: Message) -> Message:
-    """Another message about a request, once the desk knows of it."""
+    """Another message about a request, once the inbox knows of it."""
     found = await house.service.message(lambda one: f"request {request.id}" in one.text and one is not old)
 
     async def stands() -> bool:
-        return await house.desk().where(request.id) == f"{found.place.id}/{found.id}"
+        return await house.inbox().where(request.id) == f"{found.place.id}/{found.id}"
 
     await house.until(stands)
     return found
@@ -96,7 +96,7 @@ async def test_a_look_takes_one_request_for_each_thread(house: House, service: S
 
 
 async def _knows(house: House, subject: str) -> bool:
-    return bool(await house.desk().where(subject))
+    return bool(await house.inbox().where(subject))
 
 
 async def test_what_cannot_be_looked_at_is_looked_at_later(

@@ -47,7 +47,7 @@ async def test_what_a_run_came_to_is_said_in_its_thread(house: House, service: S
     async with house.running():
         _, message = await house.shown()
         channel = house.channel()
-        await channel.start(house.desk("other"))
+        await channel.start(house.inbox("other"))
         said = RunResult(run="talk", state=RunState.DONE, worker="triage", text="Paid @everyone")
         at = await channel.show(said, beside=f"{message.place.id}/{message.id}")
         again = await channel.show(said, beside=f"{message.place.id}/{message.id}")
@@ -93,7 +93,7 @@ async def test_what_was_sent_though_the_reply_was_lost_is_found_again_after_a_wh
     house: House, service: Service
 ) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     [request] = await house.ask()
     service.kill_response("POST /channels/*/messages")
     with pytest.raises(ChannelFailed) as failure:
@@ -107,12 +107,12 @@ async def test_what_was_sent_though_the_reply_was_lost_is_found_again_after_a_wh
 
 async def test_what_another_process_sent_and_did_not_write_down_is_found_again(house: House, service: Service) -> None:
     first, second = house.channel(), house.channel()
-    await first.start(house.desk())
+    await first.start(house.inbox())
     [request] = await house.ask()
     at = await first.show(Asked(request=request))
     await first.stop()
     service.state._nonces.clear()  # as after some minutes
-    await second.start(house.desk())
+    await second.start(house.inbox())
     assert await second.show(Asked(request=request)) == at
     assert await second.show(Asked(request=request), at=at) == at
     await second.stop()
@@ -121,7 +121,7 @@ async def test_what_another_process_sent_and_did_not_write_down_is_found_again(h
 
 async def test_a_thread_without_its_message_is_said_and_used(house: House, service: Service) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     [request] = await house.ask()
     service.fail("POST /channels/*/messages", 503)
     with pytest.raises(ChannelFailed) as failure:
@@ -160,19 +160,19 @@ async def test_a_deleted_message_about_several_calls_comes_back(house: House, se
 
 
 async def _knows(house: House, subject: str) -> bool:
-    return bool(await house.desk().where(subject))
+    return bool(await house.inbox().where(subject))
 
 
 async def _stands(house: House, request_id: str, message: Message) -> bool:
-    return await house.desk().where(request_id) == f"{message.place.id}/{message.id}"
+    return await house.inbox().where(request_id) == f"{message.place.id}/{message.id}"
 
 
 async def test_a_deleted_message_stays_away_once_it_is_settled(
     house: House, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signoff.channels.discord.waiting._LATE", 0.05)  # no desk is ever told where it stands
+    monkeypatch.setattr("signoff.channels.discord.waiting._LATE", 0.05)  # no inbox is ever told where it stands
     channel = house.channel()
-    await channel.start(house.desk("other"))
+    await channel.start(house.inbox("other"))
     [request] = await house.ask()
     at = await channel.show(Asked(request=request))
     await house.ana.delete(*service.messages(service.threads()[0]))
@@ -212,7 +212,7 @@ async def test_an_archived_thread_is_opened_again(house: House, service: Service
 
 async def test_what_a_moderator_hid_is_shown_again(house: House, service: Service) -> None:
     channel = house.channel()
-    await channel.start(house.desk("other"))
+    await channel.start(house.inbox("other"))
     [request] = await house.ask()
     at = await channel.show(Asked(request=request))
     [message] = service.messages(service.threads()[0])
@@ -238,7 +238,7 @@ async def test_a_rate_limit_is_waited_for(house: House, service: Service) -> Non
 
 async def test_a_long_rate_limit_says_how_long(house: House, service: Service) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     [request] = await house.ask()
     service.limit("POST /channels/*/messages", retry_after=600)
     with pytest.raises(ChannelFailed) as failure:
@@ -254,7 +254,7 @@ async def test_what_discord_refuses_is_told_in_words(
     house: House, service: Service, status: int, code: int, again: bool, whole: bool
 ) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     [request] = await house.ask()
     service.fail("POST /channels/*/threads", status, code=code, message="Not so")
     with pytest.raises(ChannelFailed) as failure:
@@ -327,7 +327,7 @@ async def test_whoever_is_not_connected_says_so(house: House) -> None:
     with pytest.raises(ChannelFailed, match="not connected") as failure:
         await channel.show(Asked(request=request))
     assert failure.value.whole and failure.value.again
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await channel.stop()
     with pytest.raises(ChannelFailed, match="not connected"):
         await channel.show(Asked(request=request))
@@ -337,7 +337,7 @@ async def test_it_can_be_started_again(house: House, service: Service) -> None:
     [request] = await house.ask()
     channel = house.channel()
     for _ in range(2):
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         await channel.show(Asked(request=request))
         await channel.stop()
     assert len(service.messages(service.threads()[0])) == 1
@@ -353,14 +353,14 @@ async def test_a_refused_token_is_said_without_the_token(house: House, service: 
     wrong = "NzkyNzE1NDU0MTk2MDg4ODQy.X-hvzA.Ovy4MCQywSkoMRRclStW4xAYK7I"
     channel = discord_channel(wrong, channel=str(service.channel.id), people={}, secret="DISCORD_TOKEN")
     with pytest.raises(WrongUse, match="Discord refused the token in DISCORD_TOKEN") as refused:
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
     assert wrong not in str(refused.value)
 
 
 async def test_missing_permissions_are_named_with_what_they_are_for(house: House, service: Service) -> None:
     await service.deny(service.channel, "embed_links", "attach_files")
     with pytest.raises(WrongUse, match="Embed Links, to show") as wrong:
-        await house.channel().start(house.desk())
+        await house.channel().start(house.inbox())
     assert "Attach Files, to hand out" in str(wrong.value) and "Send Messages" not in str(wrong.value)
 
 
@@ -369,17 +369,17 @@ async def test_a_channel_that_is_not_there_is_said(house: House, service: Servic
     from signoff.channels.discord.bot import discord_channel
 
     with pytest.raises(WrongUse, match="Discord channel"):
-        await discord_channel(service.token, channel=channel, people={}).start(house.desk())
+        await discord_channel(service.token, channel=channel, people={}).start(house.inbox())
 
 
 async def test_an_outage_at_the_start_is_no_wrong_use(house: House, service: Service) -> None:
     channel = house.channel()
     await service.down()
     with pytest.raises(ChannelFailed) as failure:
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
     assert failure.value.again and failure.value.whole
     await service.up()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await channel.stop()
 
 

@@ -48,7 +48,7 @@ async def test_a_call_whose_message_was_deleted_is_left_out(house: House, servic
 
 
 async def _is_nowhere(house: House, request_id: str) -> bool:
-    return not await house.desk().where(request_id)
+    return not await house.inbox().where(request_id)
 
 
 async def test_nothing_is_approved_while_discord_does_not_say_what_is_shown(house: House, service: Service) -> None:

@@ -112,7 +112,7 @@ async def test_an_answer_counts_though_discord_does_not_take_the_acknowledgement
         await house.message(request, lambda one: not one.buttons)
 
 
-async def test_a_press_that_comes_before_the_desk_knows_where_it_stands_counts(house: House, service: Service) -> None:
+async def test_a_press_that_comes_before_the_inbox_knows_where_it_stands_counts(house: House, service: Service) -> None:
     held = service.hold("POST /channels/*/messages", after=True)
     async with house.running():
         [request] = await house.ask()

@@ -79,7 +79,7 @@ async def test_the_command_is_added_once_beside_those_that_are_there(house: Hous
     service.state.commands[service.guild_id] = [theirs]
     for _ in range(2):
         channel = house.channel()
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         await channel.stop()
     assert [one["name"] for one in service.state.commands[service.guild_id]] == ["deploy", "signoff"]
     assert len(service.calls("POST", UPSERT)) == 1 and not service.state.commands.get(None)
@@ -199,9 +199,9 @@ async def test_a_bot_keeps_its_own_handlers(house: House, service: Service, kind
 
     async with connected(service, bot):
         channel = around(house, bot)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         with pytest.raises(WrongUse, match="started already"):
-            await channel.start(house.desk())
+            await channel.start(house.inbox())
         request, message = await _shown(house, channel)
         await (await house.ana.press(message, "Edit…")).modal()
         assert (await own.get()).startswith("signoff:1:edit:")
@@ -237,7 +237,7 @@ async def test_a_bot_with_commands_of_its_own_keeps_them(house: House, service: 
     async with connected(service, bot):
         await bot.tree.sync(guild=discord.Object(service.guild_id))
         channel = around(house, bot)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         [request] = await house.ask()
         text = await told(await house.ana.command("signoff show", service.channel, id=request.id))
         assert "pay_invoice" in text
@@ -254,12 +254,12 @@ async def test_a_start_that_was_given_up_can_be_tried_again(house: House, servic
     channel = around(house, bot)
     async with bot:
         await bot.login(service.token)
-        starting = asyncio.create_task(channel.start(house.desk()))  # as from `setup_hook`, before it is connected
+        starting = asyncio.create_task(channel.start(house.inbox()))  # as from `setup_hook`, before it is connected
         await asyncio.sleep(0)
         starting.cancel()
         await asyncio.wait((starting,))
         running = asyncio.create_task(bot.connect())
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         request, message = await _shown(house, channel)
         await house.ana.press(message, "Deny")
         await house.becomes(request, State.DENIED)
@@ -271,4 +271,4 @@ async def test_a_start_that_was_given_up_can_be_tried_again(house: House, servic
 async def test_a_bot_that_is_not_logged_in_is_said(house: House) -> None:
     bot = discord.Client(intents=discord.Intents(guilds=True))
     with pytest.raises(WrongUse, match="logged in"):
-        await around(house, bot).start(house.desk())
+        await around(house, bot).start(house.inbox())

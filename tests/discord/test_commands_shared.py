@@ -45,7 +45,7 @@ async def test_a_command_of_that_name_is_left_alone(
     async with running(bot, service):
         await bot.tree.sync(guild=where)
         channel = about(bot, house, service.channel.id)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         assert await told(await house.ana.command("signoff", service.channel)) == "bye"
         await channel.stop()
         assert bot.tree.get_command("signoff", guild=where) is mine
@@ -62,7 +62,7 @@ async def test_one_that_another_program_made_is_left_alone(
     steps = dict([one async for one in check(service.token, channel=str(service.channel.id))])
     assert "another command /signoff" in steps[COMMANDS]
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await channel.stop()
     assert service.state.commands[service.guild_id] == [theirs] and "left alone" in caplog.text
 
@@ -72,7 +72,7 @@ async def test_an_older_one_of_ours_is_brought_up_to_date(house: House, service:
     ours = {"id": "1", "name": "signoff", "type": 1, "description": "as it was", "guild_id": str(service.guild_id)}
     service.state.commands[service.guild_id] = [ours | {"options": [old]}]
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await channel.stop()
     [kept] = service.state.commands[service.guild_id]
     assert [one["name"] for one in kept["options"]] == ["pending", "show", "history"]
@@ -86,8 +86,8 @@ async def test_two_channels_of_one_bot_share_the_command(
     async with running(bot, service):
         first = about(bot, house, service.channel.id)
         night = about(bot, house, second.id, "night")
-        await first.start(house.desk())
-        await night.start(house.desk("night"))
+        await first.start(house.inbox())
+        await night.start(house.inbox("night"))
         await service.asked("POST", "/applications/{}/guilds/{}/commands")
         await first.stop()
         assert await told(await house.ana.command("signoff pending", second)) == "Nothing waits for an answer."

@@ -63,4 +63,4 @@ async def test_one_that_is_deleted_again_and_again_is_left_alone_at_last(house: 
 
 
 async def _stands(house: House, request_id: str, message: Message) -> bool:
-    return await house.desk().where(request_id) == f"{message.place.id}/{message.id}"
+    return await house.inbox().where(request_id) == f"{message.place.id}/{message.id}"

@@ -39,7 +39,7 @@ async def test_deletions_elsewhere_cost_nothing(
 
 
 async def _stands(house: House, request_id: str, at: str) -> bool:
-    return await house.desk().where(request_id) == at
+    return await house.inbox().where(request_id) == at
 
 
 async def test_what_another_process_showed_comes_back_too(house: House, service: Service) -> None:

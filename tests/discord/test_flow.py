@@ -135,10 +135,10 @@ async def test_h2_h4_a_rules_own_timeout_denies_what_waits_and_says_so(flow: Flo
 @pytest.mark.mission("H2")
 async def test_h2_what_is_answered_elsewhere_is_told_here_and_goes_on_here(flow: Flow) -> None:
     question = await flow.asks("elsewhere", "elsewhere.txt")
-    done = await flow.signoff("approve", id_of(question), "--as", "ben", "--note", "seen at my desk")
+    done = await flow.signoff("approve", id_of(question), "--as", "ben", "--note", "seen at my inbox")
     assert done.code == 0, done.out
     text = await flow.until(question, "`write_file` ran")
-    assert "**Approved** by `ben` via `command`" in text and "seen at my desk" in text
+    assert "**Approved** by `ben` via `command`" in text and "seen at my inbox" in text
     await flow.sees(question.place, "Answered elsewhere: wrote 4 bytes")
     assert flow.file("elsewhere.txt") == "eggs"
 

@@ -21,7 +21,7 @@ async def _has_trouble(house: House, request: ApprovalRequest) -> bool:
 
 async def test_buttons_without_what_they_are_about_do_not_count_as_shown(house: House, service: Service) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await service.deny(service.channel, "embed_links")
     [request] = await house.ask()
     with pytest.raises(ChannelFailed, match="Embed Links") as failure:
@@ -48,7 +48,7 @@ async def test_a_card_that_lost_what_it_said_is_in_trouble(house: House, service
         (RunState.FAILED, "/srv/team/alpha.turns: the agent asks for turn 3", "alpha.turns: the agent asks for turn 3"),
         (RunState.FAILED, "cannot read '/home/ana/x.yaml', line 3", "cannot read 'x.yaml', line 3"),
         (RunState.FAILED, r"no such file: C:\Users\ana\x.yaml", "no such file: x.yaml"),
-        (RunState.FAILED, "see https://a.example/b/c and desk/a.txt", "see https://a.example/b/c and desk/a.txt"),
+        (RunState.FAILED, "see https://a.example/b/c and inbox/a.txt", "see https://a.example/b/c and inbox/a.txt"),
         (RunState.GOING, "the store /srv/s.db is locked", "the store s.db is locked"),
         (RunState.DONE, "I wrote /srv/report.txt", "I wrote /srv/report.txt"),
     ],
@@ -57,7 +57,7 @@ async def test_what_a_program_says_does_not_tell_where_files_are(
     house: House, service: Service, state: RunState, text: str, shown: str
 ) -> None:
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     await channel.show(RunResult(run="talk", state=state, worker="triage", text=text))
     await channel.stop()
     [said] = service.messages(service.threads()[0])

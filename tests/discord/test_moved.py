@@ -18,11 +18,11 @@ BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 async def moved(house: House, request: ApprovalRequest, old: Message) -> Message:
-    """The message about a request in another thread, once the desk knows of it."""
+    """The message about a request in another thread, once the inbox knows of it."""
     found = await house.service.message(lambda one: f"request {request.id}" in one.text and one.place is not old.place)
 
     async def stands() -> bool:
-        return await house.desk().where(request.id) == f"{found.place.id}/{found.id}"
+        return await house.inbox().where(request.id) == f"{found.place.id}/{found.id}"
 
     await house.until(stands)
     return found
@@ -78,7 +78,7 @@ async def test_a_call_in_a_thread_that_the_bot_sees_no_longer_is_asked_in_a_new_
 async def test_one_that_was_deleted_before_anybody_knew_of_it_is_written_again(house: House, service: Service) -> None:
     """Discord still knows its nonce, and says that the message is gone."""
     channel = house.channel()
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     [request] = await house.ask()
     service.kill_response("POST /channels/*/messages", times=2)
     at = ""

@@ -49,7 +49,7 @@ def channel_by(house: House, timing: Timing) -> Channel:
 async def falling(channel: Channel, house: House) -> AsyncIterator[None]:
     """The channel was connected once, and from then on it is sent something that it cannot read."""
     unreadable = ("MESSAGE_CREATE", {"nobody": "can read this"})
-    await channel.start(house.desk())
+    await channel.start(house.inbox())
     gateway = house.service.gateway
     gateway.after_ready = unreadable
     await house.service.do(lambda: [one.send(*unreadable) for one in gateway.sessions.values()])
@@ -132,6 +132,6 @@ async def test_a_start_that_gets_as_far_as_a_session_is_not_tried_too_often(hous
     asked: list[float | None] = []
     for _ in range(10):
         with pytest.raises(ChannelFailed, match=r"discord\.py could not go on: KeyError") as failure:
-            await channel.start(house.desk())
+            await channel.start(house.inbox())
         asked.append(failure.value.after)
     assert asked == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]

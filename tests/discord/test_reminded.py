@@ -197,7 +197,7 @@ async def test_a_card_that_is_only_brought_up_to_date_takes_no_reminder_away(
         house.clock.advance(5 * MINUTES)
         await post.round()
         assert len(house.others()) == int(not refused)
-        await house.desk().gone(request.id)
+        await house.inbox().gone(request.id)
         await post.round()
         house.clock.advance(2 * MINUTES)
         await post.round()

@@ -41,13 +41,13 @@ async def test_a_stopped_channel_takes_no_answer(house: House, service: Service)
     client.event(_named("on_interaction", heard.put))
     async with running(client, service):
         channel = around(house, client)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         await channel.stop()
         assert not any(client._listeners.values())
         ignored = await house.ben.press(message, "Deny")
         await heard.get()
         channel = around(house, client)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         await house.ana.press(message, "Approve")
         await house.becomes(request, State.APPROVED)
         await channel.stop()
@@ -67,5 +67,5 @@ async def test_a_start_that_failed_leaves_nothing_behind(house: House, service: 
 async def _refused(house: House, client: discord.Client) -> None:
     while True:  # until the client has heard of it
         channel = around(house, client)
-        await channel.start(house.desk())
+        await channel.start(house.inbox())
         await channel.stop()

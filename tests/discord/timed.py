@@ -38,7 +38,7 @@ class Timed(House):
     @asynccontextmanager
     async def posting(self) -> AsyncGenerator[Reconciler]:
         """What runs the channel: it does something when it is told to."""
-        post = Reconciler(self.broker, routes_for(["discord"], self.settings), desk=self.desk)
+        post = Reconciler(self.broker, routes_for(["discord"], self.settings), inbox=self.inbox)
         try:
             yield post
         finally:

@@ -24,7 +24,7 @@ async def waits(ctx: RunContext[Any]) -> str:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("approver", "ana", "it must be an approver; a str has no `choose`"),
+        ("approver", "ana", "it must be an object with `choose`, or a function of the request, and is a str"),
         ("wait", "forever", "'inline', 'suspend', or a number of seconds"),
         ("wait", True, "it must be 'inline', 'suspend', a number of seconds, or a timedelta"),
         ("wait", None, "it must be 'inline', 'suspend'"),

@@ -34,7 +34,7 @@ from signoff.core.subject import Kind, Subject
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.status import running_channels
 from signoff.errors import SchemaError
-from signoff.ports import Desk, Store, Transaction
+from signoff.ports import Inbox, Store, Transaction
 from signoff.processes import this_process
 from signoff.store import schema
 from signoff.store.open import open_store
@@ -99,7 +99,7 @@ class Board:
         """What was shown, and where it stood."""
         self.notices: dict[str, Notice] = {}
 
-    async def start(self, desk: Desk) -> None: ...
+    async def start(self, inbox: Inbox) -> None: ...
 
     async def stop(self) -> None: ...
 
@@ -154,7 +154,7 @@ async def test_what_stands_in_channels_is_brought_up_to_date_there(store: Store)
     await signoff.broker.answer(answered.id, YES, by=ANA)
     board, night = Board("board"), Board("night")
     reconciler = Reconciler(
-        signoff.broker, [Route(board), Route(night, backup_for="board")], desk=lambda name: cast("Desk", name)
+        signoff.broker, [Route(board), Route(night, backup_for="board")], inbox=lambda name: cast("Inbox", name)
     )
     places = {str(one.subject): one.place for one in await store.read(lambda tx: tx.deliveries.find(channel="board"))}
     await reconciler.round()

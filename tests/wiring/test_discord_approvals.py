@@ -20,7 +20,7 @@ from tests.discord.service.pointed import point_at
 from signoff import DiscordApprovals, Signoff, open_store
 from signoff.broker import Broker
 from signoff.config import load_settings
-from signoff.core.request import State
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject
 from signoff.delivery.status import place_of, running_channels
 from signoff.errors import MissingExtra, WrongUse
@@ -168,7 +168,7 @@ def replies(service: Service) -> list[Message]:
 
 @pytest.mark.usefixtures("folder")
 async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> None:
-    gate = Signoff([{"ask": "*"}], approver=DiscordApprovals.approver)
+    gate = Signoff([{"ask": "*"}])
     ran: list[str] = []
     agent = Agent(TestModel(call_tools=["pay"], custom_output_text="done"), capabilities=[gate])
 
@@ -188,13 +188,36 @@ async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> No
     assert len(ran) == 1
     [request] = await gate.broker.store.read(lambda tx: tx.requests.recent(limit=5))
     assert request.deadline is None
+    assert "denied" in (await agent.run("Pay.")).all_messages_json().decode(), "once it is stopped, nobody is reached"
+    assert len(ran) == 1
+
+
+@pytest.mark.usefixtures("folder")
+async def test_a_gate_that_names_an_approver_asks_there_as_well(service: Service) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def approver(request: ApprovalRequest) -> bool:
+        asked.append(request)
+        return await asyncio.get_running_loop().create_future()
+
+    gate = Signoff([{"ask": "*"}], approver=approver)
+    agent = Agent(TestModel(call_tools=["pay"], custom_output_text="done"), capabilities=[gate])
+
+    @agent.tool_plain
+    def pay(to: str) -> str:
+        return "paid"
+
+    people = {"ana": service.person("ana").id}
+    async with bot_of(service, signoff=gate, channel=service.channel.id, people=people):
+        running = asyncio.create_task(agent.run("Pay."))
+        await service.person("ana").press(await service.message(about("`pay`")), "Approve")
+        assert (await running).output == "done"
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("folder")
 async def test_edited_arguments_are_checked_by_the_tool_itself(service: Service) -> None:
-    gate = Signoff(
-        [{"deny": {"tool": "pay", "args": {"to": "mallory"}}}, {"ask": "*"}], approver=DiscordApprovals.approver
-    )
+    gate = Signoff([{"deny": {"tool": "pay", "args": {"to": "mallory"}}}, {"ask": "*"}])
     ran: list[str] = []
     agent = Agent(TestModel(call_tools=["pay"]), capabilities=[gate])
 

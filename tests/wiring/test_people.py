@@ -17,10 +17,11 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
+from signoff.delivery.inbox import StoreInbox
 from signoff.errors import NotEntitled
 from signoff.store.memory import MemoryStore
 from signoff.testing import FakeClock
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import project_inbox
 from signoff.wiring.people import Accounts, OnFile
 from signoff.wiring.project import roles_of
 
@@ -36,102 +37,102 @@ def write(folder: Path, people: str, policy: str = "[]") -> Path:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[ProjectDesk]:
+async def inbox(tmp_path: Path) -> AsyncIterator[StoreInbox]:
     """As `signoff channels run` makes it."""
     settings = load_settings(write(tmp_path, BOTH))
     broker = Broker(MemoryStore(), FakeClock(), people=roles_of(settings))
     broker.people.follow(OnFile(settings).roles)
-    yield ProjectDesk(broker, settings, "discord")
+    yield project_inbox(broker, settings, "discord")
     broker.store.close()
 
 
-async def yes(desk: ProjectDesk, request: ApprovalRequest, name: str) -> ApprovalRequest:
+async def yes(inbox: StoreInbox, request: ApprovalRequest, name: str) -> ApprovalRequest:
     by = Answerer(name=name, roles=frozenset({"ops"}))
-    return await desk.answer(request.id, ApprovalDecision(approved=True, by=by))
+    return await inbox.answer(request.id, ApprovalDecision(approved=True, by=by))
 
 
 @pytest.mark.parametrize("needs", [Requirement(), Requirement(role="ops"), Requirement(quorum=2)])
 async def test_who_is_taken_off_the_file_is_refused_whatever_the_rule(
-    desk: ProjectDesk, tmp_path: Path, needs: Requirement
+    inbox: StoreInbox, tmp_path: Path, needs: Requirement
 ) -> None:
-    [request] = await desk.broker.open([asks(needs=needs)])
+    [request] = await inbox.broker.open([asks(needs=needs)])
     write(tmp_path, ONLY_ANA)
     with pytest.raises(NotEntitled, match="ben is not on file"):
-        await yes(desk, request, "ben")
-    assert (await yes(desk, request, "ana")).votes[-1].by.name == "ana"
+        await yes(inbox, request, "ben")
+    assert (await yes(inbox, request, "ana")).votes[-1].by.name == "ana"
     write(tmp_path, BOTH)
-    [another] = await desk.broker.open([asks(needs=needs)])
-    await yes(desk, another, "ben")
+    [another] = await inbox.broker.open([asks(needs=needs)])
+    await yes(inbox, another, "ben")
 
 
-async def test_roles_are_those_of_the_file_now(desk: ProjectDesk, tmp_path: Path) -> None:
-    [request] = await desk.broker.open([asks(needs=Requirement(role="ops"))])
+async def test_roles_are_those_of_the_file_now(inbox: StoreInbox, tmp_path: Path) -> None:
+    [request] = await inbox.broker.open([asks(needs=Requirement(role="ops"))])
     write(tmp_path, "{ana: {roles: [dev]}, ben: {roles: [dev]}}")
     with pytest.raises(NotEntitled):
-        await yes(desk, request, "ana")
+        await yes(inbox, request, "ana")
     write(tmp_path, "{ana: {roles: [dev, ops]}, ben: {}}")
-    assert (await yes(desk, request, "ana")).state is State.APPROVED
+    assert (await yes(inbox, request, "ana")).state is State.APPROVED
 
 
 @pytest.mark.parametrize("people", ["{}", ""])
-async def test_where_nobody_is_left_nobody_may_answer(desk: ProjectDesk, tmp_path: Path, people: str) -> None:
+async def test_where_nobody_is_left_nobody_may_answer(inbox: StoreInbox, tmp_path: Path, people: str) -> None:
     """Not to be mistaken for a project that never named anybody, where anyone may."""
-    [request] = await desk.broker.open([asks()])
+    [request] = await inbox.broker.open([asks()])
     if people:
         write(tmp_path, people)
     else:
         (tmp_path / "signoff.yaml").write_text("policy: []\n")
     with pytest.raises(NotEntitled, match="not on file"):
-        await yes(desk, request, "ana")
+        await yes(inbox, request, "ana")
 
 
-async def test_no_answer_is_taken_while_the_file_is_wrong(desk: ProjectDesk, tmp_path: Path) -> None:
-    [request] = await desk.broker.open([asks()])
+async def test_no_answer_is_taken_while_the_file_is_wrong(inbox: StoreInbox, tmp_path: Path) -> None:
+    [request] = await inbox.broker.open([asks()])
     write(tmp_path, "{ana: {rolls: [ops]}}")
     with pytest.warns(RuntimeWarning, match="unknown key `rolls`"), pytest.raises(NotEntitled) as told:
-        await yes(desk, request, "ana")
+        await yes(inbox, request, "ana")
     assert str(told.value) == "no answer is taken from anybody while the file is wrong that says who may give one"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once is enough
         with pytest.raises(NotEntitled, match="while the file is wrong"):
-            await yes(desk, request, "ana")
+            await yes(inbox, request, "ana")
     os.remove(tmp_path / "signoff.yaml")
     with pytest.warns(RuntimeWarning), pytest.raises(NotEntitled, match="while the file is wrong"):
-        await yes(desk, request, "ana")
+        await yes(inbox, request, "ana")
     write(tmp_path, BOTH)
-    assert (await yes(desk, request, "ana")).state is State.APPROVED
+    assert (await yes(inbox, request, "ana")).state is State.APPROVED
 
 
-async def test_a_mistake_about_something_else_stops_nobody(desk: ProjectDesk, tmp_path: Path) -> None:
-    [request] = await desk.broker.open([asks()])
+async def test_a_mistake_about_something_else_stops_nobody(inbox: StoreInbox, tmp_path: Path) -> None:
+    [request] = await inbox.broker.open([asks()])
     write(tmp_path, BOTH, policy="[{nonsense: 1}]")
-    assert (await yes(desk, request, "ben")).state is State.APPROVED
+    assert (await yes(inbox, request, "ben")).state is State.APPROVED
 
 
-async def test_nobody_stands_in_for_somebody_who_is_taken_off(desk: ProjectDesk, tmp_path: Path) -> None:
-    now = desk.broker.clock.now()
+async def test_nobody_stands_in_for_somebody_who_is_taken_off(inbox: StoreInbox, tmp_path: Path) -> None:
+    now = inbox.broker.clock.now()
     write(tmp_path, "{ana: {roles: [cfo]}, ben: {}}")
-    await desk.broker.people.delegate(
+    await inbox.broker.people.delegate(
         Delegation(absent="ana", deputy="ben", since=now, until=now + timedelta(days=1), by="ana")
     )
-    [request] = await desk.broker.open([asks(needs=Requirement(role="cfo"))])
+    [request] = await inbox.broker.open([asks(needs=Requirement(role="cfo"))])
     write(tmp_path, "{ben: {}}")
     with pytest.raises(NotEntitled):
-        await yes(desk, request, "ben")
+        await yes(inbox, request, "ben")
     write(tmp_path, "{ana: {roles: [cfo]}, ben: {}}")
-    assert (await yes(desk, request, "ben")).state is State.APPROVED
+    assert (await yes(inbox, request, "ben")).state is State.APPROVED
 
 
 async def test_a_project_without_people_is_open_until_it_names_some(tmp_path: Path) -> None:
     settings = load_settings(write(tmp_path, "{}"))
     broker = Broker(MemoryStore(), FakeClock(), people=roles_of(settings))
     broker.people.follow(OnFile(settings).roles)
-    desk = ProjectDesk(broker, settings, "terminal")
+    inbox = project_inbox(broker, settings, "terminal")
     first, second = await broker.open([asks(), asks("write_file", {"path": "a"})])
-    await yes(desk, first, "zoe")
+    await yes(inbox, first, "zoe")
     write(tmp_path, ONLY_ANA)
     with pytest.raises(NotEntitled, match="zoe is not on file"):
-        await yes(desk, second, "zoe")
+        await yes(inbox, second, "zoe")
     broker.store.close()
 
 
@@ -147,4 +148,4 @@ def test_accounts_are_those_of_the_file_now(tmp_path: Path) -> None:
     assert [(account, one.name, one.roles) for account, one in accounts.items()] == [(BEN, "ana", frozenset())]
     write(tmp_path, "[")
     with pytest.warns(RuntimeWarning):
-        assert accounts[BEN].name == "ana", "whoever presses is told what is wrong, by the desk"
+        assert accounts[BEN].name == "ana", "whoever presses is told what is wrong, by the inbox"

@@ -19,11 +19,11 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.delivery import Reconciler, Route
-from signoff.ports import Desk, Heard
+from signoff.ports import Heard, Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
 from signoff.wiring import RunOptions
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import project_inbox
 from signoff.wiring.running import Running
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Thread:
         self.stood: list[tuple[str, str]] = []
         """Subjects, each with what it was shown beside."""
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         self.started.set()
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
@@ -109,7 +109,7 @@ class Town:
         self.post = Reconciler(
             self.broker,
             [Route(self.thread, timeout=TIMEOUT)],
-            desk=lambda name: ProjectDesk(self.broker, self.settings, name),
+            inbox=lambda name: project_inbox(self.broker, self.settings, name),
         )
         given = RunOptions(store=f"sqlite:{self.folder / 'signoff.db'}", **options)
         self.running = Running(
@@ -165,8 +165,8 @@ class Town:
     ) -> ApprovalRequest:
         """Answer a question where it is shown, or the next one."""
         asked = request or await self.asked()
-        desk = ProjectDesk(self.broker, self.settings, self.thread.name)
-        return await desk.answer(asked.id, ApprovalDecision(approved=approved, note=note, by=ANA))
+        inbox = project_inbox(self.broker, self.settings, self.thread.name)
+        return await inbox.answer(asked.id, ApprovalDecision(approved=approved, note=note, by=ANA))
 
     async def until(self, look: Callable[[], Awaitable[T | None]]) -> T:
         """What `look` gives, as soon as the store has it."""

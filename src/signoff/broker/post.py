@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,4 +15,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     told = f"signoff.broker.post.{name} is signoff.delivery.{_NOW[name]} now"
     warnings.warn(told, DeprecationWarning, stacklevel=2)
-    return getattr(import_module("signoff.delivery"), _NOW[name])  # not by `import`: delivery is above the broker
+    now: Any = getattr(import_module("signoff.delivery"), _NOW[name])  # not by `import`: delivery is above the broker
+    return partial(_made, now) if name == "Post" else now
+
+
+def _made(now: Any, broker: Any, routes: Any, *, desk: Any) -> Any:
+    return now(broker, routes, inbox=desk)

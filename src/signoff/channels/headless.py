@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -47,3 +48,14 @@ class HeadlessApprover:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class Elsewhere:
+    """An approver that asks nobody here: the run waits until somebody answers somewhere else, or time is up."""
+
+    async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        """Never returns; it is cancelled when the answer is there."""
+        return await asyncio.get_running_loop().create_future()
+
+
+ELSEWHERE = Elsewhere()

@@ -35,7 +35,7 @@ _OF_TOOLS = "AnyIO worker thread"
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.ports import Channel, Desk, Heard
+    from signoff.ports import Channel, Heard, Inbox
     from signoff.wiring import RunOptions
 
 
@@ -99,7 +99,7 @@ async def _stay(
     """`run_options`: how to go on with what was answered; None: not here."""
     from signoff.delivery import Reconciler
     from signoff.wiring.channels import routes_for
-    from signoff.wiring.desk import ProjectDesk
+    from signoff.wiring.inbox import project_inbox
     from signoff.wiring.people import OnFile
 
     broker.people.follow(OnFile(settings).roles)  # who is taken off the file while this runs is out
@@ -111,7 +111,7 @@ async def _stay(
 
     routes = routes_for(names, settings, begin=begin if run_options is not None else None)
     told = [replace(route, channel=told_of(route.channel, report)) for route in routes]
-    reconciler = Reconciler(broker, told, desk=lambda name: ProjectDesk(broker, settings, name))
+    reconciler = Reconciler(broker, told, inbox=lambda name: project_inbox(broker, settings, name))
     work: list[Coroutine[Any, Any, None]] = [reconciler.run()]
     if run_options is not None:
         from signoff.wiring.running import Running
@@ -306,14 +306,14 @@ class Told:
     def name(self) -> str:
         return self._channel.name
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         try:
-            await self._channel.start(desk)
+            await self._channel.start(inbox)
         except Exception as error:
             self._problem("", error)
             raise
         self._report.fine(self.name)
-        self._report.connected(self._channel, len(await desk.pending()))
+        self._report.connected(self._channel, len(await inbox.pending()))
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         place = await self._telling(notice.subject, self._channel.show(notice, at, beside))

@@ -280,11 +280,11 @@ async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> A
     from signoff.store.memory import MemoryStore
     from signoff.wiring import roles_of
     from signoff.wiring.channels import channel_for
-    from signoff.wiring.desk import ProjectDesk
+    from signoff.wiring.inbox import project_inbox
 
     broker = Broker(MemoryStore(), people=roles_of(settings))
     channel = channel_for(entry, settings, listens=listens)
-    reconciler = Reconciler(broker, [Route(channel)], desk=lambda name: ProjectDesk(broker, settings, name))
+    reconciler = Reconciler(broker, [Route(channel)], inbox=lambda name: project_inbox(broker, settings, name))
     posting = asyncio.create_task(reconciler.run())
     try:
         yield Trial(entry, broker, posting)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from signoff.core.event import CallEvent
     from signoff.core.mode import ApprovalMode
     from signoff.core.request import ApprovalRequest
-    from signoff.ports import ApprovalUI
+    from signoff.ports import Approver
 
 ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edit:{JSON}, session, always."
 
@@ -62,7 +62,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
     _summary(events, root)
 
 
-def _approver(answers: str | None, console: Console) -> ApprovalUI:
+def _approver(answers: str | None, console: Console) -> Approver:
     if answers is not None:
         return PreparedAnswers(split_answers(answers), console)
     if not sys.stdin.isatty():

@@ -16,7 +16,7 @@ from signoff.delivery.leases import put_down
 from signoff.delivery.outbox import Attempt, NotShown, Outbox
 from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel
 from signoff.errors import ChannelFailed, StoreError, WrongUse
-from signoff.ports import Channel, Desk, Reminding, Transaction
+from signoff.ports import Channel, Inbox, Reminding, Transaction
 
 T = TypeVar("T")
 LIMIT = timedelta(seconds=60)
@@ -32,11 +32,11 @@ class Attempts:
         self._ledger = ledger
         self._outbox = outbox
 
-    async def open(self, active: ActiveChannel, desk: Desk) -> None:
+    async def open(self, active: ActiveChannel, inbox: Inbox) -> None:
         """Start a channel."""
         seen = active.failures
         try:
-            await self._within_limit(active.route.channel.start(desk))
+            await self._within_limit(active.route.channel.start(inbox))
         except ChannelFailed as failure:
             await self._persist(active, active.fell(failure, self._ledger.clock.now(), seen))
         except WrongUse as error:
@@ -184,7 +184,7 @@ async def _stopped(active: ActiveChannel) -> None:
 def failure_of(error: Exception, *, whole: bool = False) -> ChannelFailed:
     """What is wrong with a channel, by what it raised. What no channel should raise is a fault of its own.
 
-    A store that fails at the desk is none, and tried again soon. `whole`: nothing can be shown.
+    A store that fails at the inbox is none, and tried again soon. `whole`: nothing can be shown.
     """
     if isinstance(error, ChannelFailed):
         return error

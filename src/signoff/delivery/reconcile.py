@@ -28,7 +28,7 @@ from signoff.delivery.results import FinishedRuns
 from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel, Route, active_channels
 from signoff.delivery.status import tell_result
 from signoff.errors import StoreError, WrongUse
-from signoff.ports import Desk, Transaction
+from signoff.ports import Inbox, Transaction
 
 SIDE_BY_SIDE = 8
 """Trails that one channel is busy with at once."""
@@ -41,12 +41,12 @@ SHARE = 5
 class Reconciler:
     """Runs channels over one store. Only one process at a time may run a channel."""
 
-    def __init__(self, broker: Broker, routes: Sequence[Route], *, desk: Callable[[str], Desk]) -> None:
-        """`desk` makes what a channel is handed, by its name."""
+    def __init__(self, broker: Broker, routes: Sequence[Route], *, inbox: Callable[[str], Inbox]) -> None:
+        """`inbox` makes what a channel is handed, by its name."""
         if not routes:
             raise WrongUse("there is no channel to run")
         self._broker = broker
-        self._desk = desk
+        self._inbox = inbox
         self._channels = active_channels(routes)
         batches = Batches()
         self._outbox = Outbox(broker.ledger, batches)
@@ -232,7 +232,7 @@ class Reconciler:
 
     async def _open(self, active: ActiveChannel) -> int:
         try:
-            await self._attempts.open(active, self._desk(active.name))
+            await self._attempts.open(active, self._inbox(active.name))
         finally:
             active.opening, active.was_tried = False, True
         if active.wrong is not None and any(one.wrong is None for one in self._channels.values()):

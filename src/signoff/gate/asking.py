@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -16,17 +14,20 @@ from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import DeferredToolRequests
 
-from signoff.broker import Broker, new_id
+from signoff.broker import new_id
+from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
-from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.lifecycle import OPEN
+from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
+from signoff.delivery.attended import Attended
 from signoff.errors import NobodyHere, RequestError
 from signoff.gate.calls import GatedCall, named_approver, newest_response
 from signoff.gate.gate import Gate
 from signoff.gate.nesting import Level, progress_around
-from signoff.ports import ApprovalUI
 
 REQUEST = "signoff"
 """Key in a deferred call's metadata under which the request is named."""
@@ -171,7 +172,7 @@ class Questions:
                 self.on_open(one.gated, request)
                 self.waiting.add(request.id)
             one.public["request"] = request.id
-            self.gate.desk.edits[request.id] = partial(self.check_edit, one.gated, request)
+            self.gate.answers.edits[request.id] = partial(self.check_edit, one.gated, request)
             requests.append(request)
         return requests
 
@@ -212,60 +213,27 @@ class Questions:
 
 async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
     """Those of the requests that were settled, by id, when all were, or nobody is left to ask, or time is up."""
-    broker, ui = gate.broker, named_approver(gate.approver)
-    if ui is None:
-        ui = gate.default_approver()
-    asking = asyncio.ensure_future(gate.desk.ask(requests, ui, gate.mode))
-    waits = {request.id: asyncio.ensure_future(_told(broker, ui, request.id)) for request in requests}
-    limit = asyncio.ensure_future(broker.clock.sleep_until(broker.clock.now() + gate.wait)) if gate.wait else None
-    everything: list[asyncio.Future[Any]] = [asking, *waits.values(), *([limit] if limit else [])]
-    try:
-        while not all(wait.done() for wait in waits.values()):
-            if limit is not None and limit.done():
-                break
-            if asking.done() and _nobody_else(asking, requests, waited=limit is not None):
-                break
-            running = [task for task in everything if not task.done()]
-            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        if asking.done():
-            _raise_failure(asking)
-    finally:
-        for task in everything:
-            task.cancel()
-        for request in requests:
-            _withdraw(ui, request.id, "nobody waits for the answer here any longer")
-        await asyncio.gather(*everything, return_exceptions=True)
-    settled = [_answer_of(waits[request.id]) or await broker.get(request.id) for request in requests]
+    broker, answers = gate.broker, gate.answers
+    has_remembered = False
+
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        nonlocal has_remembered
+        settled = await answers.take(request, decision, by)
+        has_remembered = has_remembered or decision.remember is not Remember.NONE
+        return settled
+
+    async def is_moot(request: ApprovalRequest) -> bool:
+        return has_remembered and await answers.answer_from_memory(request)
+
+    approver = named_approver(gate.approver)
+    if approver is None:
+        approver = gate.default_approver()
+    channel = ApproverChannel(approver, name="approver", in_place=True, mode=gate.mode, is_moot=is_moot)
+    async with Attended(broker, channel, take) as attended:
+        await attended.show(requests)
+        await attended.settled(broker.clock.now() + gate.wait if gate.wait else None)
+        failure = attended.failure.__cause__ if attended.failure is not None else None
+        if failure is not None and not isinstance(failure, NobodyHere):
+            raise failure
+    settled = [await attended.now(request.id) for request in requests]
     return {request.id: request for request in settled if request.state not in OPEN}
-
-
-async def _told(broker: Broker, ui: ApprovalUI, request_id: str) -> ApprovalRequest:
-    """Wait until a request is settled, and tell the user interface, which may still be asking about it."""
-    settled = await broker.wait(request_id)
-    _withdraw(ui, request_id, settled_text(settled, datetime.astimezone))
-    return settled
-
-
-def _answer_of(wait: asyncio.Future[ApprovalRequest]) -> ApprovalRequest | None:
-    return wait.result() if wait.done() and not wait.cancelled() and wait.exception() is None else None
-
-
-def _withdraw(ui: ApprovalUI, request_id: str, why: str) -> None:
-    withdraw = getattr(ui, "withdraw", None)
-    if callable(withdraw):
-        withdraw(request_id, why)
-
-
-def _nobody_else(asking: asyncio.Future[None], requests: Sequence[ApprovalRequest], *, waited: bool) -> bool:
-    if asking.exception() is not None:
-        return True
-    # An answer was given and more are needed. They come from elsewhere, if anything bounds the wait for them.
-    return not waited and all(request.deadline is None for request in requests)
-
-
-def _raise_failure(asking: asyncio.Future[None]) -> None:
-    if asking.cancelled():
-        return
-    error = asking.exception()
-    if error is not None and not isinstance(error, NobodyHere):
-        raise error

@@ -34,8 +34,8 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
 from signoff.errors import PolicyError, WrongUse
+from signoff.gate.answers import Answers
 from signoff.gate.calls import running_call
-from signoff.gate.desk import Desk
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
@@ -46,7 +46,7 @@ from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy
 from signoff.policy.wording import nearest
-from signoff.ports import ApprovalUI, Clock, GrantStore, Store
+from signoff.ports import Approver, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
 
 
@@ -66,8 +66,9 @@ class Signoff(AbstractCapability[Any]):
 
     _: KW_ONLY
 
-    approver: ApprovalUI | None = None
-    """Who is asked. By default the terminal; without one, calls that would be asked about are denied."""
+    approver: Approver | None = None
+    """Who is asked: an object with `choose`, or a function of the request. By default whoever a channel in this process
+    reaches (`DiscordApprovals`), else the terminal; without one, calls that would be asked about are denied."""
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
     """`inline`: the run waits for the answer. `suspend`: it ends with `DeferredToolRequests`, to be resumed.
     A number of seconds: it waits that long, then suspends."""
@@ -128,7 +129,7 @@ class Signoff(AbstractCapability[Any]):
         )
         self._gate = Gate(
             policy=policy,
-            desk=Desk(broker, self._memory(broker), policy),
+            answers=Answers(broker, self._memory(broker), policy),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
@@ -166,7 +167,7 @@ class Signoff(AbstractCapability[Any]):
     @property
     def keeps_always(self) -> bool:
         """Whether an answer can be remembered beyond this process."""
-        return self._gate.desk.memory.keeps_always
+        return self._gate.answers.memory.keeps_always
 
     @property
     def histories(self) -> Histories:
@@ -190,7 +191,15 @@ class Signoff(AbstractCapability[Any]):
         if edited arguments do not fit.
         """
         who = Answerer(name=by, via="api") if isinstance(by, str) else by
-        return await self._gate.desk.take(request_id, decision, by=who)
+        return await self._gate.answers.take(await self._gate.broker.get(request_id), decision, who)
+
+    def reached_through(self, channel: str) -> None:
+        """Say that a channel in this process reaches people: runs that name no approver wait for answers from there."""
+        self._gate.channels.append(channel)
+
+    def not_reached_through(self, channel: str) -> None:
+        """Say that such a channel has ended."""
+        self._gate.channels.remove(channel)
 
     async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
         """Withdraw a request, or an approval that was not used."""
@@ -365,10 +374,10 @@ _CANNOT_PAUSE = (
 )
 
 
-def _terminal(gate: Gate) -> ApprovalUI:
+def _terminal(gate: Gate) -> Approver:
     from signoff.channels.terminal import TerminalApprover
 
-    return TerminalApprover(secrets=gate.secrets, keeps_always=gate.desk.memory.keeps_always)
+    return TerminalApprover(secrets=gate.secrets, keeps_always=gate.answers.memory.keeps_always)
 
 
 def _copy(capability: Signoff) -> Signoff:

@@ -21,6 +21,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
 
+from signoff.channels.approver import ApproverCalls
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
@@ -31,9 +32,8 @@ from signoff.errors import WrongUse
 from signoff.gate.agents import signoff_of
 from signoff.gate.calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.denial import decided_by, decided_why, denial
-from signoff.gate.desk import called
 from signoff.gate.tools import schema_hash
-from signoff.ports import ApprovalUI, GrantStore
+from signoff.ports import Approver, GrantStore
 
 
 def build_approval_requests(
@@ -83,7 +83,7 @@ def _arguments(part: ToolCallPart) -> Mapping[str, Any]:
 
 async def collect_approvals(
     requests: DeferredToolRequests,
-    ui: ApprovalUI | None = None,
+    ui: Approver | None = None,
     *,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
@@ -111,7 +111,7 @@ async def collect_approvals(
 
 def collect_approvals_sync(
     requests: DeferredToolRequests,
-    ui: ApprovalUI | None = None,
+    ui: Approver | None = None,
     *,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
@@ -134,7 +134,7 @@ def _without_person(request: ApprovalRequest, memory: GrantStore | None, mode: A
 
 
 async def _from_person(
-    waiting: Sequence[ApprovalRequest], ui: ApprovalUI | None, memory: GrantStore | None, mode: ApprovalMode
+    waiting: Sequence[ApprovalRequest], ui: Approver | None, memory: GrantStore | None, mode: ApprovalMode
 ) -> list[tuple[ApprovalRequest, ApprovalDecision]]:
     if not waiting:
         return []
@@ -142,16 +142,16 @@ async def _from_person(
         from signoff.channels.terminal import TerminalApprover
 
         ui = TerminalApprover()
-    choose_all = getattr(ui, "choose_all", None)
-    if len(waiting) > 1 and callable(choose_all):
-        together = list(zip(waiting, await called(choose_all, tuple(waiting), mode=mode), strict=True))
+    approver = ApproverCalls(ui, mode)
+    if len(waiting) > 1 and approver.takes_several:
+        together = list(zip(waiting, await approver.ask(waiting), strict=True))
         for request, decision in together:
             _remember(request, decision, memory)
         return together
     answered: list[tuple[ApprovalRequest, ApprovalDecision]] = []
     for request in waiting:
         # An answer given a moment ago may cover this one too.
-        decision = _without_person(request, memory, mode) or await called(ui.choose, request, mode=mode)
+        decision = _without_person(request, memory, mode) or (await approver.ask([request]))[0]
         _remember(request, decision, memory)
         answered.append((request, decision))
     return answered
@@ -175,7 +175,7 @@ def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApprove
 class _Asking:
     """How the runs inside a `run_with_approval` are answered."""
 
-    ui: ApprovalUI | None
+    ui: Approver | None
     memory: GrantStore | None
     mode: ApprovalMode
 
@@ -187,7 +187,7 @@ async def run_with_approval(
     agent: Agent[Any, Any],
     prompt: Any = None,
     *,
-    ui: ApprovalUI | None = None,
+    ui: Approver | None = None,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str | None = None,
     external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None = None,

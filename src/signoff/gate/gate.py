@@ -15,11 +15,12 @@ from pydantic_ai.tools import ToolDefinition
 
 from signoff.broker import Broker
 from signoff.broker.veil import veil_key
+from signoff.channels.headless import ELSEWHERE
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
-from signoff.gate.desk import Desk
+from signoff.gate.answers import Answers
 from signoff.gate.options import Who, name_of
 from signoff.gate.saving import Histories
 from signoff.gate.tools import KIND, CallReader, Origin
@@ -29,7 +30,7 @@ from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
 from signoff.policy.strictest import strictest
 from signoff.policy.written import layers_of
-from signoff.ports import ApprovalUI, judging
+from signoff.ports import Approver, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
@@ -59,13 +60,13 @@ class Gate:
     """The shared part of a `Signoff` capability."""
 
     policy: Policy | Layers
-    desk: Desk
+    answers: Answers
     reader: CallReader
     mode: ApprovalMode
     wait: timedelta | None
     """How long a run waits in place for an answer: None = until it comes, zero = not at all."""
-    approver: ApprovalUI | None
-    fallback: Callable[[], ApprovalUI]
+    approver: Approver | None
+    fallback: Callable[[], Approver]
     """Makes the approver for when nobody said who is asked."""
     on_denied: Literal["tell", "raise"]
     judges: tuple[Judge, ...]
@@ -91,14 +92,16 @@ class Gate:
     """Whether the rules' tool names were held against an agent's tools."""
     histories: Histories = field(default_factory=Histories)
     """Messages of saved runs that are in the store already."""
+    channels: list[str] = field(default_factory=list[str])
+    """Channels in this process that reach people: where no approver is named, their answers are waited for."""
     broker: Broker = field(init=False)
     keeps_record: bool = field(init=False)
     """Whether what happens is written down for later."""
-    _default: ApprovalUI | None = None
+    _default: Approver | None = None
     _prepared: bool = False
 
     def __post_init__(self) -> None:
-        self.broker = self.desk.broker
+        self.broker = self.answers.broker
         self.keeps_record = self.broker.store.is_durable
 
     @property
@@ -118,7 +121,7 @@ class Gate:
         return replace(self, owner=owner, owners=(owner,) if owner else (), requester=requester)
 
     def inside(self, outer: Gate, *, pauses: bool) -> Gate:
-        """This gate for a run inside a run of another gate: the outer one's rules bind it too, and its desk asks.
+        """This gate for a run inside a run of another gate: that one's rules bind it too, and it takes the answers.
 
         With `pauses` it waits for answers as the outer one does.
         """
@@ -135,9 +138,10 @@ class Gate:
         return replace(
             self,
             policy=policy if len(policy.policies) > 1 else self.policy,
-            desk=outer.desk,
+            answers=outer.answers,
             approver=outer.approver,
             fallback=outer.default_approver,
+            channels=outer.channels,
             _default=None,
             reader=reader,
             mode=min(outer.mode, self.mode, key=_STRICTEST.index),
@@ -159,8 +163,10 @@ class Gate:
             self.reader = replace(self.reader, key=await veil_key(self.broker.store))
             self._prepared = True
 
-    def default_approver(self) -> ApprovalUI:
+    def default_approver(self) -> Approver:
         """Who is asked where nobody is named."""
+        if self.channels:
+            return ELSEWHERE
         self._default = self._default or self.fallback()
         return self._default
 

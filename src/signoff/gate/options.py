@@ -101,6 +101,12 @@ def _having(what: str, methods: str) -> Callable[[object], str | None]:
     return check
 
 
+def _approver(value: object) -> str | None:
+    if value is None or callable(value) or callable(getattr(value, "choose", None)):
+        return None
+    return f"it must be an object with `choose`, or a function of the request, and is {_a(value)}"
+
+
 def _a(value: object) -> str:
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
@@ -154,7 +160,7 @@ def _role(value: object) -> str | None:
 
 
 _CHECKS: Mapping[str, Callable[[Any], str | None]] = {
-    "approver": _having("an approver", "choose"),
+    "approver": _approver,
     "wait": _wait,
     "mode": _mode,
     "memory": _having("a memory of answers", "lookup remember"),

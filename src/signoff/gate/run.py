@@ -261,7 +261,7 @@ class GatedRun:
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
         """The facts, with one that had to be looked up."""
-        memory, call = self.gate.desk.memory, gated.call
+        memory, call = self.gate.answers.memory, gated.call
         match what:
             case Lookup.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))

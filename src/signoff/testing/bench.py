@@ -11,7 +11,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError
 from signoff.ports import Channel
 from signoff.testing.case import ChannelCase, Skill
-from signoff.testing.office import ANA, Office, WatchedDesk, soon
+from signoff.testing.office import ANA, Office, WatchedInbox, soon
 
 
 @dataclass
@@ -21,13 +21,13 @@ class Bench:
     case: ChannelCase
     office: Office
     channel: Channel = field(init=False)
-    desk: WatchedDesk = field(init=False)
+    inbox: WatchedInbox = field(init=False)
 
     async def start(self) -> None:
         """A channel as a new process would have it."""
         self.channel = self.case.make()
-        self.desk = self.office.desk(self.channel.name)
-        await self.channel.start(self.desk)
+        self.inbox = self.office.inbox(self.channel.name)
+        await self.channel.start(self.inbox)
 
     async def ask(self, **about: Any) -> Asked:
         """A new call, shown."""
@@ -82,22 +82,22 @@ class Bench:
         await soon(so_many, lambda: f"it can be answered in {counted} places, not {times}")
 
     async def is_answered(self, *notices: Asked) -> list[ApprovalRequest]:
-        """Wait until the desk has taken an answer to each, and to nothing else."""
+        """Wait until the inbox has taken an answer to each, and to nothing else."""
         ids = [notice.request.id for notice in notices]
         await soon(
-            lambda: len(self.desk.taken) >= len(ids),
-            lambda: f"{len(self.desk.taken)} of {len(ids)} answers were taken; refused: {self.desk.refused}",
+            lambda: len(self.inbox.taken) >= len(ids),
+            lambda: f"{len(self.inbox.taken)} of {len(ids)} answers were taken; refused: {self.inbox.refused}",
         )
-        hold([one for one, _ in self.desk.taken] == ids, f"answers to {ids} became {self.desk.taken}")
-        for _, decision in self.desk.taken:
+        hold([one for one, _ in self.inbox.taken] == ids, f"answers to {ids} became {self.inbox.taken}")
+        for _, decision in self.inbox.taken:
             by = decision.by
             hold(by is not None and by.key == ANA.key and by.kind == ANA.kind, f"ana answered, but it says {by}")
         return [await self.office.broker.get(one) for one in ids]
 
     async def is_refused(self, notice: Asked, why: type[RequestError]) -> str:
-        """Wait until the desk has refused an answer; in which words."""
-        await soon(lambda: bool(self.desk.refused), "no answer came to the desk")
-        request_id, refusal = self.desk.refused[-1]
+        """Wait until the inbox has refused an answer; in which words."""
+        await soon(lambda: bool(self.inbox.refused), "no answer came to the inbox")
+        request_id, refusal = self.inbox.refused[-1]
         hold(request_id == notice.request.id and isinstance(refusal, why), f"refused with {refusal!r}, not {why}")
         return str(refusal)
 

@@ -48,7 +48,7 @@ async def hostile_text_is_inert(bench: Bench) -> None:
         hold(raw not in await bench.case.seen(notice), f"U+{ord(raw):04X} was shown as it is")
 
 
-async def an_approval_reaches_the_desk_once(bench: Bench) -> None:
+async def an_approval_reaches_the_inbox_once(bench: Bench) -> None:
     notice = await bench.ask()
     await bench.stands(notice)
     await bench.case.approve(notice)
@@ -56,10 +56,10 @@ async def an_approval_reaches_the_desk_once(bench: Bench) -> None:
     hold(request.state is State.APPROVED and request.effective_args == ARGS, f"it became {request.state}")
     await bench.up_to_date(notice)
     await bench.stands(notice, 0)
-    hold(len(bench.desk.taken) == 1 and not bench.desk.refused, "it was answered more than once")
+    hold(len(bench.inbox.taken) == 1 and not bench.inbox.refused, "it was answered more than once")
 
 
-async def a_denial_reaches_the_desk(bench: Bench) -> None:
+async def a_denial_reaches_the_inbox(bench: Bench) -> None:
     notice = await bench.ask()
     await bench.case.deny(notice)
     [request] = await bench.is_answered(notice)
@@ -113,7 +113,7 @@ async def a_late_answer_is_told_and_does_nothing(bench: Bench) -> None:
     before = len(await bench.case.told())
     await bench.case.approve(notice)
     await bench.is_told("ben", before=before)
-    hold(not bench.desk.taken and await bench.state(notice) is State.DENIED, "the late answer counted")
+    hold(not bench.inbox.taken and await bench.state(notice) is State.DENIED, "the late answer counted")
 
 
 async def an_answer_of_the_wrong_person_is_told(bench: Bench) -> None:
@@ -191,7 +191,7 @@ async def what_is_not_seen_whole_cannot_be_approved(bench: Bench) -> None:
     await bench.stands(notice)
     await bench.case.approve(notice)
     shown = await bench.case.open_whole(notice)
-    hold(not bench.desk.taken and await bench.state(notice) is State.PENDING, "it was approved unseen")
+    hold(not bench.inbox.taken and await bench.state(notice) is State.PENDING, "it was approved unseen")
     for line in LONG.split("\n"):
         hold(line in shown, f"the whole of it lacks {line!r}")
     await bench.case.approve(notice)
@@ -261,8 +261,8 @@ CHECKS = (
     Check(a_call_is_shown_whole, (Skill.WHOLE,)),
     Check(secrets_stay_masked, (Skill.WHOLE,)),
     Check(hostile_text_is_inert),
-    Check(an_approval_reaches_the_desk_once, (_ANSWER,)),
-    Check(a_denial_reaches_the_desk, (_ANSWER,)),
+    Check(an_approval_reaches_the_inbox_once, (_ANSWER,)),
+    Check(a_denial_reaches_the_inbox, (_ANSWER,)),
     Check(a_denial_has_its_reason, (_ANSWER, Skill.NOTE)),
     Check(edited_arguments_are_what_counts, (_ANSWER, Skill.EDIT)),
     Check(a_refused_edit_can_be_repeated, (_ANSWER, Skill.EDIT, Skill.TELL)),

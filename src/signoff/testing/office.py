@@ -1,4 +1,4 @@
-"""Everything around a channel, for tests of one: a real broker over a real store, its desk, and calls to ask about."""
+"""Everything around a channel, for tests of one: a real broker over a real store, its inbox, and calls to ask about."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import RequestError
 from signoff.policy.engine import Policy
-from signoff.ports import Channel, Desk, Store, Transaction
+from signoff.ports import Channel, Inbox, Store, Transaction
 from signoff.store.memory import MemoryStore
 from signoff.testing.clock import FakeClock
 
@@ -42,10 +42,10 @@ SCHEMA = {
 
 
 @dataclass(slots=True)
-class WatchedDesk:
-    """A desk that keeps a list of what came over it."""
+class WatchedInbox:
+    """An inbox that keeps a list of what came over it."""
 
-    desk: Desk
+    inbox: Inbox
     taken: list[tuple[str, ApprovalDecision]] = field(default_factory=list[tuple[str, ApprovalDecision]])
     """Answers that were taken."""
     refused: list[tuple[str, RequestError]] = field(default_factory=list[tuple[str, RequestError]])
@@ -53,7 +53,7 @@ class WatchedDesk:
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         try:
-            request = await self.desk.answer(request_id, decision)
+            request = await self.inbox.answer(request_id, decision)
         except RequestError as refusal:
             self.refused.append((request_id, refusal))
             raise
@@ -61,37 +61,37 @@ class WatchedDesk:
         return request
 
     async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
-        return await self.desk.tell(request_id, happened=happened, by=by, note=note)
+        return await self.inbox.tell(request_id, happened=happened, by=by, note=note)
 
     async def request(self, prefix: str) -> ApprovalRequest:
-        return await self.desk.request(prefix)
+        return await self.inbox.request(prefix)
 
     async def pending(self) -> Sequence[ApprovalRequest]:
-        return await self.desk.pending()
+        return await self.inbox.pending()
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
-        return await self.desk.unknown()
+        return await self.inbox.unknown()
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        return await self.desk.recent(limit=limit)
+        return await self.inbox.recent(limit=limit)
 
     async def where(self, request_id: str) -> str:
-        return await self.desk.where(request_id)
+        return await self.inbox.where(request_id)
 
     async def gone(self, request_id: str) -> None:
-        await self.desk.gone(request_id)
+        await self.inbox.gone(request_id)
 
     async def opened(self, request_id: str, by: Answerer) -> None:
-        await self.desk.opened(request_id, by)
+        await self.inbox.opened(request_id, by)
 
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
-        return await self.desk.has_opened(request_id, by)
+        return await self.inbox.has_opened(request_id, by)
 
     async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
-        return await self.desk.entitled(request_id, people)
+        return await self.inbox.entitled(request_id, people)
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
-        return await self.desk.grant_text(request_id, decision)
+        return await self.inbox.grant_text(request_id, decision)
 
 
 class Office:
@@ -106,11 +106,14 @@ class Office:
         self._settings = Settings(policy=Policy(rules=()), people=staff)
         self._asked = 0
 
-    def desk(self, channel: str) -> WatchedDesk:
-        """The desk of one channel."""
-        from signoff.wiring.desk import ProjectDesk
+    def inbox(self, channel: str) -> WatchedInbox:
+        """The inbox of one channel."""
+        from signoff.wiring.inbox import project_inbox
 
-        return WatchedDesk(ProjectDesk(self.broker, self._settings, channel))
+        return WatchedInbox(project_inbox(self.broker, self._settings, channel))
+
+    desk = inbox
+    """Its name in 0.1."""
 
     async def ask(
         self,

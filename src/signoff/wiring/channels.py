@@ -117,7 +117,7 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
 def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
     """Whoever sits here is asked."""
     from signoff.channels import terminal_approver
-    from signoff.channels.asking import UIChannel
+    from signoff.channels.approver import ApproverChannel
 
     me = whoami(None, settings, via=entry.name)
-    return UIChannel(terminal_approver(answerer=me, headless="park"), name=entry.name, by=me)
+    return ApproverChannel(terminal_approver(answerer=me, headless="park"), name=entry.name, by=me)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Answerer, person_key
-from signoff.core.redact import redact, restore
-from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.wording import did_you_mean, listed, shown
 from signoff.ports import ApprovalUI, Store
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import gate_inbox, project_inbox
 from signoff.wiring.people import Accounts, OnFile
 from signoff.wiring.project import roles_of, settings_for
 from signoff.wiring.stores import store_for
@@ -29,22 +27,12 @@ if TYPE_CHECKING:
     import discord
 
     from signoff.broker import Broker
-    from signoff.core.decision import ApprovalDecision
-    from signoff.core.mode import ApprovalMode
     from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
-    from signoff.ports import Desk
+    from signoff.ports import Inbox
     from signoff.wiring.resumption import Resume, Resumption
 
 NAME = "discord"
-
-
-class Elsewhere:
-    """An `ApprovalUI` that asks nobody here: the run waits until somebody answers somewhere else, or time is up."""
-
-    async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        """Never returns; it is cancelled when the answer is there."""
-        return await asyncio.get_running_loop().create_future()
 
 
 class DiscordApprovals:
@@ -60,11 +48,12 @@ class DiscordApprovals:
     It runs beside the bot, on the same event loop, from `start` to `stop`; `async with` does both. Nothing is global: a
     process may have several, each with a bot and a name of its own. The bot needs no intent beyond `guilds`.
 
-    A run that is to wait in place for the answer needs an approver that does not ask at the terminal:
-    `Signoff(…, approver=DiscordApprovals.approver)`.
+    While it runs, runs of `signoff` that wait in place wait for the answers from there and ask nobody at the terminal,
+    unless their capability names an approver.
     """
 
-    approver: ClassVar[ApprovalUI] = Elsewhere()
+    approver: ClassVar[ApprovalUI] = ELSEWHERE
+    """For the capability of agents that are not told of here: their runs wait for answers from anywhere."""
 
     def __init__(
         self,
@@ -130,11 +119,14 @@ class DiscordApprovals:
             self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
         )
         reconciler = Reconciler(
-            broker, [Route(channel, timeout=self._timeout)], desk=lambda name: self._desk(broker, name)
+            broker, [Route(channel, timeout=self._timeout)], inbox=lambda name: self._inbox(broker, name)
         )
         resumption = Resumption(broker, reconciler, self.name, self._resume)
         self._task = asyncio.create_task(_running(reconciler, resumption), name=f"signoff {self.name}")
         self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
+        if (signoff := self._signoff) is not None:
+            signoff.reached_through(self.name)
+            self._task.add_done_callback(lambda _: signoff.not_reached_through(self.name))
 
     async def stop(self) -> None:
         """End: what stands on Discord stays, and is brought up to date after the next start."""
@@ -171,23 +163,10 @@ class DiscordApprovals:
             self._own.people.follow(self._on_file.roles)
         return self._own
 
-    def _desk(self, broker: Broker, name: str) -> Desk:
+    def _inbox(self, broker: Broker, name: str) -> Inbox:
         if self._signoff is not None:
-            return GateDesk(broker, self._settings, name, self._signoff)
-        return ProjectDesk(broker, self._settings, name)
-
-
-@dataclass(frozen=True, slots=True)
-class GateDesk(ProjectDesk):
-    """A desk in front of a gate in this process, which checks edited arguments as the tool itself would."""
-
-    gate: Signoff
-
-    async def _take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
-        if decision.edited_args is not None:
-            masks = redact(request.args, secrets=request.secrets)
-            decision = replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
-        return await self.gate.answer(request.id, decision, by=by)
+            return gate_inbox(self._signoff, name)
+        return project_inbox(broker, self._settings, name)
 
 
 async def _running(reconciler: Reconciler, resumption: Resumption) -> None:

@@ -23,7 +23,7 @@ from signoff.wiring.stores import store_elsewhere, store_for
 if TYPE_CHECKING:
     from signoff.core.run import KeptRun
     from signoff.gate.capability import Signoff
-    from signoff.ports import ApprovalUI, Store
+    from signoff.ports import Approver, Store
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
 
 WORKER = "worker:"
@@ -308,7 +308,7 @@ def check_name(settings: Settings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
-def _approver(options: RunOptions, gate: Signoff) -> ApprovalUI:
+def _approver(options: RunOptions, gate: Signoff) -> Approver:
     """Whoever sits at this terminal."""
     from signoff.channels import terminal_approver, tui_approver
 

@@ -22,7 +22,7 @@ from signoff.gate.calls import asking
 from signoff.gate.capability import Signoff
 from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
-from signoff.ports import ApprovalUI
+from signoff.ports import Approver
 from signoff.workers.prompt import Prompt, attached
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -64,7 +64,7 @@ class Runner:
 
     agent: Agent[Any, Any]
     gate: Signoff
-    approver: ApprovalUI
+    approver: Approver
     model: Model | None = None
     may_pause: bool = False
 

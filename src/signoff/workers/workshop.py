@@ -22,7 +22,7 @@ from signoff.gate.capability import Signoff
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.wording import did_you_mean, shown
-from signoff.ports import ApprovalUI, Clock, Store
+from signoff.ports import Approver, Clock, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.open import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
@@ -43,7 +43,7 @@ class _Options:
 
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
-    approver: ApprovalUI | None = None
+    approver: Approver | None = None
     observe: Callable[[CallEvent], None] | None = None
     requester: str = ""
     owner: str = ""

@@ -15,14 +15,14 @@ from typing import Any
 
 from aiohttp import ClientError, ClientSession, web
 
-from signoff.channels.asking import outcome_text, said_text
+from signoff.channels.outcome import outcome_text, result_text
 from signoff.core.card import APPROVING, Card, card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked, Notice, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, ChannelFailed, EditRefused, NotEntitled, RequestError
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 LONGEST = 400
 """Characters of a value that the Slack-like one shows at once; Slack itself takes some thousand."""
@@ -57,8 +57,8 @@ class _Sketch:
         self.people = people
         self.port = port
 
-    async def start(self, desk: Desk) -> None:
-        self.desk = desk
+    async def start(self, inbox: Inbox) -> None:
+        self.inbox = inbox
         self.session = ClientSession()
         app = web.Application()
         app.router.add_post("/answers", self._heard)
@@ -105,7 +105,7 @@ class WebhookChannel(_Sketch):
             body |= {"state": request.state, "number": notice.number, "of": notice.of, "told": outcome_text(request)}
             body |= {"card": lines_of(card_for(request)), "digest": request.args_digest}
         elif isinstance(notice, RunResult):
-            body |= {"state": notice.state, "told": said_text(notice)}
+            body |= {"state": notice.state, "told": result_text(notice)}
         else:
             body |= {"members": [one.id for one in notice.requests]}
         await self.post("/hook", body)
@@ -116,13 +116,13 @@ class WebhookChannel(_Sketch):
         if by is None:
             return web.json_response({"problem": f"{body['by']} is nobody we know"}, status=403)
         try:
-            request = await self.desk.request(body["request"])
+            request = await self.inbox.request(body["request"])
             if request.args_digest != body["digest"]:
                 raise AlreadySettled("what was shown is not what would run now")
             decision = ApprovalDecision(
                 approved=body["approved"], note=body.get("note", ""), edited_args=body.get("args"), by=by
             )
-            await self.desk.answer(request.id, decision)
+            await self.inbox.answer(request.id, decision)
         except RequestError as refusal:
             status = {AlreadySettled: 409, NotEntitled: 403, EditRefused: 422}.get(type(refusal), 400)
             return web.json_response({"problem": str(refusal)}, status=status)
@@ -141,7 +141,7 @@ class NotificationChannel(_Sketch):
 
     def _line(self, notice: Notice) -> str:
         if isinstance(notice, RunResult):
-            return said_text(notice)
+            return result_text(notice)
         if isinstance(notice, Together):
             return ""
         if notice.request.state is not State.PENDING:
@@ -173,7 +173,7 @@ class SlackLikeChannel(_Sketch):
             return await self._tell(body, f"{body['user']} is nobody we know")
         verb, request_id, digest = body["action_id"].split(":")
         try:
-            request = await self.desk.request(request_id)
+            request = await self.inbox.request(request_id)
             if request.args_digest[:12] != digest:
                 raise AlreadySettled("what was shown is not what would run now")
             return await self._press(verb, request, by, body)
@@ -189,14 +189,14 @@ class SlackLikeChannel(_Sketch):
             await self.post("/views.open", {"trigger": body["trigger"], "id": body["action_id"], "value": start})
         elif verb == "whole":
             await self._tell(body, "\n".join(lines_of(card_for(request))))
-            await self.desk.opened(request.id, by)
-        elif verb == "approve" and is_long(request) and not await self.desk.has_opened(request.id, by):
+            await self.inbox.opened(request.id, by)
+        elif verb == "approve" and is_long(request) and not await self.inbox.has_opened(request.id, by):
             await self._tell(body, "Open all of it first.")
         else:
             edited = read_args(value) if verb == "edit" else None
             note = value or "" if verb == "deny_note" else ""
             decision = ApprovalDecision(approved=verb in ("approve", "edit"), note=note, edited_args=edited, by=by)
-            await self.desk.answer(request.id, decision)
+            await self.inbox.answer(request.id, decision)
         return web.json_response({})
 
     async def _tell(self, body: Any, text: str) -> web.Response:
@@ -218,7 +218,7 @@ def is_long(request: ApprovalRequest) -> bool:
 def blocks(notice: Notice) -> list[dict[str, Any]]:
     """Plain text only: nothing in it is read as markup or a mention."""
     if isinstance(notice, RunResult):
-        return plain([said_text(notice)])
+        return plain([result_text(notice)])
     if isinstance(notice, Together):
         return plain([f"{len(notice.requests)} calls were asked at once"])
     request = notice.request

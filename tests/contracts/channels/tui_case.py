@@ -12,7 +12,7 @@ from tests.channels.tui import Hand, Reader, piloted
 from tests.contracts.channels.ui_case import NO_CONNECTION, raw_characters
 from textual.widgets import TextArea
 
-from signoff.channels.asking import UIChannel
+from signoff.channels.approver import ApproverChannel
 from signoff.channels.tui_app import TuiApp
 from signoff.channels.tui_waiting import Entry, Waiting
 from signoff.channels.turns import Outcome
@@ -115,7 +115,7 @@ class TuiCase(ChannelCase):
         self._seen: list[str] = []
 
     def make(self) -> Channel:
-        return UIChannel(self.ui, name="tui")
+        return ApproverChannel(self.ui, name="tui")
 
     async def seen(self, notice: Notice) -> str:
         """What is on the screen, what was there before, and what was left behind."""

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from rich.console import Console
 
-from signoff.channels.asking import UIChannel
+from signoff.channels.approver import ApproverChannel
 from signoff.channels.terminal import TerminalApprover
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
@@ -64,7 +64,7 @@ class Booth:
 
 
 class BoothCase(ChannelCase):
-    """`UIChannel` around an approver that only has `choose`, as most people's own will."""
+    """`ApproverChannel` around an approver that only has `choose`, as most people's own will."""
 
     lacks: ClassVar[Mapping[Skill, str]] = {
         **NO_CONNECTION,
@@ -75,7 +75,7 @@ class BoothCase(ChannelCase):
         self.ui = Booth()
 
     def make(self) -> Channel:
-        return UIChannel(self.ui, name="booth", by=ANA)
+        return ApproverChannel(self.ui, name="booth", by=ANA)
 
     async def seen(self, notice: Notice) -> str:
         return "\n".join(self.ui.papers + self.ui.said)
@@ -170,7 +170,7 @@ class TerminalCase(ChannelCase):
         # Another program that was killed has let go of the terminal, and of the question on it.
         console = Console(file=self.pty.output, width=100, height=30, _environ={"TERM": "xterm-256color"})
         approver = TerminalApprover(console, stdin=self.pty.input, answerer=ANA, editor=self._editor)
-        return UIChannel(approver)
+        return ApproverChannel(approver)
 
     async def seen(self, notice: Notice) -> str:
         return FRAME.sub(" ", self.pty.text)

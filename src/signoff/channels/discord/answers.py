@@ -25,7 +25,7 @@ from signoff.core.quorum import approvals
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible
 from signoff.errors import EditRefused, SignoffError
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 AGAIN = "again"
 """The last part of the id of a button that opens what somebody had typed."""
@@ -38,16 +38,16 @@ _NOT_OFFERED = "This is not offered any longer, and nothing was decided."
 
 
 class Answers:
-    """Carries out what people press, at a desk. Every press has been looked into before."""
+    """Carries out what people press, at an inbox. Every press has been looked into before."""
 
     def __init__(
         self,
-        desk: Desk,
+        inbox: Inbox,
         cards: Cards,
         drawing: Drawing,
         refresh: Callable[[ApprovalRequest, discord.Message | None], Awaitable[None]],
     ) -> None:
-        self._desk = desk
+        self._inbox = inbox
         self._cards = cards
         self._drawing = drawing
         self.refresh = refresh
@@ -65,7 +65,7 @@ class Answers:
         return await self._drawing.other(pressed.requests, lambda: edit_form(pressed.request, draft))
 
     async def take(self, pressed: Pressed) -> None:
-        """Do what was pressed; raises what the desk refuses."""
+        """Do what was pressed; raises what the inbox refuses."""
         match pressed.press.verb:
             case Verb.APPROVE:
                 await self._approve(pressed, ApprovalDecision(approved=True, by=pressed.by))
@@ -86,7 +86,7 @@ class Answers:
                 await self._answer_all(pressed, approved=pressed.press.verb is Verb.ALL_APPROVE)
             case Verb.HAPPENED | Verb.NOT_HAPPENED:
                 happened = pressed.press.verb is Verb.HAPPENED
-                await self._desk.tell(pressed.request.id, happened=happened, by=pressed.by)
+                await self._inbox.tell(pressed.request.id, happened=happened, by=pressed.by)
 
     async def unlock(self, pressed: Pressed) -> None:
         """Give somebody the whole of a call as a file, and with it the right to approve it here."""
@@ -101,13 +101,13 @@ class Answers:
         rows = (_buttons(request),) if request.state is State.PENDING else ()
         async with self._hand(request, pressed.by):
             if await reply.tell(Sheet(content=text, rows=rows, paper=paper)):
-                await self._desk.opened(request.id, pressed.by)
+                await self._inbox.opened(request.id, pressed.by)
 
     async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
         if await self._drawing.shows_whole(request):
             return False
         async with self._hand(request, by):
-            return not await self._desk.has_opened(request.id, by)
+            return not await self._inbox.has_opened(request.id, by)
 
     def _hand(self, request: ApprovalRequest, by: Answerer) -> asyncio.Lock:
         """Held while somebody is given a file: they may press before it is written down that they have it."""
@@ -120,7 +120,7 @@ class Answers:
             await self._answer(pressed, decision)
 
     async def _answer(self, pressed: Pressed, decision: ApprovalDecision) -> None:
-        answered = await self._desk.answer(pressed.request.id, decision)
+        answered = await self._inbox.answer(pressed.request.id, decision)
         self._drafts.pop(_whose(pressed), None)
         if answered.state is State.PENDING:
             await pressed.reply.replace(f"Your vote counts. {_missing(answered, pressed.by)}")
@@ -156,11 +156,11 @@ class Answers:
             if decision is None:
                 await pressed.reply.tell(_NOT_OFFERED)
                 return
-            text = await self._desk.grant_text(request.id, decision)
+            text = await self._inbox.grant_text(request.id, decision)
             await pressed.reply.replace(confirm_sheet(request, picked, text))
             return
         offered = choices(request, now)
-        texts = [(value, await self._desk.grant_text(request.id, decision)) for value, decision in offered]
+        texts = [(value, await self._inbox.grant_text(request.id, decision)) for value, decision in offered]
         await pressed.reply.tell(remember_sheet(request, texts))
 
     async def _remember(self, pressed: Pressed) -> None:
@@ -190,12 +190,12 @@ class Answers:
         if approved and seen is None:
             return "not approved. Discord does not say whether it is shown here; press again, or answer it there."
         if approved and seen is not None and request.id not in seen:
-            await self._desk.gone(request.id)
+            await self._inbox.gone(request.id)
             return "not approved. It is not shown: somebody deleted or hid its message. Open it there first."
         if approved and await self._is_locked(request, by):
             return "not approved. It is too long for its message; open it there first."
         try:
-            answered = await self._desk.answer(request.id, ApprovalDecision(approved=approved, by=by))
+            answered = await self._inbox.answer(request.id, ApprovalDecision(approved=approved, by=by))
         except SignoffError as error:
             return in_words(error)
         if answered.state is State.PENDING:

@@ -18,7 +18,7 @@ from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused
 from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer
 from signoff.errors import ChannelFailed, SignoffError, WrongUse
-from signoff.ports import Begin, Channel, Desk
+from signoff.ports import Begin, Channel, Inbox
 
 _log = logging.getLogger("signoff.discord")
 
@@ -132,15 +132,15 @@ class _OwnBot:
             return ""
         return f"{client.user}, asks in #{where.name}"
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         """Log in, connect, and listen; returns once notices can be shown."""
         await self.stop()
         try:
-            connection = await self._open(desk)
+            connection = await self._open(inbox)
         except ChannelFailed as problem:
             problem.after = self._pause(problem)
             raise
-        self._keeping = asyncio.create_task(self._keep(desk, connection), name="signoff: Discord")
+        self._keeping = asyncio.create_task(self._keep(inbox, connection), name="signoff: Discord")
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         return await self._connected(at).show(notice, at, beside)
@@ -164,7 +164,7 @@ class _OwnBot:
         self._wrong = None
         await self._close()
 
-    async def _open(self, desk: Desk) -> Connection:
+    async def _open(self, inbox: Inbox) -> Connection:
         connection = Connection(self._token, self._secret)
         inside = DiscordChannel(
             connection.client,
@@ -179,7 +179,7 @@ class _OwnBot:
         try:
             await connection.log_in()
             # It listens before it is connected: people press while we are away.
-            starting = asyncio.create_task(inside.start(desk))
+            starting = asyncio.create_task(inside.start(inbox))
             try:
                 await connection.connect()
                 await starting
@@ -203,7 +203,7 @@ class _OwnBot:
         if connection is not None:
             await connection.close()
 
-    async def _keep(self, desk: Desk, connection: Connection | None) -> None:
+    async def _keep(self, inbox: Inbox, connection: Connection | None) -> None:
         """Begin anew whenever the connection is over, for as long as it takes: whoever looks after it may repair it."""
         while True:
             if connection is not None:
@@ -214,7 +214,7 @@ class _OwnBot:
                 connection = None
             else:
                 try:
-                    connection, self._wrong = await self._open(desk), None
+                    connection, self._wrong = await self._open(inbox), None
                     continue
                 except Exception as error:
                     problem = error

@@ -13,7 +13,7 @@ from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.problems import OUTSIDE, failed
 from signoff.channels.discord.threads import Threads, read_place, shows
 from signoff.core.request import ApprovalRequest
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 _log = logging.getLogger("signoff.discord")
 
@@ -28,12 +28,12 @@ class Cards:
 
     def __init__(
         self,
-        desk: Desk,
+        inbox: Inbox,
         threads: Threads,
         places: MutableMapping[str, str],
         numbers: MutableMapping[str, tuple[int, int]],
     ) -> None:
-        self._desk = desk
+        self._inbox = inbox
         self._threads = threads
         self._places = places
         self._numbers = numbers
@@ -59,7 +59,7 @@ class Cards:
 
     async def place(self, request_id: str) -> tuple[int, int]:
         """Thread and message, also of what was written a moment ago."""
-        return read_place(await self._desk.where(request_id) or self._places.get(request_id, ""))
+        return read_place(await self._inbox.where(request_id) or self._places.get(request_id, ""))
 
     def number(self, request_id: str) -> int:
         """Which one it is of those asked together with it; 0 where that is not known."""

@@ -38,7 +38,7 @@ from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, WrongUse
-from signoff.ports import Begin, Desk
+from signoff.ports import Begin, Inbox
 
 T = TypeVar("T")
 _log = logging.getLogger("signoff.discord")
@@ -90,19 +90,19 @@ class DiscordChannel:
     def name(self) -> str:
         return self._name
 
-    async def start(self, desk: Desk) -> None:
+    async def start(self, inbox: Inbox) -> None:
         """Wait until the client is ready, and listen. Raises `WrongUse` where the channel cannot be used."""
         if self._listening is not None:
             raise WrongUse(f"the channel {self._name} has been started already")
-        self._desk = desk
-        self._notifying = Notifying(desk, self._users, notifies=self._notifies)
+        self._inbox = inbox
+        self._notifying = Notifying(inbox, self._users, notifies=self._notifies)
         try:
-            await self._start(desk)
+            await self._start(inbox)
         except BaseException:
             await self.stop()
             raise
 
-    async def _start(self, desk: Desk) -> None:
+    async def _start(self, inbox: Inbox) -> None:
         try:
             self._listening = listening = self._listen()
             await self._client.wait_until_ready()
@@ -112,12 +112,12 @@ class DiscordChannel:
             channel = await text_channel(self._client, self._channel_id)
         check_permissions(channel)
         self._threads = Threads(self._client, channel)
-        self._waiting = Waiting(self._client, desk, self._threads, channel.id, self._places)
+        self._waiting = Waiting(self._client, inbox, self._threads, channel.id, self._places)
         if self._listens:
-            cards = Cards(desk, self._threads, self._places, self._numbers)
-            answers = Answers(desk, cards, self._drawing, self._refresh)
-            self._clicks = Clicks(desk, self._users, answers, channel, self._places)
-            self._commands = Commands(self._client, desk, self._users, channel, self._drawing)
+            cards = Cards(inbox, self._threads, self._places, self._numbers)
+            answers = Answers(inbox, cards, self._drawing, self._refresh)
+            self._clicks = Clicks(inbox, self._users, answers, channel, self._places)
+            self._commands = Commands(self._client, inbox, self._users, channel, self._drawing)
             if self._begin is not None and self._workers:
                 self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
             self._commands.begin()
@@ -228,7 +228,7 @@ class DiscordChannel:
                     raise
             except ChannelFailed:  # the message is there, and what it is about is not
                 if _waits(notice):
-                    await self._desk.gone(notice.subject)
+                    await self._inbox.gone(notice.subject)
                 raise
             if not _waits(notice):
                 return at
@@ -257,7 +257,7 @@ class DiscordChannel:
         return message
 
     def _note(self, notice: Notice, shown: str) -> None:
-        """Remember what may be asked for before the desk knows it, or when somebody comes late."""
+        """Remember what may be asked for before the inbox knows it, or when somebody comes late."""
         if isinstance(notice, Asked):
             self._places[notice.subject] = shown
             self._numbers[notice.subject] = notice.number, notice.of
@@ -269,7 +269,7 @@ class DiscordChannel:
 
     async def _refresh(self, request: ApprovalRequest, seen: discord.Message | None) -> None:
         """Draw the message about a request anew, if it is still there and says something else."""
-        thread, message = read_place(await self._desk.where(request.id))
+        thread, message = read_place(await self._inbox.where(request.id))
         threads = self._threads
         if threads is None or not message:
             return

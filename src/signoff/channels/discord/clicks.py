@@ -31,7 +31,7 @@ from signoff.core.notice import trail_of
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import SignoffError, StoreError, UnknownRequest
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 _log = logging.getLogger("signoff.discord")
 
@@ -67,11 +67,11 @@ class Clicks:
     """Interactions with our buttons and forms, for one channel."""
 
     def __init__(
-        self, desk: Desk, users: Users, answers: Answers, channel: discord.TextChannel, places: Mapping[str, str]
+        self, inbox: Inbox, users: Users, answers: Answers, channel: discord.TextChannel, places: Mapping[str, str]
     ) -> None:
-        self._desk = desk
+        self._inbox = inbox
         self._places = places
-        """Where requests stand that were shown a moment ago, which the desk may not know yet."""
+        """Where requests stand that were shown a moment ago, which the inbox may not know yet."""
         self._users = users
         self._answers = answers
         self._channel = channel
@@ -165,12 +165,12 @@ class Clicks:
         if press is None:
             raise _NotOurs("This signoff did not make this button, or made it in another version: it does nothing.")
         try:
-            request = await self._desk.request(press.request)
+            request = await self._inbox.request(press.request)
         except UnknownRequest:
             request = None
         if request is None or request.id != press.request:
             raise _NotOurs(f"This signoff knows of no request {span(press.request)}: it does nothing.")
-        at = await self._desk.where(request.id) or self._places.get(request.id, "")
+        at = await self._inbox.where(request.id) or self._places.get(request.id, "")
         thread, _ = read_place(at)
         if not thread:
             raise _NotOurs("This can be answered only where it was asked, and this signoff did not ask it here.")
@@ -189,7 +189,7 @@ class Clicks:
             await self._check_state(press, request)
             same = digest_of(request).startswith(press.digest)
         if not same:
-            await self._desk.gone(_subject(press))
+            await self._inbox.gone(_subject(press))
             raise _Told("This has changed since the message was written. Look at it again, please.")
         await self._check_shown(reply, press)
         return Pressed(reply=reply, press=press, by=by, requests=requests)
@@ -207,14 +207,14 @@ class Clicks:
         if message is None or reply.is_private:
             return
         if message.flags.suppress_embeds or not message.embeds:
-            await self._desk.gone(_subject(press))
+            await self._inbox.gone(_subject(press))
             raise _Told("Somebody has hidden what this message says. It comes back in a moment: read it first.")
 
     async def _open_beside(self, first: ApprovalRequest) -> tuple[ApprovalRequest, ...]:
         """Those that were asked together with this one and still wait."""
         waiting = [
             one
-            for one in await self._desk.pending()
+            for one in await self._inbox.pending()
             if trail_of(one) == trail_of(first) and one.opened_at == first.opened_at
         ]
         if not waiting:

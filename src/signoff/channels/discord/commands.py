@@ -26,7 +26,7 @@ from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.threads import link_to, read_place
 from signoff.channels.discord.users import Users
 from signoff.errors import ChannelFailed, SignoffError
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 _log = logging.getLogger("signoff.discord")
 
@@ -104,10 +104,10 @@ class Commands:
     """Our command in one server."""
 
     def __init__(
-        self, client: discord.Client, desk: Desk, users: Users, channel: discord.TextChannel, drawing: Drawing
+        self, client: discord.Client, inbox: Inbox, users: Users, channel: discord.TextChannel, drawing: Drawing
     ) -> None:
         self._client = client
-        self._desk = desk
+        self._inbox = inbox
         self._users = users
         self._channel = channel
         self._guild = channel.guild
@@ -189,21 +189,21 @@ class Commands:
     async def _told(self, called: str, given: Mapping[str, Any]) -> Sheet | str:
         match called:
             case "pending":
-                requests = await self._desk.pending()
+                requests = await self._inbox.pending()
                 links = {one.id: await self._link(one.id) for one in requests[:MOST]}
                 return await self._drawing.other(requests, lambda: pending_sheet(requests, links))
             case "show":
-                request = await self._desk.request(str(given.get("id", "")).strip())
+                request = await self._inbox.request(str(given.get("id", "")).strip())
                 return await self._drawing.other((request,), lambda: show_sheet(request))
             case "history":
                 limit = given.get("n")
-                recent = await self._desk.recent(limit=limit if isinstance(limit, int) else HISTORY)
+                recent = await self._inbox.recent(limit=limit if isinstance(limit, int) else HISTORY)
                 return await self._drawing.other(recent, lambda: history_sheet(recent))
             case _:
                 return "There are `/signoff pending`, `/signoff show` and `/signoff history`."
 
     async def _link(self, request_id: str) -> str:
-        at = await self._desk.where(request_id)
+        at = await self._inbox.where(request_id)
         return link_to(self._guild.id, at) if all(read_place(at)) else ""
 
     # --- clients with a tree of commands ---

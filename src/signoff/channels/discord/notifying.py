@@ -17,7 +17,7 @@ from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Occasion
 from signoff.core.visible import visible
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 MOST = 50
 """Accounts in one message: it has 2,000 characters, and Discord takes 100 that may be notified."""
@@ -38,8 +38,8 @@ class _Told(NamedTuple):
 class Notifying:
     """Finds out whom a message is for, and remembers who was notified of calls that were asked at once."""
 
-    def __init__(self, desk: Desk, users: Users, *, notifies: bool) -> None:
-        self._desk = desk
+    def __init__(self, inbox: Inbox, users: Users, *, notifies: bool) -> None:
+        self._inbox = inbox
         self._users = users
         self._notifies = notifies
         self._told: OrderedDict[tuple[object, ...], dict[str, _Told]] = OrderedDict()
@@ -77,7 +77,7 @@ class Notifying:
         if not self._notifies:
             return []
         request, people = notice.request, self._users.accounts()
-        entitled = {one.key for one in await self._desk.entitled(request.id, list(people.values()))}
+        entitled = {one.key for one in await self._inbox.entitled(request.id, list(people.values()))}
         if request.state is State.PENDING:
             entitled -= {vote.by.key for vote in request.votes}
         others = {

@@ -16,7 +16,7 @@ import discord
 from signoff.channels.discord.problems import OUTSIDE, failed, is_closed_thread
 from signoff.channels.discord.threads import Threads, read_place, together
 from signoff.core.request import ApprovalRequest
-from signoff.ports import Desk
+from signoff.ports import Inbox
 
 _log = logging.getLogger("signoff.discord")
 
@@ -30,21 +30,21 @@ _OPENED_WITHIN = 3600.0
 _PAUSES = (10.0, 60.0, 600.0)
 """Seconds before each further try to look at what waits, where Discord did not let us."""
 _LATE = 5.0
-"""Seconds in which the desk surely knows of a message that was written."""
+"""Seconds in which the inbox surely knows of a message that was written."""
 
 
 class Waiting:
     """Knows where everything stands that waits in one channel, and has it shown anew where nobody could answer it."""
 
     def __init__(
-        self, client: discord.Client, desk: Desk, threads: Threads, channel: int, places: Mapping[str, str]
+        self, client: discord.Client, inbox: Inbox, threads: Threads, channel: int, places: Mapping[str, str]
     ) -> None:
         self._client = client
-        self._desk = desk
+        self._inbox = inbox
         self._threads = threads
         self._channel = channel
         self._places = places
-        """Where requests stand that were shown a moment ago, which the desk may not know yet."""
+        """Where requests stand that were shown a moment ago, which the inbox may not know yet."""
         self._standing: OrderedDict[int, tuple[int, str]] = OrderedDict()
         """By message: the thread it is in, and its subject."""
         self._removed: OrderedDict[int, None] = OrderedDict()
@@ -160,7 +160,7 @@ class Waiting:
             return
         self._removed.update(dict.fromkeys(messages or ()))
         for subject in await self._subjects(thread, messages):
-            shown = read_place(await self._desk.where(subject) or await self._written(subject))
+            shown = read_place(await self._inbox.where(subject) or await self._written(subject))
             if shown[0] == thread and (messages is None or shown[1] in messages):
                 await self._show_anew(subject)
 
@@ -179,7 +179,7 @@ class Waiting:
 
     async def _open(self) -> list[ApprovalRequest]:
         """All that somebody has to say something about: whether it may run, or whether it did."""
-        return [*await self._desk.pending(), *await self._desk.unknown()]
+        return [*await self._inbox.pending(), *await self._inbox.unknown()]
 
     def _may_be_ours(self, place_id: int) -> bool:
         """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
@@ -196,18 +196,18 @@ class Waiting:
                 return
             for request in await self._open():
                 for subject in (request.id, together(request.id)):
-                    thread, message = read_place(await self._desk.where(subject))
+                    thread, message = read_place(await self._inbox.where(subject))
                     if message:
                         self._standing.setdefault(message, (thread, subject))
             self._has_learned = True
 
     async def _written(self, subject: str) -> str:
-        """Where something stands that was written a moment ago, once the desk knows."""
+        """Where something stands that was written a moment ago, once the inbox knows."""
         if subject not in self._places:
             return ""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LATE):
-                while not (at := await self._desk.where(subject)):
+                while not (at := await self._inbox.where(subject)):
                     await asyncio.sleep(_LATE / 50)
                 return at
         return ""
@@ -215,7 +215,7 @@ class Waiting:
     async def _show_anew(self, subject: str) -> None:
         times = self._deletions[subject] = self._deletions.get(subject, 0) + 1
         if times <= _MOST_DELETED:
-            await self._desk.gone(subject)
+            await self._inbox.gone(subject)
         else:
             _log.warning(
                 "the message about %s was deleted, or its thread closed, %d times, and is left alone", subject, times

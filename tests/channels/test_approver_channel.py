@@ -18,7 +18,7 @@ from tests import start
 from tests.contracts.channels.ui_case import Booth, TerminalCase, terminal_case
 
 from signoff.channels import headless_approver, scripted_approver, terminal_approver
-from signoff.channels.asking import UIChannel
+from signoff.channels.approver import ApproverChannel
 from signoff.channels.terminal import TerminalApprover
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Ending
@@ -30,7 +30,7 @@ from signoff.core.run import RunState
 from signoff.errors import ChannelFailed, NobodyHere, WrongUse
 from signoff.ports import ApprovalUI, Channel
 from signoff.testing import Office
-from signoff.testing.office import ANA, WatchedDesk, soon
+from signoff.testing.office import ANA, WatchedInbox, soon
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def office() -> Office:
     return Office()
 
 
-async def started(office: Office, ui: Any, **options: Any) -> tuple[UIChannel, WatchedDesk]:
-    channel = UIChannel(ui, **options)
-    desk = office.desk(channel.name)
-    await channel.start(desk)
-    return channel, desk
+async def started(office: Office, ui: Any, **options: Any) -> tuple[ApproverChannel, WatchedInbox]:
+    channel = ApproverChannel(ui, **options)
+    inbox = office.inbox(channel.name)
+    await channel.start(inbox)
+    return channel, inbox
 
 
 async def asked(office: Office, channel: Channel, **about: Any) -> Asked:
@@ -66,23 +66,23 @@ async def open_again(office: Office, channel: Channel, notice: Asked) -> None:
 
 @pytest.mark.parametrize("otherwise", ["deny", "park"])
 async def test_a_place_without_people_denies_nothing(office: Office, otherwise: Any) -> None:
-    channel, desk = await started(office, headless_approver(otherwise))
+    channel, inbox = await started(office, headless_approver(otherwise))
     [notice] = await office.ask()
     with pytest.raises(ChannelFailed, match="no terminal to ask at") as failed:
         await channel.show(notice)
     assert not failed.value.again and failed.value.whole
-    assert desk.taken == desk.refused == []
+    assert inbox.taken == inbox.refused == []
 
 
 @pytest.mark.parametrize("headless", ["deny", "park"])
 async def test_without_a_terminal_nothing_is_denied(office: Office, headless: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("signoff.channels.terminal.terminal_console", lambda: None)
-    channel, desk = await started(office, terminal_approver(headless=headless, answerer=ANA), by=ANA)
+    channel, inbox = await started(office, terminal_approver(headless=headless, answerer=ANA), by=ANA)
     [notice] = await office.ask()
     with pytest.raises(ChannelFailed, match="no terminal") as failed:
         await channel.show(notice)
     assert not failed.value.again
-    assert desk.taken == []
+    assert inbox.taken == []
     await channel.stop()
 
 
@@ -95,8 +95,8 @@ async def terminal(tmp_path: Path) -> AsyncIterator[TerminalCase]:
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
 async def test_who_leaves_the_terminal_has_denied_nothing(office: Office, terminal: TerminalCase, key: str) -> None:
     channel = terminal.make()
-    desk = office.desk(channel.name)
-    await channel.start(desk)
+    inbox = office.inbox(channel.name)
+    await channel.start(inbox)
     notices = await office.ask(count=3)
     for notice in notices:
         await office.deliver(channel, notice)
@@ -104,22 +104,22 @@ async def test_who_leaves_the_terminal_has_denied_nothing(office: Office, termin
     terminal.pty.types(key)
     for notice in notices:
         await open_again(office, channel, notice)
-    assert desk.taken == desk.refused == []
+    assert inbox.taken == inbox.refused == []
     await terminal.pty.sees("left undecided at the terminal")
     with pytest.raises(ChannelFailed, match="has left") as failed:
         await office.deliver(channel, notices[0])
     assert not failed.value.again and failed.value.whole
     await channel.stop()
-    await channel.start(desk)
+    await channel.start(inbox)
     await office.deliver(channel, notices[0])
     await terminal.approve(notices[0])
-    await soon(lambda: len(desk.taken) == 1, "whoever comes back can answer")
+    await soon(lambda: len(inbox.taken) == 1, "whoever comes back can answer")
     await channel.stop()
 
 
 async def test_the_approver_itself_still_denies_when_it_is_left(terminal: TerminalCase) -> None:
     """Without other channels there is nobody to leave it to."""
-    approver = terminal.make()._ui  # type: ignore[attr-defined]
+    approver = terminal.make()._approver  # type: ignore[attr-defined]
     assert isinstance(approver, TerminalApprover)
     call = Call(tool="pay", args={})
     request = ApprovalRequest(id="r1", tool_call_id="c1", tool_name="pay", call=call)
@@ -130,19 +130,19 @@ async def test_the_approver_itself_still_denies_when_it_is_left(terminal: Termin
 
 
 async def test_an_answer_without_a_name_does_not_count(office: Office) -> None:
-    channel, desk = await started(office, Plain(ApprovalDecision(approved=True)))
+    channel, inbox = await started(office, Plain(ApprovalDecision(approved=True)))
     notice = await asked(office, channel)
     await open_again(office, channel, notice)
-    assert desk.taken == desk.refused == []
+    assert inbox.taken == inbox.refused == []
     with pytest.raises(ChannelFailed, match="without a name"):
         await channel.show(notice)
 
 
 async def test_a_script_answers_as_a_script(office: Office) -> None:
-    channel, desk = await started(office, scripted_approver(["approve"]), by=ANA)
+    channel, inbox = await started(office, scripted_approver(["approve"]), by=ANA)
     notice = await asked(office, channel)
-    await soon(lambda: len(desk.taken) == 1, "no answer")
-    by = desk.taken[0][1].by
+    await soon(lambda: len(inbox.taken) == 1, "no answer")
+    by = inbox.taken[0][1].by
     assert by is not None and by.kind is AnswererKind.SCRIPT
     more = await asked(office, channel)
     await open_again(office, channel, more)
@@ -174,37 +174,37 @@ class Plain:
 async def test_a_plain_approver_is_asked_in_a_thread_in_order(office: Office) -> None:
     ui = Plain(*[ApprovalDecision(approved=approved) for approved in (True, False, True)])
     assert isinstance(ui, ApprovalUI)
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     notices = await office.ask(count=3)
     for notice in notices:
         await office.deliver(channel, notice)
     await office.deliver(channel, Together(requests=tuple(notice.request for notice in notices)))
-    await soon(lambda: len(desk.taken) == 3, "not all answered")
-    assert [one for one, _ in desk.taken] == [notice.request.id for notice in notices]
-    assert [decision.approved for _, decision in desk.taken] == [True, False, True]
+    await soon(lambda: len(inbox.taken) == 3, "not all answered")
+    assert [one for one, _ in inbox.taken] == [notice.request.id for notice in notices]
+    assert [decision.approved for _, decision in inbox.taken] == [True, False, True]
     assert threading.main_thread() not in ui.threads
     await channel.stop()
 
 
 @pytest.mark.parametrize("error", [NobodyHere("out for lunch"), ValueError("a fault \u202e in it")])
 async def test_what_an_approver_raises_is_told_with_the_next_showing(office: Office, error: Exception) -> None:
-    channel, desk = await started(office, Plain(error), by=ANA)
+    channel, inbox = await started(office, Plain(error), by=ANA)
     notice = await asked(office, channel)
     await open_again(office, channel, notice)
     with pytest.raises(ChannelFailed) as failed:
         await channel.show(notice)
     assert not failed.value.again and "\u202e" not in str(failed.value)
-    assert desk.taken == []
+    assert inbox.taken == []
 
 
 async def test_an_approver_that_takes_back_by_itself_is_not_asked_for_ever(office: Office) -> None:
     ui = Plain(ApprovalDecision(approved=False, ending=Ending.CANCELLED))
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     notice = await asked(office, channel)
     await open_again(office, channel, notice)
     with pytest.raises(ChannelFailed, match="has left"):
         await channel.show(notice)
-    assert len(ui.asked) == 1 and desk.taken == []
+    assert len(ui.asked) == 1 and inbox.taken == []
 
 
 class Stuck:
@@ -220,31 +220,31 @@ class Stuck:
 
 
 async def test_stopping_does_not_wait_for_who_cannot_be_told(office: Office, monkeypatch: Any) -> None:
-    monkeypatch.setattr("signoff.channels.asking._GRACE", 0.01)
+    monkeypatch.setattr("signoff.channels.approver._GRACE", 0.01)
     ui = Stuck()
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     notice = await asked(office, channel)
     await soon(ui.asked.is_set, "it is never asked")
     await channel.stop()
     ui.go.set()
     await soon(lambda: not _turning(), "its thread goes on for ever")
-    assert desk.taken == [] and (await office.now(notice)).request.state is State.PENDING
+    assert inbox.taken == [] and (await office.now(notice)).request.state is State.PENDING
 
 
 def _turning() -> Sequence[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "signoff-turns"]
+    return [thread for thread in threading.enumerate() if thread.name == "signoff-approver"]
 
 
 async def test_a_late_answer_of_who_cannot_be_told_does_nothing(office: Office) -> None:
     ui = Stuck()
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     notice = await asked(office, channel)
     await soon(ui.asked.is_set, "it is never asked")
     settled = await office.settle_elsewhere(notice, approved=False)
     await office.deliver(channel, settled)
     ui.go.set()
-    await soon(lambda: len(desk.refused) == 1, "it never came")
-    assert desk.taken == [] and (await office.now(notice)).request.state is State.DENIED
+    await soon(lambda: len(inbox.refused) == 1, "it never came")
+    assert inbox.taken == [] and (await office.now(notice)).request.state is State.DENIED
     await channel.stop()
 
 
@@ -294,15 +294,35 @@ async def test_who_is_asked_sees_no_secret_in_the_note_of_who_answered_elsewhere
     await channel.stop()
 
 
+@pytest.mark.parametrize("approved", [True, False])
+async def test_what_is_settled_elsewhere_takes_nothing_else_back(
+    office: Office, terminal: TerminalCase, approved: bool
+) -> None:
+    channel = terminal.make()
+    inbox = office.inbox(channel.name)
+    await channel.start(inbox)
+    first, second = await office.ask(count=2)
+    for notice in (first, second):
+        await office.deliver(channel, notice)
+    await terminal.pty.sees("your answer > ")
+    await office.deliver(channel, await office.settle_elsewhere(first, approved=approved))
+    await terminal.approve(second)
+    await soon(lambda: [one for one, _ in inbox.taken] == [second.request.id], "nobody is asked about the second")
+    [third] = await office.ask()
+    await office.deliver(channel, third)
+    await terminal.approve(third)
+    await channel.stop()
+
+
 # --- what else a channel does ---
 
 
 async def test_a_refused_answer_is_asked_again_with_the_problem_and_the_draft(office: Office) -> None:
     edited = {"to": "bo@example.com", "subject": "Lunch", "copies": "many"}
     ui = Plain(ApprovalDecision(approved=True, edited_args=edited), ApprovalDecision(approved=False))
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     await asked(office, channel)
-    await soon(lambda: len(desk.taken) == 1, "it is not asked again")
+    await soon(lambda: len(inbox.taken) == 1, "it is not asked again")
     first, second = ui.asked
     assert not first.problem and "copies" in second.problem
     assert second.metadata["draft"] == edited
@@ -313,9 +333,9 @@ async def test_a_vote_that_needs_more_is_not_asked_about_again(office: Office) -
     from signoff.core.verdict import Requirement
 
     ui = Plain(ApprovalDecision(approved=True))
-    channel, desk = await started(office, ui, by=ANA)
+    channel, inbox = await started(office, ui, by=ANA)
     notice = await asked(office, channel, need=Requirement(quorum=2))
-    await soon(lambda: len(desk.taken) == 1, "no vote")
+    await soon(lambda: len(inbox.taken) == 1, "no vote")
     now = await office.now(notice)
     assert now.request.state is State.PENDING and now.version > notice.version
     await office.deliver(channel, now)
@@ -325,12 +345,12 @@ async def test_a_vote_that_needs_more_is_not_asked_about_again(office: Office) -
 
 
 async def test_a_call_that_cannot_be_shown_is_left_to_others(office: Office) -> None:
-    channel, desk = await started(office, Plain(), by=ANA)
+    channel, inbox = await started(office, Plain(), by=ANA)
     [notice] = await office.ask()
     odd = notice.request.changed_to(args={"n": float("nan")})
     with pytest.raises(ChannelFailed, match="cannot be shown here") as failed:
         await channel.show(Asked(request=odd))
-    assert not failed.value.again and not failed.value.whole and desk.taken == []
+    assert not failed.value.again and not failed.value.whole and inbox.taken == []
 
 
 async def test_what_stood_on_another_screen_is_shown_anew(office: Office) -> None:
@@ -338,9 +358,9 @@ async def test_what_stood_on_another_screen_is_shown_anew(office: Office) -> Non
     channel, _ = await started(office, booth, by=ANA)
     notice = await asked(office, channel)
     del channel  # killed
-    after, desk = await started(office, Booth(), by=ANA)
+    after, inbox = await started(office, Booth(), by=ANA)
     assert await office.is_due(after.name, notice)
-    assert await desk.where(notice.request.id) == ""
+    assert await inbox.where(notice.request.id) == ""
     await after.stop()
 
 
@@ -366,16 +386,16 @@ async def test_an_approver_that_cannot_say_anything_is_not_made_to(office: Offic
 
 
 async def test_it_is_started_once_and_shows_nothing_before(office: Office) -> None:
-    channel = UIChannel(Plain(), by=ANA)
+    channel = ApproverChannel(Plain(), by=ANA)
     assert isinstance(channel, Channel)
     [notice] = await office.ask()
     with pytest.raises(ChannelFailed, match="not running"):
         await channel.show(notice)
-    await channel.start(office.desk("terminal"))
+    await channel.start(office.inbox("terminal"))
     with pytest.raises(WrongUse, match="already"):
-        await channel.start(office.desk("terminal"))
+        await channel.start(office.inbox("terminal"))
     await channel.stop()
-    await channel.start(office.desk("terminal"))
+    await channel.start(office.inbox("terminal"))
     await channel.stop()
 
 

@@ -1,10 +1,10 @@
-"""What a channel is handed: requests are looked up and answered here, under the project's rules."""
+"""What a channel is handed: requests are looked up and answered here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from signoff.broker.readers import has_read, note_reader
 from signoff.core.lifecycle import settled_at, settled_text
@@ -14,41 +14,39 @@ from signoff.core.safe import safe_text
 from signoff.core.subject import Subject
 from signoff.delivery.status import place_of, show_again
 from signoff.errors import AlreadySettled, NotEntitled, RequestError
-from signoff.wiring.edits import checked_answer, refuse_unseen
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Answerer
 
+Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Answerer], Awaitable[ApprovalRequest]]"
+"""Checks an answer and has the broker take it. Raises a `RequestError` where it cannot be accepted."""
+
 
 @dataclass(frozen=True, slots=True)
-class ProjectDesk:
-    """The desk of one channel, over a broker and the settings of its project. It implements `ports.Desk`."""
+class StoreInbox:
+    """The inbox of one channel, over a broker. It implements `ports.Inbox`."""
 
     broker: Broker
-    settings: Settings
     channel: str
     """The name of the channel it is handed to: what was shown where is kept under it."""
+    take: Take
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        """Take an answer; raises as `ports.Desk.answer` says."""
+        """Take an answer; raises as `ports.Inbox.answer` says."""
         by = self._who(decision.by)
-        request = await self.broker.get(request_id)
-        if request.state is State.PENDING and decision.approved:
-            refuse_unseen(request)
         try:
-            return await self._take(request, decision, by)
+            return await self.take(await self.broker.get(request_id), decision, by)
         except AlreadySettled as late:
-            raise self._told(late, await self.broker.get(request_id)) from late
+            raise self._safe(late, await self.broker.get(request_id)) from late
 
     async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process died."""
         try:
             return await self.broker.tell(request_id, happened=happened, by=self._who(by), note=note)
         except AlreadySettled as late:
-            raise self._told(late, await self.broker.get(request_id)) from late
+            raise self._safe(late, await self.broker.get(request_id)) from late
 
     async def request(self, prefix: str) -> ApprovalRequest:
         return await self.broker.find(prefix)
@@ -87,22 +85,17 @@ class ProjectDesk:
 
         request = await self.broker.get(request_id)
         if request.state is not State.PENDING:
-            raise self._told(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
+            raise self._safe(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
         if not self.broker.remembers or not may_be_remembered(request):
             raise RequestError("the answer to this request cannot be remembered here: it holds once")
         check_terms(request, decision)
         return spelled_out(request, decision)
-
-    async def _take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
-        if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
-            decision = await checked_answer(self.broker, self.settings, request, decision)
-        return await self.broker.answer(request.id, decision, by=by)
 
     def _who(self, by: Answerer | None) -> Answerer:
         if by is None:
             raise NotEntitled("nobody is known to have given this answer")
         return by if by.via else replace(by, via=self.channel)
 
-    def _told(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
+    def _safe(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
         """What a late answer is told, as it may be shown: a note that somebody wrote may hold anything."""
         return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment)

@@ -1,8 +1,9 @@
-"""The desk that channels are handed: answers are checked as at the terminal, and late ones are told what happened."""
+"""The inbox that channels are handed: answers are checked as at the terminal, and late ones are told what happened."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.cli.desk import POLICY, asks
 
 from signoff.broker import Broker
-from signoff.config import load_settings
+from signoff.config import Settings, load_settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Notice
@@ -22,11 +23,12 @@ from signoff.core.safe import grant_line
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
+from signoff.delivery.inbox import StoreInbox
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, UnknownRequest
-from signoff.ports import Desk
+from signoff.ports import Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
-from signoff.wiring.desk import ProjectDesk
+from signoff.wiring.inbox import project_inbox
 
 ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}), via="discord")
 BEN = Answerer(name="ben", roles=frozenset({"ops"}), via="discord")
@@ -39,7 +41,7 @@ class Wall:
 
     name = "discord"
 
-    async def start(self, desk: Desk) -> None: ...
+    async def start(self, inbox: Inbox) -> None: ...
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         return at or f"7/{notice.subject}"
@@ -47,23 +49,31 @@ class Wall:
     async def stop(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectInbox(StoreInbox):
+    """With the settings that answers are checked by."""
+
+    settings: Settings
+
+
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[ProjectDesk]:
+async def inbox(tmp_path: Path) -> AsyncIterator[ProjectInbox]:
     (tmp_path / "signoff.yaml").write_text(POLICY)
     settings = load_settings(tmp_path / "signoff.yaml")
     store = SqliteStore(tmp_path / "s.db")
     people = {name: person.roles for name, person in settings.people.items()}
-    yield ProjectDesk(Broker(store, FakeClock(), people=people), settings, "discord")
+    broker = Broker(store, FakeClock(), people=people)
+    yield ProjectInbox(broker, "discord", project_inbox(broker, settings, "discord").take, settings)
     store.close()
 
 
-async def opened(desk: ProjectDesk, *requests: ApprovalRequest) -> list[ApprovalRequest]:
-    return await desk.broker.open(list(requests), policy=desk.settings.policy)
+async def opened(inbox: ProjectInbox, *requests: ApprovalRequest) -> list[ApprovalRequest]:
+    return await inbox.broker.open(list(requests), policy=inbox.settings.policy)
 
 
-async def test_it_is_a_desk(desk: ProjectDesk) -> None:
-    handed: Desk = desk
-    first, second = await opened(desk, asks(), asks("write_file", {"path": "a"}))
+async def test_it_is_an_inbox(inbox: ProjectInbox) -> None:
+    handed: Inbox = inbox
+    first, second = await opened(inbox, asks(), asks("write_file", {"path": "a"}))
     assert [one.id for one in await handed.pending()] == [first.id, second.id]
     assert (await handed.request(first.id[:6])).id == first.id
     with pytest.raises(UnknownRequest):
@@ -74,51 +84,53 @@ async def test_it_is_a_desk(desk: ProjectDesk) -> None:
     assert await handed.pending() == []
 
 
-async def test_time_is_fed_before_somebody_looks(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks(needs=Requirement(timeout=timedelta(minutes=5))))
-    assert isinstance(desk.broker.clock, FakeClock)
-    desk.broker.clock.advance(timedelta(minutes=6))
-    assert await desk.pending() == []
-    assert (await desk.request(first.id)).state is State.EXPIRED
+async def test_time_is_fed_before_somebody_looks(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks(needs=Requirement(timeout=timedelta(minutes=5))))
+    assert isinstance(inbox.broker.clock, FakeClock)
+    inbox.broker.clock.advance(timedelta(minutes=6))
+    assert await inbox.pending() == []
+    assert (await inbox.request(first.id)).state is State.EXPIRED
 
 
-async def test_who_comes_late_is_told_what_happened(desk: ProjectDesk) -> None:
+async def test_who_comes_late_is_told_what_happened(inbox: ProjectInbox) -> None:
     secret = "hunter2hunter2"
-    [first] = await opened(desk, asks(secrets=(secret,)))
-    await desk.answer(first.id, ApprovalDecision(approved=False, by=BEN, note=f"the key {secret}\x1b[2J is old"))
+    [first] = await opened(inbox, asks(secrets=(secret,)))
+    await inbox.answer(first.id, ApprovalDecision(approved=False, by=BEN, note=f"the key {secret}\x1b[2J is old"))
     for late in (YES, ApprovalDecision(approved=True, by=ANA, edited_args={"nonsense": 1})):
         with pytest.raises(AlreadySettled) as told:
-            await desk.answer(first.id, late)
+            await inbox.answer(first.id, late)
         assert str(told.value).startswith(f"request {first.id} was denied by ben at ")
         assert secret not in str(told.value)
         assert "\x1b" not in str(told.value)
     with pytest.raises(AlreadySettled, match="was denied by ben"):
-        await desk.tell(first.id, happened=True, by=ANA)
+        await inbox.tell(first.id, happened=True, by=ANA)
     with pytest.raises(AlreadySettled, match="was denied by ben"):
-        await desk.grant_text(first.id, YES)
+        await inbox.grant_text(first.id, YES)
 
 
-async def test_only_the_right_people(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks(needs=Requirement(role="ops", quorum=2)))
+async def test_only_the_right_people(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks(needs=Requirement(role="ops", quorum=2)))
     with pytest.raises(NotEntitled):
-        await desk.answer(first.id, ApprovalDecision(approved=True, by=Answerer(name="cleo", roles=frozenset({"ops"}))))
+        await inbox.answer(
+            first.id, ApprovalDecision(approved=True, by=Answerer(name="cleo", roles=frozenset({"ops"})))
+        )
     with pytest.raises(NotEntitled, match="nobody is known"):
-        await desk.answer(first.id, ApprovalDecision(approved=True))
-    await desk.answer(first.id, YES)
-    settled = await desk.answer(first.id, ApprovalDecision(approved=True, by=Answerer(name="ben")))
+        await inbox.answer(first.id, ApprovalDecision(approved=True))
+    await inbox.answer(first.id, YES)
+    settled = await inbox.answer(first.id, ApprovalDecision(approved=True, by=Answerer(name="ben")))
     assert settled.state is State.APPROVED
     assert [vote.by.via for vote in settled.votes] == ["discord", "discord"], "where it came from is on record"
 
 
-async def test_edits_are_checked_before_they_are_taken(desk: ProjectDesk) -> None:
+async def test_edits_are_checked_before_they_are_taken(inbox: ProjectInbox) -> None:
     secret = "sk-live-0123456789abcdef0123"
     args = {"to": "ana", "amount": 250, "currency": secret}
-    [first] = await opened(desk, asks(args=args, secrets=(secret,)))
+    [first] = await opened(inbox, asks(args=args, secrets=(secret,)))
     masked = dict(redact(first.args, secrets=first.secrets).args)
     assert secret not in str(masked)
 
     async def edit(**changes: object) -> ApprovalRequest:
-        return await desk.answer(first.id, ApprovalDecision(approved=True, by=ANA, edited_args={**masked, **changes}))
+        return await inbox.answer(first.id, ApprovalDecision(approved=True, by=ANA, edited_args={**masked, **changes}))
 
     with pytest.raises(EditRefused, match="amount: should be of type number"):
         await edit(amount="much")
@@ -128,82 +140,82 @@ async def test_edits_are_checked_before_they_are_taken(desk: ProjectDesk) -> Non
         await edit(to="mallory")
     with pytest.raises(EditRefused, match="the edited call needs 2 people"):
         await edit(amount=5000)
-    assert (await desk.request(first.id)).state is State.PENDING
+    assert (await inbox.request(first.id)).state is State.PENDING
     settled = await edit(amount=20)
     assert settled.effective_args == {"to": "ana", "amount": 20, "currency": secret}, "what was masked is put back"
 
 
-async def test_edits_that_change_nothing_are_none(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks())
-    settled = await desk.answer(first.id, ApprovalDecision(approved=True, by=ANA, edited_args=dict(first.args)))
+async def test_edits_that_change_nothing_are_none(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks())
+    settled = await inbox.answer(first.id, ApprovalDecision(approved=True, by=ANA, edited_args=dict(first.args)))
     assert settled.decision is not None
     assert settled.decision.edited_args is None
 
 
-async def test_what_cannot_be_shown_cannot_be_approved(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks(call={"unreadable": ("blob",)}))
+async def test_what_cannot_be_shown_cannot_be_approved(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks(call={"unreadable": ("blob",)}))
     with pytest.raises(EditRefused, match="blob cannot be shown, so not approved"):
-        await desk.answer(first.id, YES)
-    assert (await desk.answer(first.id, NO)).state is State.DENIED
+        await inbox.answer(first.id, YES)
+    assert (await inbox.answer(first.id, NO)).state is State.DENIED
 
 
-async def test_the_text_of_a_grant_is_what_signoff_grants_says(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks("write_file", {"path": "notes/a.md", "content": "x"}, schema=None))
+async def test_the_text_of_a_grant_is_what_signoff_grants_says(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks("write_file", {"path": "notes/a.md", "content": "x"}, schema=None))
     wide = offers(first)[1]
     assert wide.pattern is not None
     answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, pattern=wide.pattern))
-    told = await desk.grant_text(first.id, answer)
-    await desk.answer(first.id, answer)
-    [grant] = await desk.broker.grants.list()
+    told = await inbox.grant_text(first.id, answer)
+    await inbox.answer(first.id, answer)
+    [grant] = await inbox.broker.grants.list()
     assert grant_line(grant) == told
     assert "notes" in told
 
 
-async def test_what_may_not_be_remembered_has_no_text(desk: ProjectDesk) -> None:
-    [strict] = await opened(desk, asks(needs=Requirement(role="ops")))
+async def test_what_may_not_be_remembered_has_no_text(inbox: ProjectInbox) -> None:
+    [strict] = await opened(inbox, asks(needs=Requirement(role="ops")))
     for decision in (
         ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT)),
         ApprovalDecision(approved=True, by=ANA, remember="always"),  # type: ignore[arg-type]
     ):
         with pytest.raises(RequestError, match="cannot be remembered"):
-            await desk.grant_text(strict.id, decision)
+            await inbox.grant_text(strict.id, decision)
 
 
-async def test_a_secret_in_a_pattern_is_masked(desk: ProjectDesk) -> None:
+async def test_a_secret_in_a_pattern_is_masked(inbox: ProjectInbox) -> None:
     call = Call(tool="write_file", args={"path": "notes/a.md", "mode": "zq81zq81zq81"}, call_id="x", run_id="r")
     verdict = Verdict(effect=Effect.ASK, rules=(), reason="")
     [first] = await opened(
-        desk,
+        inbox,
         ApprovalRequest(
             tool_call_id="x", tool_name=call.tool, args=call.args, call=call, verdict=verdict, secrets=("zq81zq81zq81",)
         ),
     )
     wide = offers(first)[1]
     answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, pattern=wide.pattern))
-    assert "zq81" not in await desk.grant_text(first.id, answer)
+    assert "zq81" not in await inbox.grant_text(first.id, answer)
 
 
-async def test_where_it_stands_and_who_read_it(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks())
-    assert await desk.where(first.id) == ""
-    post = Reconciler(desk.broker, [Route(Wall())], desk=lambda _: desk)
+async def test_where_it_stands_and_who_read_it(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks())
+    assert await inbox.where(first.id) == ""
+    post = Reconciler(inbox.broker, [Route(Wall())], inbox=lambda _: inbox)
     await post.round()
-    assert await desk.where(first.id) == f"7/{first.id}"
-    assert not await desk.has_opened(first.id, ANA)
-    await desk.opened(first.id, ANA)
-    assert await desk.has_opened(first.id, ANA)
-    assert not await desk.has_opened(first.id, BEN)
-    await desk.gone(first.id)
-    assert await desk.where(first.id) == ""
+    assert await inbox.where(first.id) == f"7/{first.id}"
+    assert not await inbox.has_opened(first.id, ANA)
+    await inbox.opened(first.id, ANA)
+    assert await inbox.has_opened(first.id, ANA)
+    assert not await inbox.has_opened(first.id, BEN)
+    await inbox.gone(first.id)
+    assert await inbox.where(first.id) == ""
     await post.round()
-    assert await desk.where(first.id) == f"7/{first.id}"
+    assert await inbox.where(first.id) == f"7/{first.id}"
     await post.stop()
 
 
-async def test_a_call_whose_process_died(desk: ProjectDesk) -> None:
-    [first] = await opened(desk, asks())
-    await desk.answer(first.id, YES)
-    await desk.broker.claim(first.id)
-    await desk.broker.lose(first.id)
-    told = await desk.tell(first.id, happened=True, by=BEN, note="seen in the bank")
+async def test_a_call_whose_process_died(inbox: ProjectInbox) -> None:
+    [first] = await opened(inbox, asks())
+    await inbox.answer(first.id, YES)
+    await inbox.broker.claim(first.id)
+    await inbox.broker.lose(first.id)
+    told = await inbox.tell(first.id, happened=True, by=BEN, note="seen in the bank")
     assert told.state is State.SUCCEEDED

@@ -1,0 +1,461 @@
+"""Any approver as a channel: what is shown to it is asked there, and what it answers goes to the inbox.
+
+```python
+ApproverChannel(terminal_approver(answerer=ana), name="terminal")
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from signoff.channels.calling import in_thread
+from signoff.channels.outcome import outcome_text, result_text
+from signoff.channels.turns import Outcome
+from signoff.core.card import card_for
+from signoff.core.decision import ApprovalDecision, Ending
+from signoff.core.inbox import agreed
+from signoff.core.lifecycle import settled_text
+from signoff.core.mode import ApprovalMode
+from signoff.core.moment import error_text
+from signoff.core.notice import Asked, Notice, RunResult, Together
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.redact import Redactor
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import (
+    AlreadySettled,
+    ChannelFailed,
+    EditRefused,
+    NobodyHere,
+    NotEntitled,
+    SignoffError,
+    UnknownRequest,
+    WrongUse,
+)
+from signoff.ports import Approver, Inbox
+
+UNNAMED = Answerer(name="approver", kind=AnswererKind.SCRIPT)
+"""Who answered, where the only approver of a run does not say. It never counts as a particular person."""
+
+_LEFT = "whoever was asked there has left"
+_STOPPED = "nobody waits for the answer here any longer"
+_GRACE = 2.0
+"""Seconds that a screen has to let go of its questions."""
+_REMEMBERED = 1_000
+_TRIES = 3
+"""How often a question is put to somebody whose answer was fine, and could not be taken."""
+_NO_ANSWER = ApprovalDecision(approved=False, note=_STOPPED, ending=Ending.CANCELLED)
+
+
+@runtime_checkable
+class Asks(Protocol):
+    """An approver that is asked without waiting for it; `TuiApprover` and `TerminalApprover` are."""
+
+    def ask(self, request: ApprovalRequest) -> Outcome:
+        """Put a question before people; they may be asked several at once. Raises `NobodyHere`."""
+        ...
+
+    def withdraw(self, request_id: str, why: str) -> None: ...
+
+    def close(self) -> None:
+        """Leave everything undecided, and let go of the terminal."""
+        ...
+
+
+_Ask: TypeAlias = Callable[[Sequence[ApprovalRequest]], Awaitable[Sequence[ApprovalDecision | None]]]
+"""Puts questions to people and waits: a decision for each, None where they leave without one."""
+
+
+# --- the channel ---
+
+
+class ApproverChannel:
+    """An approver as a `Channel`: pending calls are put to it one at a time, or all at once if it can list them.
+
+    A channel answers for nobody. What an approver says without a person having said it is not passed on: where there is
+    no terminal nothing is denied, whatever `headless` says; Ctrl-C and the end of input leave, they do not deny; a
+    decision counts only with somebody's name, its own or `by`. Then the call stays open for other channels, and showing
+    anything here fails with `ChannelFailed` until the channel is started again. A `ScriptedUI` answers as a script,
+    which the broker takes where no rule wants particular people.
+
+    `in_place` is for the approver of a run that waits for it: nobody else is asked, so what it returns is the answer,
+    by whomever, and several calls may be decided together by its `choose_all`.
+
+    A question that stands on a screen is gone with the program, so a start has everything that waits shown anew.
+    """
+
+    def __init__(
+        self,
+        approver: Approver | Asks,
+        *,
+        name: str = "terminal",
+        by: Answerer | None = None,
+        in_place: bool = False,
+        mode: ApprovalMode = ApprovalMode.INTERACTIVE,
+        is_moot: Callable[[ApprovalRequest], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`by` is who answers, where the decisions do not say.
+
+        `is_moot` is asked before a question is put that waited for others: whether it need not be any longer.
+        """
+        self._approver = approver
+        self._name = name
+        self._by = by or (UNNAMED if in_place else None)
+        self._in_place = in_place
+        self._asks = approver if isinstance(approver, Asks) and not in_place else None
+        self._calls = ApproverCalls(approver, mode)
+        self._turn = asyncio.Lock()
+        """Held by what is asked, where the approver has to be waited for."""
+        self._is_moot = is_moot
+        self._inbox: Inbox | None = None
+        self._left = ""
+        self._is_stopping = False
+        self._open: dict[str, asyncio.Task[None]] = {}
+        """What is asked about now."""
+        self._answering: set[str] = set()
+        """What has an answer from here that is on its way to the inbox."""
+        self._answered: set[str] = set()
+        """What had its answer here; some wait for others to agree."""
+        self._withdrawn: set[str] = set()
+        """What was settled elsewhere while it was asked about here."""
+        self._failures: dict[str, int] = {}
+        """How often an answer could not be taken for no fault of whoever gave it."""
+        self._troubles: dict[str, Exception] = {}
+        """Why something that was shown here is not any longer, though it waits."""
+        self._is_over = False
+        """Whether the approver of a run failed: then it is asked nothing more."""
+        self._shown: dict[str, int] = {}
+        """Versions by subject, of what stands here or stood here last."""
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def start(self, inbox: Inbox) -> None:
+        """Take questions from now on. What another program had on its screen is shown anew."""
+        if self._inbox is not None:
+            raise WrongUse(f"the channel {self._name} was started already")
+        if not self._in_place:
+            for request in await inbox.pending():
+                if await inbox.where(request.id):
+                    await inbox.gone(request.id)
+        self._inbox, self._left, self._is_stopping, self._is_over = inbox, "", False, False
+
+    async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
+        """Ask, withdraw what was settled elsewhere, or say what came of something, as far as the approver can."""
+        if self._inbox is None:
+            raise ChannelFailed(f"the channel {self._name} is not running", whole=True)
+        if isinstance(notice, Asked) and notice.request.state is State.PENDING:
+            await self._put(notice.request, self._inbox)
+        elif isinstance(notice, Together):
+            self._put_together(notice.requests, self._inbox)
+        elif self._shown.get(notice.subject) != notice.version:
+            self._tell(notice)
+        self._shown.pop(notice.subject, None)
+        self._shown[notice.subject] = notice.version  # at the end: the oldest are forgotten first
+        while len(self._shown) > _REMEMBERED:
+            del self._shown[next(iter(self._shown))]
+        return self._name
+
+    async def stop(self) -> None:
+        """Take back every open question. What was answered before still reaches the inbox."""
+        self._is_stopping = True
+        for request_id in list(self._open):
+            self._withdraw(request_id, _STOPPED)
+        self._calls.stop()
+        if self._asks is not None:
+            await asyncio.to_thread(self._asks.close)
+        if tasks := set(self._open.values()):
+            _, stuck = await asyncio.wait(tasks, timeout=_GRACE)
+            for task in stuck:
+                task.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
+        for known in (self._open, self._answering, self._answered, self._withdrawn, self._failures):
+            known.clear()
+        self._troubles.clear()
+        self._shown.clear()
+        self._inbox = None
+
+    # --- asking ---
+
+    async def _put(self, request: ApprovalRequest, inbox: Inbox) -> None:
+        """Have a question asked, unless it is being asked or had its answer from here. Raises `ChannelFailed`."""
+        if request.id in self._open or request.id in self._answered:
+            return
+        if (trouble := self._troubles.get(request.id)) is not None:
+            text = visible(str(trouble) or type(trouble).__name__)
+            raise ChannelFailed(text, again=False, whole=self._is_over) from trouble
+        if self._left:
+            raise ChannelFailed(self._left, again=False, whole=True)
+        if not self._in_place:
+            try:
+                card_for(request)
+            except (SignoffError, ValueError, TypeError, RecursionError) as error:
+                raise ChannelFailed(f"the call cannot be shown here: {visible(str(error))}", again=False) from error
+        if self._asks is None:
+            self._begin([request], self._in_turn([request], inbox))
+            return
+        try:
+            shown = await _put_on_screen(self._asks, request)
+        except NobodyHere as nobody:
+            raise ChannelFailed(str(nobody), again=False, whole=True) from nobody
+        self._begin([request], self._on_screen(self._asks, request, shown, inbox))
+
+    def _put_together(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
+        """Have several decided together, where the approver of a run can do that. Otherwise each is asked by itself."""
+        if self._in_place and self._calls.takes_several:
+            new = [one for one in requests if one.state is State.PENDING and one.id not in self._open]
+            self._begin(new, self._in_turn(new, inbox))
+
+    def _begin(self, requests: Sequence[ApprovalRequest], work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        for request in requests:
+            self._open[request.id] = task
+
+    async def _on_screen(self, asks: Asks, request: ApprovalRequest, shown: Outcome, inbox: Inbox) -> None:
+        """See to a question that stands on a screen, beside others."""
+        first: list[Outcome] = [shown]
+
+        async def ask(requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision | None]:
+            [changed] = requests
+            if self._is_stopping and not first:
+                self._say(changed.problem, request)
+                return [None]
+            return [await asyncio.wrap_future(first.pop() if first else await _put_on_screen(asks, changed))]
+
+        await self._until_accepted([request], ask, inbox)
+
+    async def _in_turn(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
+        """See to questions that wait in line: the next one is put when the answer before it was taken."""
+        has_waited = self._turn.locked()
+        async with self._turn:
+            asked: list[ApprovalRequest] = []
+            for request in requests:
+                if self._is_gone(request) or (has_waited and self._is_moot and await self._is_moot(request)):
+                    self._close(request)
+                else:
+                    asked.append(request)
+            await self._until_accepted(asked, self._calls.ask, inbox)
+
+    def _is_gone(self, request: ApprovalRequest) -> bool:
+        """Whether nobody waits for the answer any longer."""
+        return self._is_stopping or self._is_over or request.id in self._withdrawn
+
+    def _close(self, request: ApprovalRequest) -> None:
+        self._open.pop(request.id, None)
+        self._withdrawn.discard(request.id)
+        self._failures.pop(request.id, None)
+
+    async def _until_accepted(self, requests: Sequence[ApprovalRequest], ask: _Ask, inbox: Inbox) -> None:
+        """Ask until each answer was accepted, saying why the one before was not."""
+        while requests:
+            try:
+                decisions = await ask(requests)
+            except Exception as error:  # nobody is there, or the approver is broken: told when it is shown again
+                for request in requests:
+                    await self._unanswered(request, error, inbox)
+                return
+            offered = [await self._offer(*one, inbox) for one in zip(requests, decisions, strict=True)]
+            requests = [request for request in offered if request is not None]
+
+    async def _offer(
+        self, request: ApprovalRequest, decision: ApprovalDecision | None, inbox: Inbox
+    ) -> ApprovalRequest | None:
+        """Give an answer to the inbox; where it is not accepted, the request to ask again with, which says why."""
+        if decision is None or decision.ending in (Ending.CANCELLED, Ending.EXPIRED):
+            await self._unanswered(request, None, inbox)
+            return None
+        self._answering.add(request.id)
+        try:
+            taken = await self._answer(request.id, decision, inbox)
+            if decision.approved and taken.state is State.PENDING and taken.requirement.quorum > 1:
+                self._say(_more_needed(taken), request)
+        except AlreadySettled as late:
+            self._say(error_text(late, datetime.astimezone), request)
+        except Exception as problem:
+            if self._is_worth_asking(request, problem):
+                draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
+                return replace(request, problem=str(problem), metadata={**request.metadata, **draft})
+            self._say(f"your answer could not be taken: {problem}", request)
+            await self._unanswered(request, problem, inbox)
+            return None
+        finally:
+            self._answering.discard(request.id)
+        self._answered.add(request.id)
+        self._close(request)
+        return None
+
+    async def _answer(self, request_id: str, decision: ApprovalDecision, inbox: Inbox) -> ApprovalRequest:
+        by = decision.by or self._by
+        if by is None:
+            raise ChannelFailed("an answer came without a name, so it does not count; say whose with `by`")
+        return await inbox.answer(request_id, replace(decision, by=by))
+
+    def _is_worth_asking(self, request: ApprovalRequest, problem: Exception) -> bool:
+        """Whether whoever is asked again, and told the problem, could do something about it."""
+        match problem:
+            case EditRefused():
+                return True
+            case NotEntitled():
+                return request.problem != str(problem)  # told once and tried again: whoever this is cannot answer
+            case ChannelFailed() | UnknownRequest():
+                return False
+            case SignoffError() if not self._in_place:
+                self._failures[request.id] = self._failures.get(request.id, 0) + 1
+                return self._failures[request.id] < _TRIES
+            case _:
+                return False
+
+    async def _unanswered(self, request: ApprovalRequest, why: Exception | None, inbox: Inbox) -> None:
+        """A question had no answer here, so it is open to others."""
+        is_gone = self._is_gone(request)
+        self._close(request)
+        if is_gone:
+            return
+        if why is not None or self._in_place:
+            self._troubles[request.id] = why or NobodyHere("it was left undecided")
+            if self._in_place and why is not None and not isinstance(why, NotEntitled):
+                self._is_over = True
+        else:
+            self._leave()
+        await inbox.gone(request.id)
+
+    def _leave(self) -> None:
+        """Whoever was asked here has left: nothing more is asked, and what is open goes elsewhere."""
+        self._left = _LEFT
+        for request_id in list(self._open):
+            self._withdraw(request_id, _LEFT)
+
+    def _withdraw(self, request_id: str, why: str) -> None:
+        if self._asks is not None:
+            self._asks.withdraw(request_id, why)
+        else:
+            self._calls.withdraw(request_id, why)
+
+    # --- telling ---
+
+    def _tell(self, notice: Asked | RunResult) -> None:
+        """Something that needs no answer: settled, run, what came of a run."""
+        if isinstance(notice, RunResult):
+            self._say(result_text(notice))
+            return
+        request = notice.request
+        if request.id in self._answering:
+            return  # whoever answered is told what comes of that
+        if request.id in self._open and request.id not in self._withdrawn:
+            self._withdrawn.add(request.id)
+            text = settled_text(request, datetime.astimezone)
+            self._withdraw(request.id, Redactor(request.secrets, avoid=text).text(text))
+        elif notice.subject in self._shown and (text := outcome_text(request, answered=request.id in self._answered)):
+            self._say(text)
+        if not notice.is_live:
+            self._answered.discard(request.id)
+            self._troubles.pop(request.id, None)
+
+    def _say(self, text: str, about: ApprovalRequest | None = None) -> None:
+        """Tell whoever sits there, if the approver can: it may have `say(text)`, and gets a safe text.
+
+        Where a run waits, what it prints is its own business.
+        """
+        say = getattr(self._approver, "say", None)
+        if callable(say) and not self._in_place:
+            say(text if about is None else safe_text(text, secrets=about.secrets))
+
+
+async def _put_on_screen(asks: Asks, request: ApprovalRequest) -> Outcome:
+    return await asyncio.to_thread(asks.ask, request)  # it may have to wait until a screen was closed
+
+
+def _more_needed(request: ApprovalRequest) -> str:
+    """For somebody whose approval counts, and is not enough."""
+    return f"{agreed(request)} of {request.requirement.quorum} have agreed so far; it waits: {card_for(request).title}"
+
+
+class ApproverCalls:
+    """Calls an approver that has to be waited for, one thing at a time; it may be plain or async."""
+
+    def __init__(self, approver: Approver | Asks, mode: ApprovalMode) -> None:
+        choose, choose_all = getattr(approver, "choose", None), getattr(approver, "choose_all", None)
+        function = partial(choose, mode=mode) if callable(choose) else approver
+        self._choose = cast("Callable[[ApprovalRequest], Any]", function)
+        self._choose_all = partial(choose_all, mode=mode) if callable(choose_all) else None
+        self._withdraw: Callable[[str, str], None] | None = getattr(approver, "withdraw", None)
+        self._asked: frozenset[str] = frozenset()
+        """What is asked about now."""
+        self._waits: asyncio.Future[Any] | None = None
+        """What is waited for now: the end of a thread, or somebody's own coroutine."""
+        self._is_awaited = False
+        """Whether it is a coroutine, which can be cancelled."""
+
+    @property
+    def takes_several(self) -> bool:
+        return self._choose_all is not None
+
+    async def ask(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
+        """One decision for each, in order."""
+        handed = [_copy(request) for request in requests]
+        self._asked = frozenset(request.id for request in requests)
+        try:
+            if len(handed) == 1:
+                return [_decision(await self._called(self._choose, handed[0]))]
+            assert self._choose_all is not None, "only who can decide several is asked about several"
+            chosen = await self._called(self._choose_all, tuple(handed))
+        finally:
+            self._asked = frozenset()
+        decisions = [_NO_ANSWER] * len(handed) if chosen is _NO_ANSWER else [_decision(one) for one in chosen]
+        if len(decisions) != len(handed):
+            raise WrongUse(f"choose_all was given {len(handed)} requests and answered {len(decisions)}")
+        return decisions
+
+    def withdraw(self, request_id: str, why: str) -> None:
+        """Tell the approver, or cancel it, if it can be; a plain one that cannot be told is left to itself."""
+        if callable(self._withdraw):
+            self._withdraw(request_id, why)
+        elif self._asked == frozenset((request_id,)) and self._is_awaited and self._waits is not None:
+            self._waits.cancel()
+
+    def stop(self) -> None:
+        """Wait for nothing any longer, but for a plain approver that was told: it may have a terminal to put right."""
+        if self._waits is not None and (self._is_awaited or not callable(self._withdraw)):
+            self._waits.cancel()
+
+    async def _called(self, function: Callable[[Any], Any], given: object) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await self._result(function(given), is_awaited=True)
+        result = await self._result(in_thread(function, given), is_awaited=False)
+        return await self._result(result, is_awaited=True) if inspect.isawaitable(result) else result
+
+    async def _result(self, work: Awaitable[Any], *, is_awaited: bool) -> Any:
+        """What comes of something that waits for a person; no answer where it is cancelled."""
+        self._waits, self._is_awaited = asyncio.ensure_future(work), is_awaited
+        try:
+            return await self._waits
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _NO_ANSWER
+        finally:
+            self._waits = None
+
+
+def _copy(request: ApprovalRequest) -> ApprovalRequest:
+    """A request to hand out: whoever is shown it cannot change what is on record."""
+    return request.changed_to(args=deepcopy(request.args), metadata=deepcopy(request.metadata))
+
+
+def _decision(returned: object) -> ApprovalDecision:
+    if isinstance(returned, ApprovalDecision):
+        return returned
+    if isinstance(returned, bool):
+        return ApprovalDecision(approved=returned)
+    raise WrongUse(f"an approver returns an ApprovalDecision, True or False, not {type(returned).__name__}")

@@ -1,0 +1,169 @@
+"""A channel that this process runs while it waits: the terminal, the full screen, somebody's own approver.
+
+Nothing is written down about what it shows: that is gone with the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from signoff.core.lifecycle import OPEN
+from signoff.core.notice import Asked, Together
+from signoff.core.request import ApprovalRequest
+from signoff.delivery.inbox import StoreInbox, Take
+from signoff.errors import ChannelFailed
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.core.decision import ApprovalDecision
+    from signoff.ports import Channel
+
+
+class Attended:
+    """Shows requests in a channel until each is settled, here or elsewhere, or nobody is left there.
+
+    ```python
+    async with Attended(broker, channel, take) as attended:
+        await attended.show(requests)
+        await attended.settled()
+    ```
+    """
+
+    def __init__(self, broker: Broker, channel: Channel, take: Take) -> None:
+        self._broker = broker
+        self._channel = channel
+        self._inbox = _AttendedInbox(broker, channel.name, take, self)
+        self.asked: dict[str, ApprovalRequest] = {}
+        """What waits for an answer from this channel."""
+        self._waits: dict[str, asyncio.Task[None]] = {}
+        """For everything that was shown: the wait until it is settled."""
+        self._unsettled: set[str] = set()
+        self._settled: dict[str, ApprovalRequest] = {}
+        self._is_bounded = False
+        """Whether anything bounds the wait for others."""
+        self.failure: ChannelFailed | None = None
+        """Why nobody can be asked in the channel any longer."""
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        await self._channel.start(self._inbox)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for wait in self._waits.values():
+            wait.cancel()
+        await self._channel.stop()
+        await asyncio.gather(*self._waits.values(), return_exceptions=True)
+
+    async def show(self, requests: Sequence[ApprovalRequest]) -> None:
+        """Put requests before people, in this order; those that were are left as they are."""
+        new = [request for request in requests if request.id not in self._waits]
+        for request in new:
+            self.asked[request.id] = request
+            self._unsettled.add(request.id)
+            self._is_bounded = self._is_bounded or request.deadline is not None
+            self._waits[request.id] = wait = asyncio.ensure_future(self._until_settled(request.id))
+            wait.add_done_callback(partial(self._end_wait, request.id))
+        if len(new) > 1:
+            with suppress(ChannelFailed):  # each is shown by itself too
+                await self._channel.show(Together(requests=tuple(new)))
+        for request in new:
+            await self._show(request)
+
+    async def changed(self) -> None:
+        """Return once something became of what is shown, or somebody said so."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    def wake(self) -> None:
+        """Say that something may have changed."""
+        self._changed.set()
+
+    async def settled(self, until: datetime | None = None) -> bool:
+        """Wait until everything that was shown is settled; False where time is up, or nobody is left to ask.
+
+        Whoever was asked here and cannot settle it alone leaves it to others, if anything bounds the wait for them.
+        """
+        clock = self._broker.clock
+        limit = asyncio.ensure_future(clock.sleep_until(until)) if until is not None else None
+        if limit is not None:
+            limit.add_done_callback(lambda _: self.wake())
+        bounded = limit is not None or self._is_bounded
+        try:
+            while self._unsettled:
+                if self.failure is not None or (limit is not None and limit.done()) or not (self.asked or bounded):
+                    return False
+                await self.changed()
+            return True
+        finally:
+            if limit is not None:
+                limit.cancel()
+
+    async def now(self, request_id: str) -> ApprovalRequest:
+        """A request as it stands."""
+        return self._settled.get(request_id) or await self._broker.get(request_id)
+
+    def answered(self, request: ApprovalRequest) -> None:
+        """Somebody here has answered. That may not be enough."""
+        self.asked.pop(request.id, None)
+        if request.state not in OPEN:
+            self._settled[request.id] = request
+            self._unsettled.discard(request.id)
+            self._waits[request.id].cancel()
+        self.wake()
+
+    async def show_again(self, request_id: str) -> None:
+        """What was shown is there no longer."""
+        if (request := self.asked.get(request_id)) is not None:
+            await self._show(request)
+
+    async def _show(self, request: ApprovalRequest) -> None:
+        try:
+            await self._channel.show(Asked(request=request))
+        except ChannelFailed as failure:
+            self.asked.pop(request.id, None)
+            if failure.whole:
+                self.failure = failure
+            self.wake()
+
+    async def _until_settled(self, request_id: str) -> None:
+        """Wait until a request is settled, and have the channel say so, which may still be asking about it."""
+        self._settled[request_id] = request = await self._broker.wait(request_id)
+        self.asked.pop(request_id, None)
+        with suppress(ChannelFailed):
+            await self._channel.show(Asked(request=request))
+
+    def _end_wait(self, request_id: str, _: asyncio.Task[None]) -> None:
+        self._unsettled.discard(request_id)
+        self.wake()
+
+
+@dataclass(frozen=True, slots=True)
+class _AttendedInbox(StoreInbox):
+    """What such a channel is handed."""
+
+    attended: Attended
+
+    async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
+        known = self.attended.asked.get(request_id)
+        if known is None or decision.by is None:
+            settled = await StoreInbox.answer(self, request_id, decision)
+        else:  # it was read when it was shown, and the broker looks again
+            settled = await self.take(known, decision, decision.by)
+        self.attended.answered(settled)
+        return settled
+
+    async def where(self, request_id: str) -> str:
+        return ""
+
+    async def gone(self, request_id: str) -> None:
+        await self.attended.show_again(request_id)

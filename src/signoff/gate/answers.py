@@ -1,0 +1,80 @@
+"""Takes the answers to what a gate asks: checks them, hands them to the broker, and remembers what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signoff.broker import Broker
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.grant import Grant
+from signoff.core.offer import may_be_remembered
+from signoff.core.people import Answerer, AnswererKind
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import AlreadySettled, EditRefused
+from signoff.gate.memory import Memory
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
+
+CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Validates and judges edited arguments; returns them as they will run, or raises `EditRefused`."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """Takes the answers to requests of a gate."""
+
+    broker: Broker
+    memory: Memory
+    policy: Policy | Layers
+    edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
+    """How to check edited arguments, by the id of a pending request."""
+
+    async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
+        request_id = request.id
+        self.memory.check(decision)
+        if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
+            raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
+        if request.state is State.PENDING and decision.edited_args is not None:
+            decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
+        settled = await self.broker.answer(request_id, decision, by=by, checked=True)
+        if settled.state is not State.PENDING:
+            self.edits.pop(request_id, None)
+            self._remember(settled)
+        return settled
+
+    async def _checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Edited arguments as they will run: checked by the run that asks if it is here, else by what is on record."""
+        if (check := self.edits.get(request.id)) is not None:
+            return await check(args)
+        from signoff.broker.edits import checked_edit
+
+        policy = await self.broker.policies.of(request, beside=self.policy)
+        if policy is None:
+            raise EditRefused(("the policy has changed since the call was asked about, so it has to be asked anew",))
+        return checked_edit(request, args, policy)
+
+    async def answer_from_memory(self, request: ApprovalRequest) -> bool:
+        """Whether an answer to an identical call, remembered since this one was asked, has settled it."""
+        if (grant := await self.recall(request)) is None:
+            return False
+        by = Answerer(name=f"{grant.by or 'somebody'}, remembered", kind=AnswererKind.MODE, via="memory")
+        with suppress(AlreadySettled):
+            await self.take(request, ApprovalDecision(approved=grant.approved, note=grant.note, by=by), by)
+        return True
+
+    async def recall(self, request: ApprovalRequest) -> Grant | None:
+        """A remembered decision for this call, unless its rule wants particular people."""
+        if request.call is None or not may_be_remembered(request):
+            return None
+        return await self.memory.recall(request.call, request.run)
+
+    def _remember(self, request: ApprovalRequest) -> None:
+        decision = request.decision
+        if decision is None or decision.remember is Remember.NONE or not may_be_remembered(request):
+            return
+        if decision.by is not None and decision.by.kind is not AnswererKind.MODE:
+            self.memory.remember(request, decision)
