@@ -10,14 +10,14 @@ from tests.broker.conftest import Opens, ask
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import KeptRun, RunSetup, RunState
 from signoff.errors import AlreadyHeard, Halted, HeardTooLate, RunOver, RunTaken, WrongUse
 
 THREAD = "discord:77"
 
 
 def turn(run: str, agent: str = "worker:talker") -> KeptRun:
-    return KeptRun(id=run, agent=agent, prompt="go", conversation_id=f"talk of {run}", options={"chat": True})
+    return KeptRun(id=run, agent=agent, prompt="go", conversation_id=f"talk of {run}", setup=RunSetup(chat=True))
 
 
 async def end(broker: Broker, run: str, state: RunState = RunState.DONE, *, whole: bool = True) -> None:
@@ -35,13 +35,13 @@ def fields(run: KeptRun) -> dict[str, object]:
 async def test_a_turn_follows_the_last_that_was_brought_to_an_end(broker: Broker) -> None:
     assert await broker.runs.talk(THREAD) is None
     one = await broker.runs.begin(turn("run1"), talk=THREAD, heard="5", put_down=True)
-    assert (one.holder, "after" in one.options, one.conversation_id) == ("", False, "talk of run1")
+    assert (one.holder, one.setup.after, one.conversation_id) == ("", "", "talk of run1")
     await end(broker, "run1")
     two = await broker.runs.begin(turn("run2"), talk=THREAD, heard="6", put_down=True)
-    assert (two.options["after"], two.conversation_id) == ("run1", "talk of run1")
+    assert (two.setup.after, two.conversation_id) == ("run1", "talk of run1")
     await end(broker, "run2", RunState.FAILED, whole=False)
     three = await broker.runs.begin(turn("run3"), talk=THREAD, heard="7")
-    assert three.options["after"] == "run1", "nothing can follow one that failed"
+    assert three.setup.after == "run1", "nothing can follow one that failed"
     assert three.holder == broker.process.id
     assert (await broker.runs.talk(THREAD) or one).id == "run3"
     assert await broker.runs.talk("discord:78") is None
@@ -50,7 +50,7 @@ async def test_a_turn_follows_the_last_that_was_brought_to_an_end(broker: Broker
 async def test_each_agent_has_a_conversation_of_its_own(broker: Broker) -> None:
     for run, agent, after in (("a1", "a", None), ("b1", "b", None), ("a2", "a", "a1"), ("b2", "b", "b1")):
         begun = await broker.runs.begin(turn(run, agent), talk=THREAD)
-        assert begun.options.get("after") == after
+        assert begun.setup.after == (after or "")
         await end(broker, run)
 
 
@@ -65,7 +65,7 @@ async def test_one_turn_at_a_time(broker: Broker) -> None:
     await broker.runs.cancel("run1", by="ana")
     with pytest.raises(AlreadyHeard):  # whoever said it was told that it does not begin
         await broker.runs.begin(turn("run2"), talk=THREAD, heard="7")
-    assert (await broker.runs.begin(turn("run2"), talk=THREAD, heard="8")).options.get("after") is None
+    assert (await broker.runs.begin(turn("run2"), talk=THREAD, heard="8")).setup.after == ""
 
 
 async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:

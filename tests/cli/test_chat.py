@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import pexpect
 import pytest
@@ -12,7 +13,7 @@ from tests.cli.desk import Desk
 from tests.cli.wording import Wording
 
 from signoff.core.mode import ApprovalMode
-from signoff.core.run import KeptRun
+from signoff.core.run import KeptRun, RunSetup
 from signoff.errors import WrongUse
 from signoff.wiring import RunOptions, Task, job_for
 
@@ -50,7 +51,7 @@ def test_lines_from_a_pipe_are_turns_of_one_conversation(shop: Desk) -> None:
     kept = [one.run for one in reversed(shop.do(lambda broker: broker.runs.list()))]
     [talk] = {one.conversation_id for one in kept}
     assert talk
-    assert [one.options.get("after") for one in kept] == [None, kept[0].id, kept[1].id]
+    assert [one.setup.after for one in kept] == ["", kept[0].id, kept[1].id]
 
 
 def test_the_prompt_is_the_first_turn_and_quit_the_last(shop: Desk) -> None:
@@ -156,8 +157,8 @@ def test_without_a_terminal_the_turn_is_finished_and_no_more(shop: Desk) -> None
 def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_was_said(
     shop: Desk, wording: Wording
 ) -> None:
-    options = {"folder": str(shop.folder), "policy": "", "model": "script:talk.yaml", "mode": "interactive"}
-    run = shop.begin("runabc2345", agent="worker:talker", prompt="it", options={**options, "chat": True, "after": "x"})
+    setup = RunSetup(directory=str(shop.folder), model="script:talk.yaml", chat=True, after="x")
+    run = shop.begin("runabc2345", agent="worker:talker", prompt="it", setup=setup)
     said = shop.run("resume", run)
     assert said.code == 2
     assert f"signoff cancel {run}" in said.err
@@ -172,10 +173,8 @@ def test_a_turn_that_died_before_its_model_was_asked_begins_after_the_one_before
     shop.types("hi\n")
     assert shop.run(*CHAT).code == 0
     [first] = kept(shop)
-    options = {**first.options, "after": first.id}
-    run = shop.begin(
-        "runabc2345", agent=first.agent, prompt="it", options=options, conversation_id=first.conversation_id
-    )
+    setup = replace(first.setup, after=first.id)
+    run = shop.begin("runabc2345", agent=first.agent, prompt="it", setup=setup, conversation_id=first.conversation_id)
     said = shop.run("resume", run, "--suspend", "--json")
     assert said.code == 3, said.err
     assert shop.run("approve", said.rows[-1]["waiting"][0]["request"]).code == 0
@@ -204,7 +203,7 @@ def test_a_turn_can_follow_one_that_only_the_store_knows(shop: Desk) -> None:
     assert follows(shop, kept(shop)[-1].id, "and now?") == "That was the third."
     assert [one.prompt for one in kept(shop)] == ["hi", "note the eggs", "and now?"]
     one, two, three = kept(shop)
-    assert [turn.options.get("after") for turn in (one, two, three)] == [None, one.id, two.id]
+    assert [turn.setup.after for turn in (one, two, three)] == ["", one.id, two.id]
     chain = shop.do(lambda broker: broker.runs.messages(three))
     assert [segment.id for segment in chain if segment.id in (one.tip, two.tip)] == [one.tip, two.tip], "stored once"
 

@@ -13,11 +13,12 @@ from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advance
+from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.record import START, Checkpoint, Draft, Entry, is_link
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, Process, RunState, Segment
+from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState, Segment
 from signoff.core.subject import Kind, Subject
 from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
@@ -204,7 +205,15 @@ RICH_RUN = KeptRun(
     conversation_id="conversation-1",
     agent="app.agents:triage",
     prompt=HALF,
-    options={"policy": "signoff.yaml", "cwd": "/srv/bäckup dir", "n": [1, None, {"x": 2**70}]},
+    setup=RunSetup(
+        policy="signoff.yaml",
+        directory="/srv/bäckup dir",
+        mode=ApprovalMode.AUTO_DENY,
+        deny=("rm", "dd"),
+        input={"n": [1, None, {"x": 2**70}]},
+        chat=True,
+    ),
+    entered=EnteredCall(tool="ask_clerk", args_digest="a", schema_hash="s", policy_revision="p"),
     requester="rita",
     state=RunState.FAILED,
     epoch=7,

@@ -13,7 +13,7 @@ from tests.contracts.samples import RICH_DELIVERY, at, delivery
 
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.notice import RunResult
-from signoff.core.run import RunState
+from signoff.core.run import RunSetup, RunState
 from signoff.core.subject import Kind, Occasion, Subject
 from signoff.errors import WrongUse
 from signoff.ports import Store, Transaction
@@ -206,7 +206,7 @@ async def test_runs_whose_end_was_not_told_are_found(store: Store) -> None:
         *(samples.run(number, state=RunState.DONE) for number in (3, 4, 5)),
         samples.run(6, state=RunState.FAILED, places={"discord": "1/"}),
         samples.run(7, state=RunState.DONE, places={"night": "1/"}),
-        samples.run(8, state=RunState.CANCELLED, options={"model": "x"}, places={"night": "1/", "discord": "1/"}),
+        samples.run(8, state=RunState.CANCELLED, setup=RunSetup(model="x"), places={"night": "1/", "discord": "1/"}),
         samples.run(9, state=RunState.DONE, places={"discord": "1/"}),
         samples.run(10, state=RunState.DONE, places={"discord": "1/"}),
         samples.run(11, state=RunState.DONE, places={"d\u00efs%_\\k": "1/"}),

@@ -20,9 +20,10 @@ from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
+from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, Process, RunState
+from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
 from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -95,12 +96,33 @@ GRANTS = st.builds(
     revoked_at=st.none() | TIMES,
     revoked_by=TEXT,
 )
+SETUPS = st.builds(
+    RunSetup,
+    directory=TEXT,
+    project=TEXT,
+    project_id=TEXT,
+    policy=TEXT,
+    model=TEXT,
+    mode=st.sampled_from(ApprovalMode),
+    ask=TEXTS,
+    deny=TEXTS,
+    rules=TEXTS,
+    worker_file=TEXT,
+    input=st.none() | OBJECTS,
+    files=TEXTS,
+    chat=st.booleans(),
+    after=TEXT,
+)
+ENTERED = st.builds(
+    EnteredCall, tool=TEXT, args_digest=TEXT, schema_hash=TEXT, policy_revision=TEXT, granted=st.booleans()
+)
 RUNS = st.builds(
     KeptRun,
     places=st.dictionaries(TEXT, TEXT, max_size=2),
     id=TEXT,
     prompt=TEXT,
-    options=OBJECTS,
+    setup=SETUPS,
+    entered=st.none() | ENTERED,
     state=st.sampled_from(RunState),
     epoch=st.integers(0, 9),
     started_at=st.none() | TIMES,

@@ -15,7 +15,7 @@ from tests.broker.conftest import kinds
 
 from signoff import Signoff
 from signoff.broker.conversations import was_said
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import KeptRun, RunSetup, RunState
 from signoff.gate.saving import Histories, conversation_of, executing
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
@@ -43,7 +43,7 @@ def agent_with(store: SqliteStore, seen: Any, model: Any = None) -> tuple[Agent[
 
 async def turn(agent: Agent[None, str], gate: Signoff, *, chat: bool, **more: Any) -> KeptRun:
     """One run to its end, as the store has it then."""
-    run = await gate.broker.runs.begin(KeptRun(id="run1", prompt="go", options={"chat": True} if chat else {}))
+    run = await gate.broker.runs.begin(KeptRun(id="run1", prompt="go", setup=RunSetup(chat=chat)))
     with executing(run):
         await agent.run("go", **more)
     return await gate.broker.runs.get("run1")

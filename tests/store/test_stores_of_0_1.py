@@ -27,9 +27,10 @@ from signoff.broker.readers import has_read
 from signoff.broker.veil import veil_key
 from signoff.core.codec import dump_process
 from signoff.core.delivery import DeliveryState
+from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import Process, RunState
+from signoff.core.run import EnteredCall, Process, RunSetup, RunState
 from signoff.core.subject import Kind, Subject
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.status import running_channels
@@ -218,7 +219,7 @@ async def test_who_read_what_and_what_was_heard_is_known(store: Store) -> None:
     assert dict(log.turns) == {"worker:triage": "goes-on"}
     run = await broker.runs.get("goes-on")
     assert dict(run.places) == {"board": "9/"}
-    assert dict(run.options) == {"chat": True}
+    assert run.setup == RunSetup(chat=True)
 
 
 async def test_policies_and_the_key_are_where_they_are_looked_for(store: Store, url: str) -> None:
@@ -285,9 +286,31 @@ def test_what_others_left_there_is_carried_as_far_as_it_goes(url: str) -> None:
     }
     for name, value in settings.items():
         run_sql(url, "insert into settings (name, value) values (%s, %s)", name, value)
-    odd: dict[str, object] = {"a": "x", "b": {"board": 5}, "c": None, "d": {"model": {"place": "deep"}}}
+    whole = {
+        "folder": "/srv/shop",
+        "project": "/srv",
+        "project_id": "p1",
+        "policy": "/srv/signoff.yaml",
+        "model": "test",
+        "mode": "auto_deny",
+        "caller": {"ask": ["pay"], "deny": ["rm", "dd"], "files": ["/srv/more.yaml"]},
+        "file": "/srv/one.yaml",
+        "input": {"n": 1},
+        "files": ["/srv/a.txt"],
+        "chat": True,
+        "after": "before",
+    }
+    entered = {"tool": "ask_clerk", "args": "a1", "schema": "s1", "policy": "p1", "granted": "yes"}
+    odd: dict[str, object] = {
+        "a": "x",
+        "b": {"board": 5},
+        "c": None,
+        "d": {"model": {"place": "deep"}},
+        "e": whole,
+        "f": entered,
+    }
     for run_id, place in odd.items():
-        options = place if run_id == "d" else {"place": place}
+        options = {"place": place} if run_id in "abc" else place
         body = json.dumps({"id": run_id, "options": options})
         run_sql(url, "insert into runs (id, state, body) values (%s, 'done', %s)", run_id, body)
     upgrade(url)
@@ -299,8 +322,26 @@ def test_what_others_left_there_is_carried_as_far_as_it_goes(url: str) -> None:
         assert tx.settings.get("Talk:foreign") == "kept"
         assert tx.settings.get("halted") == settings["halted"]
         runs = [tx.runs.get(one) for one in odd]
-        assert [dict(one.places) for one in runs if one] == [{}, {"board": "5"}, {}, {}]
-        assert [dict(one.options) for one in runs if one] == [{}, {}, {}, {"model": {"place": "deep"}}]
+        assert [dict(one.places) for one in runs if one] == [{}, {"board": "5"}, {}, {}, {}, {}]
+        setup = RunSetup(
+            directory="/srv/shop",
+            project="/srv",
+            project_id="p1",
+            policy="/srv/signoff.yaml",
+            model="test",
+            mode=ApprovalMode.AUTO_DENY,
+            ask=("pay",),
+            deny=("rm", "dd"),
+            rules=("/srv/more.yaml",),
+            worker_file="/srv/one.yaml",
+            input={"n": 1},
+            files=("/srv/a.txt",),
+            chat=True,
+            after="before",
+        )
+        assert [one.setup for one in runs if one] == [*[RunSetup()] * 4, setup, RunSetup()]
+        call = EnteredCall(tool="ask_clerk", args_digest="a1", schema_hash="s1", policy_revision="p1", granted=True)
+        assert [one.entered for one in runs if one] == [*[None] * 5, call]
 
     with closing(open_store(url)) as store:
         asyncio.run(store.read(look))

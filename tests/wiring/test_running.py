@@ -25,7 +25,7 @@ async def test_a_mention_is_answered_and_the_next_goes_on_with_the_conversation(
         assert (await town.told()).text == "You said: wrote 4 bytes to a.txt"
         assert town.note() == "eggs"
         one, two = await town.runs()
-    assert two.options["after"] == one.id
+    assert two.setup.after == one.id
     assert two.conversation_id == one.conversation_id
     assert (one.requester, dict(one.places)) == ("ana", {"discord": "77/"})
     assert not town.post.in_hand
@@ -206,7 +206,7 @@ async def test_a_turn_that_fails_is_told_and_the_next_follows_the_one_before_it(
         await town.says("more")
         assert (await town.told()).text == "Second."
         runs = await town.runs()
-    assert runs[2].options["after"] == runs[0].id
+    assert runs[2].setup.after == runs[0].id
 
 
 async def test_while_halted_nothing_begins_or_goes_on(town: Town) -> None:

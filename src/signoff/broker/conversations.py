@@ -57,12 +57,12 @@ def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
     """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
     before = tx.runs.get(log.turns.get(run.agent, ""))
     while before is not None and not was_said(before):
-        before = tx.runs.get(str(before.options.get("after", "")))
+        before = tx.runs.get(before.setup.after)
     if before is None:
         return run
-    return replace(run, conversation_id=before.conversation_id, options={**run.options, "after": before.id})
+    return replace(run, conversation_id=before.conversation_id, setup=replace(run.setup, after=before.id))
 
 
 def was_said(run: KeptRun) -> bool:
     """Whether a run is a turn of a chat whose conversation is kept whole, for another turn to follow."""
-    return run.state is RunState.DONE and bool(run.rest and run.options.get("chat"))
+    return run.state is RunState.DONE and bool(run.rest and run.setup.chat)

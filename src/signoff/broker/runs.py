@@ -278,7 +278,7 @@ class Runs:
             known = tx.runs.get(entry.id)
             if known is None or known.state is not RunState.GOING:
                 return False
-            if (known.parent, dict(known.options)) != (entry.parent, dict(entry.options)):
+            if (known.parent, known.entered) != (entry.parent, entry.entered):
                 return False
             tx.runs.put(replace(known, state=RunState.DONE))
             return True

@@ -158,9 +158,9 @@ async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alon
     going.begun(job)(run.id)
     finished = await going.on(job.resume(run))
     code = going.say(finished)
-    if code == WAITING or not alone or not run.options.get("chat") or not sys.stdin.isatty():
+    if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():
         return code
     from signoff.cli.chat import talk
 
-    task = Task(text="", input=run.options.get("input"))
+    task = Task(text="", input=run.setup.input)
     return WAITING if await talk(job, task, going, after=finished) is not None else 0

@@ -15,9 +15,10 @@ from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
+from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, Process, RunState
+from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
 from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -193,7 +194,20 @@ _GRANT = _Shape(
         "revoked_at": _TIME,
     },
 )
-_RUN = _Shape(KeptRun, {"state": _choice(RunState), "started_at": _TIME, "changed_at": _TIME, "heard": _TUPLE})
+_SETUP = _Shape(
+    RunSetup, {"mode": _choice(ApprovalMode), "ask": _TUPLE, "deny": _TUPLE, "rules": _TUPLE, "files": _TUPLE}
+)
+_RUN = _Shape(
+    KeptRun,
+    {
+        "setup": _part(_SETUP),
+        "entered": _part(_Shape(EnteredCall)),
+        "state": _choice(RunState),
+        "started_at": _TIME,
+        "changed_at": _TIME,
+        "heard": _TUPLE,
+    },
+)
 _PROCESS = _Shape(Process, {"seen_at": _TIME})
 _DELEGATION = _Shape(Delegation, {"until": _TIME, "since": _TIME})
 _REQUIREMENT = _Shape(

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from signoff.core.mode import ApprovalMode
+
 FORMAT = 2
 """Of the saved state. 1 was one JSON text for a whole run; 2 keeps messages in segments, each stored once."""
 
@@ -23,6 +25,47 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSetup:
+    """How a run was started by a command or a channel, to build its agent again. Paths are absolute."""
+
+    directory: str = ""
+    project: str = ""
+    """Where the project was whose file was read."""
+    project_id: str = ""
+    policy: str = ""
+    """The policy file."""
+    model: str = ""
+    mode: ApprovalMode = ApprovalMode.INTERACTIVE
+    ask: tuple[str, ...] = ()
+    """Tools that whoever started it wanted to be asked about, besides what the policy says."""
+    deny: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Files with more rules of theirs."""
+    worker_file: str = ""
+    """Of a worker that is not one of the project's."""
+    input: Mapping[str, Any] | None = None
+    """For a worker with an `input` schema."""
+    files: tuple[str, ...] = ()
+    """What was attached to the prompt."""
+    chat: bool = False
+    """Whether it is one turn of several."""
+    after: str = ""
+    """Id of the turn before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnteredCall:
+    """A call that runs are inside of: all that has to be the same when it is let through again."""
+
+    tool: str
+    args_digest: str
+    schema_hash: str
+    policy_revision: str
+    granted: bool = False
+    """Whether it was let through although policy asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRun:
     """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
 
@@ -33,8 +76,9 @@ class KeptRun:
     agent: str = ""
     """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""
     prompt: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What else it was started with: policy file, model, working folder."""
+    setup: RunSetup = field(default_factory=RunSetup)
+    entered: EnteredCall | None = None
+    """Set where it is no run, but stands for a call that runs are inside of."""
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where it began: an address, by the channel that can read it."""
     requester: str = ""

@@ -161,7 +161,7 @@ async def execute(
         if isinstance(result.output, DeferredToolRequests):
             await saver.put_down(result.conversation)
         else:
-            conversation = result.conversation if saver.run.options.get("chat") else None  # for the next turn
+            conversation = result.conversation if saver.run.setup.chat else None  # for the next turn
             await saver.ended(RunState.DONE, str(result.output), conversation)
             await broker.deadlines.sign_end()
         return result

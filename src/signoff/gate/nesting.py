@@ -9,7 +9,7 @@ resumed, each call that paused is made again, and the runs inside it go on where
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,7 +23,7 @@ from pydantic_core import to_json
 from signoff.broker.runs import Progress
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import EnteredCall, KeptRun, RunState
 from signoff.errors import WrongUse
 from signoff.gate.gate import Gate
 from signoff.gate.saving import RunSaver
@@ -216,14 +216,14 @@ def entry_id(call_key: str) -> str:
 
 def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunState.GOING) -> KeptRun:
     """What is saved of a call that runs are inside of: all that has to be the same when it is let through again."""
-    about: Mapping[str, str] = {
-        "tool": call.tool,
-        "args": call.args_digest,
-        "schema": call.schema_hash,
-        "policy": level.gate.policy.revision,
-        **({"granted": "yes"} if granted else {}),
-    }
-    return KeptRun(id=entry_id(call.key), parent=level.run_id or call.key, options=about, state=state)
+    entered = EnteredCall(
+        tool=call.tool,
+        args_digest=call.args_digest,
+        schema_hash=call.schema_hash,
+        policy_revision=level.gate.policy.revision,
+        granted=granted,
+    )
+    return KeptRun(id=entry_id(call.key), parent=level.run_id or call.key, entered=entered, state=state)
 
 
 def pause_in(error: Exception) -> CallPaused | None:

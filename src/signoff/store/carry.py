@@ -18,8 +18,9 @@ from signoff.core.codec import load_process, load_run
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Down, Lease
+from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
-from signoff.core.run import RunState
+from signoff.core.run import EnteredCall, KeptRun, RunSetup, RunState
 from signoff.core.subject import Kind, Subject
 from signoff.errors import SchemaError
 from signoff.processes import is_alive
@@ -56,10 +57,11 @@ def carry(version: int, wire: Wire, queries: Queries) -> None:
             if _carry_setting(tx, name, value):
                 tx.settings.put(name, None)
     for (body,) in tx.sql.rows("old_runs"):
-        run = load_run(body)
-        if "place" in run.options:
-            options = dict(run.options)
-            tx.runs.put(replace(run, places=_places(options.pop("place")), options=options))
+        data: dict[str, Any] = json.loads(body)
+        options = data.pop("options", None)
+        if isinstance(options, Mapping):
+            with _told("run", body):
+                tx.runs.put(_run(load_run(json.dumps(data)), cast("Mapping[str, Any]", options)))
     tx.sql.run("drop_old_deliveries")
 
 
@@ -70,6 +72,42 @@ def _told(what: str, which: str) -> Generator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise SchemaError(f"a {what} is kept in a way that no signoff writes ({error!r}): {which[:200]}") from error
+
+
+def _run(run: KeptRun, options: Mapping[str, Any]) -> KeptRun:
+    """A run with what 0.1 kept as its options, as far as each is what it should be."""
+
+    def text(name: str) -> str:
+        return value if isinstance(value := options.get(name), str) else ""
+
+    if "schema" in options:
+        entered = EnteredCall(
+            tool=text("tool"),
+            args_digest=text("args"),
+            schema_hash=text("schema"),
+            policy_revision=text("policy"),
+            granted="granted" in options,
+        )
+        return replace(run, entered=entered)
+    caller, given = options.get("caller"), options.get("input")
+    caller = cast("Mapping[str, Any]", caller) if isinstance(caller, Mapping) else {}
+    setup = RunSetup(
+        directory=text("folder"),
+        project=text("project"),
+        project_id=text("project_id"),
+        policy=text("policy"),
+        model=text("model"),
+        mode=ApprovalMode(options.get("mode", ApprovalMode.INTERACTIVE)),
+        ask=tuple(caller.get("ask", ())),
+        deny=tuple(caller.get("deny", ())),
+        rules=tuple(caller.get("files", ())),
+        worker_file=text("file"),
+        input=cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None,
+        files=tuple(options.get("files", ())),
+        chat=bool(options.get("chat")),
+        after=text("after"),
+    )
+    return replace(run, setup=setup, places=_places(options.get("place")))
 
 
 def _places(place: object) -> dict[str, str]:

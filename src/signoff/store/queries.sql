@@ -309,7 +309,7 @@ select name, value from {s}settings order by name
 select body from {s}processes
 
 -- name: old_runs
-select body from {s}runs where body like '%"place"%' order by nr
+select body from {s}runs order by nr
 
 -- name: drop_old_deliveries
 drop table {s}deliveries_2

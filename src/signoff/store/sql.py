@@ -316,7 +316,7 @@ class SqlRuns:
         self._known.add(run.id)
 
     def put(self, run: KeptRun) -> None:
-        if run.id not in self._known and self.get(run.id) is None:
+        if run.id not in self._known and self._sql.value("run", kept(run.id)) is None:
             raise Stale(f"there is no run {run.id}")
         self._sql.run("put_run", run.id, run_state(run), dump_run(run))
         self._put_origins(run)

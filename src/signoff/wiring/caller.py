@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from signoff.config.files import PROJECT_FILE, from_here, text_of
 from signoff.config.tighten import refuse_loosening
+from signoff.core.run import RunSetup
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.loading import read_policy
@@ -40,15 +40,9 @@ class Caller:
         )
 
     @classmethod
-    def kept(cls, options: Mapping[str, Any]) -> Caller:
-        """What a kept run began with: it holds to its end, wherever it is resumed."""
-        kept: Mapping[str, Any] = options.get("caller", {})
-        return cls(ask=tuple(kept.get("ask", ())), deny=tuple(kept.get("deny", ())), files=tuple(kept.get("files", ())))
-
-    def to_json(self) -> dict[str, list[str]]:
-        """For `kept`: only what there is."""
-        whole = {"ask": self.ask, "deny": self.deny, "files": self.files}
-        return {name: list(values) for name, values in whole.items() if values}
+    def of(cls, setup: RunSetup) -> Caller:
+        """What a saved run began with: it holds to its end, wherever it is resumed."""
+        return cls(ask=setup.ask, deny=setup.deny, files=setup.rules)
 
     def and_also(self, other: Caller) -> Caller:
         """Both of them."""

@@ -18,7 +18,7 @@ from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
-from signoff.wiring.began import began
+from signoff.wiring.began import setup_now
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -81,9 +81,9 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: KeptRun | No
         return settings.policy
     from signoff.config import load_policy
 
-    kept: Mapping[str, Any] = began(run.options) if run is not None else {}
-    if isinstance(folder := kept.get("folder"), str):
-        file = os.path.join(folder, str(kept.get("policy") or "signoff.yaml"))
+    setup = setup_now(run.setup) if run is not None else None
+    if setup is not None and setup.directory:
+        file = os.path.join(setup.directory, setup.policy or "signoff.yaml")
         with suppress(SignoffError):
             policy = load_policy(file)
             if policy.revision == request.policy_revision:

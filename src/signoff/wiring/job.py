@@ -15,13 +15,13 @@ from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
-from signoff.wiring.began import began, project_of
+from signoff.wiring.began import in_project, setup_now
 from signoff.wiring.caller import Caller
 from signoff.wiring.project import POLICY_FILE, lock_of, requester_of, roles_of, settings_for
 from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:
-    from signoff.core.run import KeptRun
+    from signoff.core.run import KeptRun, RunSetup
     from signoff.gate.capability import Signoff
     from signoff.ports import Approver, Store
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
@@ -66,15 +66,8 @@ class Task:
 
     @classmethod
     def of(cls, run: KeptRun) -> Task:
-        """What a kept run was given."""
-        return cls(text=run.prompt, input=run.options.get("input"), files=tuple(run.options.get("files", ())))
-
-    def to_json(self) -> dict[str, Any]:
-        """What is kept of it beside the text."""
-        return {
-            **({"input": dict(self.input)} if self.input is not None else {}),
-            **({"files": list(self.files)} if self.files else {}),
-        }
+        """What a saved run was given."""
+        return cls(text=run.prompt, input=run.setup.input, files=run.setup.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +82,8 @@ class Job:
     run_options: Callable[[Task], Mapping[str, Any]]
     """What else `agent.run` is given."""
     requester: str
-    options: Mapping[str, Any]
-    """What is kept with its runs, to build it again."""
+    setup: RunSetup
+    """What is saved with its runs, to build it again."""
     store: str = ""
     """The address of its store, where commands that are typed here would look at another one."""
     opened: Store | None = None
@@ -120,14 +113,14 @@ class Job:
             if begun is not None:
                 begun("")
             return await self.runner.run(prompt, after=history, options=options)
-        talk = history.conversation_id if history is not None else str(uuid4()) if self.options.get("chat") else ""
+        talk = history.conversation_id if history is not None else str(uuid4()) if self.setup.chat else ""
         kept = KeptRun(
             id=new_id(),
             conversation_id=talk,
             agent=self.agent,
             prompt=task.text,
             requester=self.requester,
-            options={**self.options, **task.to_json(), **({"after": before} if before else {})},
+            setup=replace(self.setup, input=task.input, files=task.files, after=before),
         )
         kept = await broker.runs.begin(kept)
         if begun is not None:
@@ -138,7 +131,7 @@ class Job:
 
     async def resume(self, run: KeptRun) -> Finished:
         """Go on with a run of it."""
-        task, before = Task.of(run), str(run.options.get("after", ""))
+        task, before = Task.of(run), run.setup.after
         prompt = self.prompt(task) if not run.rest else None
         # Where it came nowhere, it begins anew: after the turn that it followed.
         after = await self._said(before, run.id) if before and prompt is not None else None
@@ -187,23 +180,23 @@ def job_of(run: KeptRun, options: RunOptions) -> Job:
             f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
             "  Resume it from there: await signoff.resume_run(agent, run_id)"
         )
-    kept = began(run.options)
+    setup = setup_now(run.setup)
     try:
-        os.chdir(kept["folder"])
+        os.chdir(setup.directory)
     except OSError as error:
         raise WrongUse(
-            f"run {run.id} was begun in {kept['folder']}, which cannot be entered: {error.strerror}\n"
+            f"run {run.id} was begun in {setup.directory}, which cannot be entered: {error.strerror}\n"
             "  If the project moved, resume it from where it is now"
         ) from error
     options = replace(
         options,
-        policy=options.policy or kept["policy"] or None,
-        model=options.model or kept["model"] or None,
-        mode=ApprovalMode(kept["mode"]),
-        caller=Caller.kept(kept).and_also(options.caller),
-        chat=bool(kept.get("chat")),
+        policy=options.policy or setup.policy or None,
+        model=options.model or setup.model or None,
+        mode=setup.mode,
+        caller=Caller.of(setup).and_also(options.caller),
+        chat=setup.chat,
     )
-    what = f"{WORKER}{kept['file']}" if kept.get("file") else run.agent
+    what = f"{WORKER}{setup.worker_file}" if setup.worker_file else run.agent
     return _job(what, options, run)
 
 
@@ -230,18 +223,22 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     return settings
 
 
-def kept_options(options: RunOptions, settings: Settings) -> dict[str, Any]:
-    """What is kept with a run, to build its job again."""
-    caller = options.caller.to_json()
-    return {
-        "folder": os.getcwd(),
-        **project_of(settings),
-        "policy": os.path.abspath(settings.file) if settings.file else options.policy or "",
-        "model": options.model or "",
-        "mode": str(options.mode),
-        **({"caller": caller} if caller else {}),
-        **({"chat": True} if options.chat else {}),
-    }
+def setup_of(options: RunOptions, settings: Settings) -> RunSetup:
+    """What is saved with a run, to build its job again."""
+    from signoff.core.run import RunSetup
+
+    caller = options.caller
+    setup = RunSetup(
+        directory=os.getcwd(),
+        policy=os.path.abspath(settings.file) if settings.file else options.policy or "",
+        model=options.model or "",
+        mode=options.mode,
+        ask=caller.ask,
+        deny=caller.deny,
+        rules=caller.files,
+        chat=options.chat,
+    )
+    return in_project(setup, settings)
 
 
 def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
@@ -283,14 +280,14 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         approver=_approver(options, worker.gate),
         may_pause=options.may_pause,
     )
-    kept = kept_options(options, settings)
+    setup = setup_of(options, settings)
     return Job(
         agent=f"{WORKER}{name}",
         runner=runner,
         prompt=lambda task: worker.prompt(task.text, task.input, task.files),
         run_options=lambda task: worker.run_options(task.input),
         requester=run.requester if run is not None else requester_of(options.requester, settings),
-        options={**kept, "file": what} if workers is not None else kept,
+        setup=replace(setup, worker_file=what) if workers is not None else setup,
         store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",
         opened=store,
     )
@@ -360,7 +357,7 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
         prompt=lambda task: _agent_prompt(path, task),
         run_options=lambda task: {},
         requester=run.requester if run is not None else requester_of(options.requester, settings),
-        options=kept_options(options, settings),
+        setup=setup_of(options, settings),
         opened=opened,
     )
 

@@ -11,7 +11,7 @@ from signoff.broker.status import RunStatus, run_status
 from signoff.broker.watch import HALTED
 from signoff.core.run import KeptRun, RunState
 from signoff.ports import Transaction
-from signoff.wiring.began import began
+from signoff.wiring.began import setup_now
 
 MOST_EVENTS = 500
 """Events since the last look beyond which it is quicker to look at all runs."""
@@ -109,7 +109,7 @@ class Looking:
             raise
         self.ended = [run for run in over if run.id in self.turns]
         self.forget(*(run.id for run in over))
-        self.turns |= {run.id for run in going if run.options.get("chat") and self.has_place(run)}
+        self.turns |= {run.id for run in going if run.setup.chat and self.has_place(run)}
         return sorted(found, key=lambda status: status.run.started_at or now)
 
     def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[KeptRun]:
@@ -152,7 +152,7 @@ def cannot(run: KeptRun) -> str:
     if not run.agent:
         gone = ", but the program that asked is gone" if run.holder else ""
         return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume_run(agent, "{run.id}")`'
-    if not _is_here(str(began(run.options).get("folder", ""))):
+    if not _is_here(setup_now(run.setup).directory):
         return elsewhere(run)
     return ""
 

@@ -32,7 +32,7 @@ from signoff.errors import (
 )
 from signoff.ports import Heard, Transaction
 from signoff.wiring.addressing import addressed, talk_of
-from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, kept_options
+from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
 from signoff.wiring.looking import LONGEST, SHORTEST, Looking, cannot
 from signoff.wiring.telling import answer_text, failure_text, is_cut
 
@@ -111,7 +111,7 @@ class Running:
                     agent=f"{WORKER}{whom.worker}",
                     prompt=whom.text,
                     requester=heard.by.name,
-                    options=kept_options(replace(self._options, chat=True), self._settings),
+                    setup=setup_of(replace(self._options, chat=True), self._settings),
                     places={heard.channel: heard.at},
                 ),
                 talk=talk,
