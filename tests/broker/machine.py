@@ -212,7 +212,7 @@ class Asked:
             verdict=Verdict(effect=Effect.ASK, requirement=self.need),
             schema=SCHEMA,
             requester=self.requester,
-            owner=self.owner,
+            owners=(self.owner,) if self.owner else (),
             run=run,
         )
 

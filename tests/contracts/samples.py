@@ -147,7 +147,7 @@ def rich_request(name: str = "rich") -> ApprovalRequest:
         opened_at=datetime(2026, 1, 1, 12, 0, 0, 1, tzinfo=UTC),
         deadline=at(900),
         requester="rita",
-        owner="otto",
+        owners=("otto", "Ottilie"),
         run="run-row-1",
         title="transfer 1 € to Zürich",
         assigned="",

@@ -184,7 +184,7 @@ def questions(draw: st.DrawFn) -> ApprovalRequest:
         changed=draw(TEXTS),
         problem=draw(TEXT),
         requester=draw(TEXT),
-        owner=draw(TEXT),
+        owners=draw(TEXTS),
         run=draw(TEXT),
         title=draw(TEXT),
     )
@@ -256,6 +256,14 @@ def test_a_request_and_its_call_are_written_once() -> None:
     assert text.count("x" * 100) == 1
     back = codec.load_question(text, changing(request))
     assert back.call is not None and back.args is back.call.args
+
+
+def test_owners_are_read_as_0_1_wrote_them() -> None:
+    request = ApprovalRequest(id="r", tool_call_id="c", tool_name="pay", owners=("ana", "Bén"))
+    data = json.loads(codec.dump_question(request))
+    assert data.pop("owners") == ["ana", "Bén"]
+    back = codec.load_question(json.dumps({**data, "owner": "ana\nBén"}), changing(request))
+    assert back == request and back.__dict__.keys() == request.__dict__.keys()
 
 
 def test_dependencies_stay_behind() -> None:

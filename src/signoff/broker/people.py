@@ -97,9 +97,7 @@ class People:
             return False
         denies = request.state is State.PENDING  # a veto says nothing about what became of a call
         absent = self.stands_in_for(tx, request, by, now, denies=denies)
-        _, refusal = entitled_as(
-            request.requirement, by, absent, requester=request.requester, owner=request.owner, denies=denies
-        )
+        _, refusal = entitled_as(request.requirement, by, absent, request.parties, denies=denies)
         return not refusal
 
     def stands_in_for(
@@ -107,7 +105,7 @@ class People:
     ) -> tuple[Answerer, ...]:
         """Whom a person stands in for now, if their own word would not do."""
         if by.kind is not AnswererKind.PERSON or not why_not_entitled(
-            request.requirement, by, requester=request.requester, owner=request.owner, denies=denies
+            request.requirement, by, request.parties, denies=denies
         ):
             return ()
         people = self._people
@@ -120,7 +118,7 @@ class People:
 
     def in_whose_place(self, request: ApprovalRequest, by: Answerer, absent: Sequence[Answerer]) -> dict[str, str]:
         """For the record: whom somebody stood in for, whose own word would not have done."""
-        one, _ = entitled_as(request.requirement, by, absent, requester=request.requester, owner=request.owner)
+        one, _ = entitled_as(request.requirement, by, absent, request.parties)
         return {"stands_for": one.name} if one is not None else {}
 
     def _on_file(self, name: str) -> None:

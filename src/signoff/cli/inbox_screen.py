@@ -63,9 +63,7 @@ async def _waiting(broker: Broker, me: Answerer, *, mine: bool) -> Sequence[Appr
     waiting = await broker.pending()
     if not mine:
         return waiting
-    return [
-        one for one in waiting if not why_not_entitled(one.requirement, me, requester=one.requester, owner=one.owner)
-    ]
+    return [one for one in waiting if not why_not_entitled(one.requirement, me, one.parties)]
 
 
 @contextmanager

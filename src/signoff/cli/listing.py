@@ -49,9 +49,7 @@ class Me:
         request = tx.requests.get(item.id)
         if request is None:
             return False
-        stands_for, refusal = entitled_as(
-            request.requirement, by, absent, requester=request.requester, owner=request.owner
-        )
+        stands_for, refusal = entitled_as(request.requirement, by, absent, request.parties)
         hands = ("", by.key, stands_for.key if stands_for is not None else by.key)
         return not refusal and (person_key(item.assigned) if item.assigned else "") in hands
 
@@ -109,8 +107,7 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
     """Whether it only waits for others now."""
     request, key = tx.requests.get(item.id), person_key(me.name)
     return request is not None and any(
-        vote.by.key == key
-        and not why_not_entitled(request.requirement, vote.principal, requester=request.requester, owner=request.owner)
+        vote.by.key == key and not why_not_entitled(request.requirement, vote.principal, request.parties)
         for vote in request.votes
     )
 

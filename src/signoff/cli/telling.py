@@ -92,7 +92,7 @@ def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
         yield "asks", f"{visible(who(request.requirement))}{so_far}"
         if request.deadline is not None:
             yield "ends", f"{local(request.deadline)} ({ahead(request.deadline, at)})"
-    for name, value in (("for", request.requester), ("owner", request.owner), ("run", request.run)):
+    for name, value in (("for", request.requester), ("owner", ", ".join(request.owners)), ("run", request.run)):
         if value:
             yield name, visible(value)
     if request.assigned:
@@ -110,7 +110,7 @@ def _void(request: ApprovalRequest, vote: Vote) -> str:
     """Why a vote no longer counts, while it waits for others."""
     if request.state is not State.PENDING or not vote.decision.approved:
         return ""
-    why = why_not_entitled(request.requirement, vote.principal, requester=request.requester, owner=request.owner)
+    why = why_not_entitled(request.requirement, vote.principal, request.parties)
     return f" (void: {masked(why)})" if why else ""
 
 

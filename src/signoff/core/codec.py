@@ -224,7 +224,7 @@ _CALL = _Shape(
 )
 _QUESTION = _Shape(
     ApprovalRequest,
-    {"verdict": _part(_VERDICT), "changed": _TUPLE, "secrets": _TUPLE},
+    {"verdict": _part(_VERDICT), "changed": _TUPLE, "secrets": _TUPLE, "owners": _TUPLE},
     leave=" ".join(CHANGING),
     veils="args",
 )
@@ -258,6 +258,8 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     """A request from its question and all of its fields that change."""
     data = json.loads(text)
     same = data.pop("same", False)
+    if "owner" in data:  # as 0.1 wrote them
+        data["owners"] = data.pop("owner").split("\n")
     written: Data | None = data.pop("call", None)
     if written is not None:
         made: Data = {**_CALL_DEFAULTS, "args": {}, "resolved": {}, **_CALL.given(written)}

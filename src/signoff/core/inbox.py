@@ -12,9 +12,7 @@ from signoff.core.request import ApprovalRequest, State
 def agreed(request: ApprovalRequest) -> int:
     """How many of the people it needs have approved what would run."""
     args_digest = request.votes[-1].args_digest if request.votes and request.decision is None else request.args_digest
-    return len(
-        approvals(request.requirement, request.votes, args_digest, requester=request.requester, owner=request.owner)
-    )
+    return len(approvals(request.requirement, request.votes, args_digest, request.parties))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

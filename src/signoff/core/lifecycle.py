@@ -217,7 +217,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     voted = request.changed_to(votes=votes, assigned="")
     if not decision.approved:
         return voted.changed_to(state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
-    agreed = approvals(request.requirement, votes, vote.args_digest, requester=request.requester, owner=request.owner)
+    agreed = approvals(request.requirement, votes, vote.args_digest, request.parties)
     if len(agreed) >= request.requirement.quorum:
         return voted.changed_to(state=State.APPROVED, decision=decision)
     return voted
@@ -226,7 +226,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
 def _entitled(
     request: ApprovalRequest, by: Answerer, absent: tuple[Answerer, ...], *, denies: bool
 ) -> tuple[Answerer | None, str]:
-    return entitled_as(request.requirement, by, absent, requester=request.requester, owner=request.owner, denies=denies)
+    return entitled_as(request.requirement, by, absent, request.parties, denies=denies)
 
 
 def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:

@@ -42,6 +42,17 @@ class Answerer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parties:
+    """Whom a rule may keep from answering: who a call is for, and who the agents that make it belong to."""
+
+    requester: str = ""
+    owners: tuple[str, ...] = ()
+
+
+NOBODY = Parties()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
     """Somebody stands in for somebody else, for a while. The record names both."""
 

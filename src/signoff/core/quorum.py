@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from signoff.core.people import Answerer, AnswererKind, person_key
+from signoff.core.people import NOBODY, Answerer, AnswererKind, Parties, person_key
 from signoff.core.verdict import Requirement
 from signoff.core.vote import Vote
 
 
-def why_not_entitled(
-    requirement: Requirement, by: Answerer, *, requester: str = "", owner: str = "", denies: bool = False
-) -> str:
+def why_not_entitled(requirement: Requirement, by: Answerer, parties: Parties = NOBODY, *, denies: bool = False) -> str:
     """Why this answerer's vote would not count, or an empty text when it does. A veto role may only deny."""
     if by.kind is AnswererKind.MODEL:
         return f"{by.name} is a model; a person has to answer"
@@ -20,17 +18,16 @@ def why_not_entitled(
     vetoes = denies and requirement.veto is not None and requirement.veto in by.roles
     if requirement.role is not None and requirement.role not in by.roles and not vetoes:
         return f"{by.name} does not have the role {requirement.role!r}, and this needs {who(requirement)}"
-    return why_excluded(requirement, by, requester=requester, owner=owner)
+    return why_excluded(requirement, by, parties)
 
 
-def why_excluded(requirement: Requirement, by: Answerer, *, requester: str = "", owner: str = "") -> str:
+def why_excluded(requirement: Requirement, by: Answerer, parties: Parties) -> str:
     """Why the rule keeps this very person from answering, or an empty text."""
-    excluded = {"requester": requester, "owner": owner}
+    excluded = {"requester": (parties.requester,) if parties.requester else (), "owner": parties.owners}
     for part in sorted(requirement.not_by):
         if not excluded.get(part):
             return f"the {part} is not known, so nobody can be told apart from the {part}"
-        # Agents inside calls of others may belong to different people, one to a line.
-        if by.key in map(person_key, excluded[part].split("\n")):
+        if by.key in map(person_key, excluded[part]):
             return f"{by.name} is the {part}, who may not answer this"
     return ""
 
@@ -39,9 +36,8 @@ def entitled_as(
     requirement: Requirement,
     by: Answerer,
     absent: Sequence[Answerer],
+    parties: Parties = NOBODY,
     *,
-    requester: str = "",
-    owner: str = "",
     denies: bool = False,
 ) -> tuple[Answerer | None, str]:
     """In whose place an answer counts: None for the answerer's own, or one of the `absent` they stand in for.
@@ -49,18 +45,18 @@ def entitled_as(
     The text says why it does not count, and is empty where it does. Whoever is excluded cannot stand in for somebody
     who is not, nor the other way round.
     """
-    refusal = why_not_entitled(requirement, by, requester=requester, owner=owner, denies=denies)
+    refusal = why_not_entitled(requirement, by, parties, denies=denies)
     if not refusal:
         return None, ""
-    if by.kind is AnswererKind.PERSON and not why_excluded(requirement, by, requester=requester, owner=owner):
+    if by.kind is AnswererKind.PERSON and not why_excluded(requirement, by, parties):
         for one in absent:
-            if not why_not_entitled(requirement, one, requester=requester, owner=owner, denies=denies):
+            if not why_not_entitled(requirement, one, parties, denies=denies):
                 return one, ""
     return None, refusal
 
 
 def approvals(
-    requirement: Requirement, votes: Iterable[Vote], args_digest: str, *, requester: str = "", owner: str = ""
+    requirement: Requirement, votes: Iterable[Vote], args_digest: str, parties: Parties = NOBODY
 ) -> frozenset[str]:
     """The distinct people who approved exactly these arguments and whose vote counts under this requirement.
 
@@ -70,10 +66,8 @@ def approvals(
     counted: set[str] = set()
     seen: set[str] = set()
     for vote in votes:
-        counts = not why_not_entitled(requirement, vote.principal, requester=requester, owner=owner)
-        fit = vote.by.key == vote.principal.key or not why_excluded(
-            requirement, vote.by, requester=requester, owner=owner
-        )
+        counts = not why_not_entitled(requirement, vote.principal, parties)
+        fit = vote.by.key == vote.principal.key or not why_excluded(requirement, vote.by, parties)
         if vote.decision.approved and vote.args_digest == args_digest and counts and fit and vote.by.key not in seen:
             counted.add(vote.principal.key)
             seen.update((vote.by.key, vote.principal.key))

@@ -13,6 +13,7 @@ from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Parties
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
 
@@ -103,8 +104,8 @@ class ApprovalRequest:
     """Values among all of this that are masked wherever it is shown, as the program that asks declared them."""
     requester: str = ""
     """Who the run is for."""
-    owner: str = ""
-    """Who the agent belongs to."""
+    owners: tuple[str, ...] = ()
+    """Who the agent belongs to, and those around it."""
     run: str = ""
     """Id of the kept run that waits for the answer."""
     title: str = ""
@@ -134,6 +135,16 @@ class ApprovalRequest:
         """Who must agree, after escalation."""
         requirement = self.verdict.requirement if self.verdict else ANYONE
         return requirement.escalated if self.escalated else requirement
+
+    @property
+    def parties(self) -> Parties:
+        """Whom a rule may keep from answering."""
+        return Parties(requester=self.requester, owners=self.owners)
+
+    @property
+    def owner(self) -> str:
+        """The owners as one text, one to a line."""
+        return "\n".join(self.owners)
 
     @property
     def worker(self) -> tuple[str, ...]:

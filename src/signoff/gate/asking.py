@@ -69,7 +69,7 @@ async def question_about(
         schema=gated.tool.tool_def.parameters_json_schema,
         changed=changed,
         requester=(root.run.requester if root is not None else "") or str(gate.requester),
-        owner="\n".join(gate.owners),
+        owners=gate.owners,
         run=root.run.id if root is not None else "",
         root=call.start or gate.reader.root,
     )

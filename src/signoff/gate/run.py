@@ -587,9 +587,7 @@ def _agreed(request: ApprovalRequest, requirement: Requirement) -> bool:
         return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
     if request.escalated:
         requirement = requirement.escalated
-    agreed = approvals(
-        requirement, request.votes, request.args_digest, requester=request.requester, owner=request.owner
-    )
+    agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
     return len(agreed) >= requirement.quorum
 
 

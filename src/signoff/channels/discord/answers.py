@@ -215,7 +215,7 @@ def _missing(request: ApprovalRequest, by: Answerer) -> str:
     """How many more have to agree with what this person approved."""
     mine = next(vote.args_digest for vote in reversed(request.votes) if vote.by.key == by.key)
     requirement = request.requirement
-    agreed = approvals(requirement, request.votes, mine, requester=request.requester, owner=request.owner)
+    agreed = approvals(requirement, request.votes, mine, request.parties)
     missing = max(1, requirement.quorum - len(agreed))
     return "1 more is needed." if missing == 1 else f"{missing} more are needed."
 
