@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
@@ -13,12 +13,11 @@ from signoff.core.run import RunState
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import Looking, cannot, elsewhere
+from signoff.wiring.resume_loop import ResumeLoop
 
 Resume = Callable[[str], Awaitable[object]]
 """Goes on with the run of this id, as `resume_run` does."""
 
-EVERY = timedelta(seconds=5)
-"""How often all runs are looked at: that a process died is no event."""
 GRACE = timedelta(seconds=10)
 """How long a program may take to go on with a run by itself before people are told that none does."""
 
@@ -32,54 +31,21 @@ class Resumption:
         self._reconciler = reconciler
         self._resume = resume
         self._looking = Looking(broker, [channel])
-        self._changed = asyncio.Event()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
         self._since: dict[str, datetime] = {}
         """Since when runs could go on of which nobody was told yet that they do not."""
 
     async def run(self) -> None:
         """Until cancelled. What it went on with is put down then."""
-        loop = asyncio.get_running_loop()
+        await self._loop.run()
 
-        def wake() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(self._changed.set)
-
-        stop = self._broker.store.watch(wake)
-        ticking = asyncio.create_task(self._tick())
-        try:
-            while True:
-                self._changed.clear()
-                try:
-                    await self._look()
-                except StoreError as error:
-                    self._looking.at_all()
-                    warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
-                await self._changed.wait()
-        finally:
-            stop()
-            tasks = [ticking, *self._tasks.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _tick(self) -> None:
-        clock = self._broker.clock
-        while True:
-            await clock.sleep_until(clock.now() + EVERY)
-            self._looking.at_all()
-            self._changed.set()
-
-    async def _look(self) -> None:
-        found = await self._looking.found(self._tasks)
+    async def _found(self, found: Sequence[RunStatus]) -> None:
         now = self._broker.clock.now()
         self._since = {one.run.id: self._since.get(one.run.id, now) for one in found}
         for status in found:
             run = status.run
             if self._resume is not None and not run.agent:
-                self._looking.takes_up(status)
-                self._tasks[run.id] = task = asyncio.create_task(self._go_on(run.id, self._resume))
-                task.add_done_callback(lambda _, run_id=run.id: self._done(run_id))
+                self._loop.go_on(status, self._go_on(run.id, self._resume))
             elif now - self._since[run.id] < GRACE:
                 self._looking.at(run.id)
             elif status.answered and not status.waiting:
@@ -98,10 +64,9 @@ class Resumption:
         else:
             self._looking.went_on(run_id)
 
-    def _done(self, run_id: str) -> None:
-        self._tasks.pop(run_id, None)
-        self._looking.at(run_id)
-        self._changed.set()
+
+def _warn(error: StoreError) -> None:
+    warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _name(status: RunStatus) -> str:

@@ -7,7 +7,7 @@ way to go on, whether a turn is new, was answered, or was left by a process that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
+from signoff.broker.status import RunStatus
 from signoff.config import Settings
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
@@ -34,6 +35,7 @@ from signoff.ports import Heard, Transaction
 from signoff.wiring.addressing import addressed, talk_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
 from signoff.wiring.looking import LONGEST, SHORTEST, Looking, cannot
+from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.telling import answer_text, failure_text, is_cut
 
 if TYPE_CHECKING:
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16
 """Runs that go on side by side. A tool that hangs takes a place of these for as long as it does."""
-EVERY = timedelta(seconds=5)
-"""How often all runs are looked at: a process that dies tells nobody."""
 RECENT = 50
 """Runs to look through for answers that were not told whole."""
 
@@ -77,13 +77,14 @@ class Running:
         # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
         self._options = replace(options, unattended="park", wait=timedelta(0), requester=None)
         self._observe = observe or _nobody
-        self._changed = asyncio.Event()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._line: set[str] = set()
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
         self._looking = Looking(broker, channel_names)
+        self._loop = ResumeLoop(
+            broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
+        )
 
     # --- beginning ---
 
@@ -127,31 +128,20 @@ class Running:
         except SignoffError as error:
             return redact_text(str(error))
         self._observe(f"{run.id}  {whom.worker} begins for {heard.by.name}")
-        before = len({*self._tasks, *self._line})
+        before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
-        self._looking.at(run.id)
-        self._changed.set()
+        self._loop.look_at(run.id)
         return f"{before} runs are before yours; it begins as soon as one of them ends." if before >= AT_ONCE else ""
 
     # --- going on ---
 
     async def run(self) -> None:
         """Go on with whatever can, until cancelled: what was in hand then is put down, for any process to take up."""
-        loop = asyncio.get_running_loop()
-        stop = self._broker.store.watch(lambda: _wake(loop, self._changed))
-        beside = [asyncio.create_task(one) for one in (self._tick(), self._say_in_full())]
+        saying = asyncio.create_task(self._say_in_full())
         try:
-            while True:
-                self._changed.clear()
-                try:
-                    await self.look()
-                except StoreError as error:
-                    self._looking.at_all()
-                    self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
-                await self._changed.wait()
+            await self._loop.run()
         finally:
-            stop()
-            tasks = [*beside, *self._tasks.values(), *self._saying]
+            tasks = [saying, *self._saying]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -159,7 +149,9 @@ class Running:
 
     async def look(self) -> None:
         """Begin to go on with every run that can now, as far as there is room."""
-        found = await self._looking.found(self._tasks)
+        await self._loop.look()
+
+    async def _found(self, found: Sequence[RunStatus]) -> None:
         self._telling.in_hand |= self._looking.turns  # whoever ends them, they are told whole
         for run in self._looking.ended:
             self._saying.add(task := asyncio.create_task(self._ended(run), name=f"end of run {run.id}"))
@@ -169,25 +161,19 @@ class Running:
             run = status.run
             if why := cannot(run):
                 await self._say_once(run, why, only_if=bool(status.answered) and not status.waiting)
-            elif len(self._tasks) < AT_ONCE:
-                self._looking.takes_up(status)
-                self._tasks[run.id] = task = asyncio.create_task(self._go_on(run), name=f"run {run.id}")
-                task.add_done_callback(lambda done, run_id=run.id: self._done(run_id, done))
+            elif len(self._loop.tasks) < AT_ONCE:
+                self._loop.go_on(status, self._go_on(run))
             else:
                 self._line.add(run.id)
                 self._looking.at(run.id)
 
+    def _store_failed(self, error: StoreError) -> None:
+        self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+
     async def idle(self) -> None:
         """Return once nothing goes on here."""
-        while busy := {*self._tasks.values(), *self._saying}:
+        while busy := {*self._loop.tasks.values(), *self._saying}:
             await asyncio.wait(busy)
-
-    async def _tick(self) -> None:
-        clock = self._broker.clock
-        while True:
-            await clock.sleep_until(clock.now() + EVERY)
-            self._looking.at_all()
-            self._changed.set()
 
     async def _go_on(self, run: KeptRun) -> None:
         """Take a run up, and tell what it comes to."""
@@ -360,10 +346,7 @@ class Running:
             await self._telling.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
         self._looking.told.add(run.id)
 
-    def _done(self, run_id: str, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(run_id, None)
-        self._looking.at(run_id)
-        self._changed.set()
+    def _task_ended(self, run_id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._observe(f"{run_id}  {failure_text(error) if isinstance(error, Exception) else error!r}")
             self._looking.wait(run_id)
@@ -371,11 +354,6 @@ class Running:
 
 def _nobody(line: str) -> None:
     """Nobody wants to know."""
-
-
-def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # the loop was closed in the same instant
-        loop.call_soon_threadsafe(changed.set)
 
 
 def _close(made: asyncio.Future[Job]) -> None:

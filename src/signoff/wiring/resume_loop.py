@@ -1,0 +1,94 @@
+"""The loop that finds runs which can go on, for whoever goes on with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from signoff.broker import Broker
+from signoff.broker.status import RunStatus
+from signoff.errors import StoreError
+from signoff.wiring.looking import Looking
+
+EVERY = timedelta(seconds=5)
+"""How often all runs are looked at: a process that dies tells nobody."""
+
+
+class ResumeLoop:
+    """Looks for runs whenever anything may have changed, and hands over those that can go on."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        looking: Looking,
+        *,
+        found: Callable[[Sequence[RunStatus]], Awaitable[None]],
+        failed: Callable[[StoreError], None],
+        ended: Callable[[str, asyncio.Task[None]], None] = lambda run_id, task: None,
+    ) -> None:
+        """`found` gets what can go on, oldest first. `failed` hears that the store does not work, `ended` of each task."""
+        self._broker = broker
+        self._looking = looking
+        self._found = found
+        self._failed = failed
+        self._ended = ended
+        self._changed = asyncio.Event()
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        """Runs that go on here."""
+
+    async def run(self) -> None:
+        """Until cancelled: what went on then is put down, for any process to take up."""
+        loop = asyncio.get_running_loop()
+
+        def tick() -> None:
+            with suppress(RuntimeError):  # the loop was closed in the same instant
+                loop.call_soon_threadsafe(self._changed.set)
+
+        stop = self._broker.store.watch(tick)
+        ticking = asyncio.create_task(self._tick())
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self.look()
+                except StoreError as error:
+                    self._looking.at_all()
+                    self._failed(error)
+                await self._changed.wait()
+        finally:
+            stop()
+            tasks = [ticking, *self.tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def look(self) -> None:
+        """Look once."""
+        await self._found(await self._looking.found(self.tasks))
+
+    def go_on(self, status: RunStatus, work: Coroutine[Any, Any, None]) -> None:
+        """Go on with a run, beside others."""
+        run_id = status.run.id
+        self._looking.takes_up(status)
+        self.tasks[run_id] = task = asyncio.create_task(work, name=f"run {run_id}")
+        task.add_done_callback(lambda done: self._done(run_id, done))
+
+    def look_at(self, run_id: str) -> None:
+        """Look soon, at this run whatever the events say."""
+        self._looking.at(run_id)
+        self._changed.set()
+
+    def _done(self, run_id: str, task: asyncio.Task[None]) -> None:
+        self.tasks.pop(run_id, None)
+        self.look_at(run_id)
+        self._ended(run_id, task)
+
+    async def _tick(self) -> None:
+        clock = self._broker.clock
+        while True:
+            await clock.sleep_until(clock.now() + EVERY)
+            self._looking.at_all()
+            self._changed.set()
