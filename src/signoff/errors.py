@@ -22,7 +22,7 @@ Exception
     ├── RunError                 about one kept run
     │   ├── UnknownRun           no run has that id
     │   ├── RunOver              the run has ended; there is nothing to resume or cancel
-    │   ├── RunTaken             another process has the run in hand, or the talk's last turn is not over
+    │   ├── RunTaken             another process has the run in hand, or the conversation's last turn is not over
     │   ├── WaitsElsewhere       the run waits for results that only a program can hand in
     │   ├── AlreadyHeard         what was said was heard before; nothing begins with it
     │   └── HeardTooLate         something newer was heard first; nothing begins with it

@@ -33,45 +33,45 @@ def fields(run: KeptRun) -> dict[str, object]:
 
 
 async def test_a_turn_follows_the_last_that_was_brought_to_an_end(broker: Broker) -> None:
-    assert await broker.runs.talk(THREAD) is None
-    one = await broker.runs.begin(turn("run1"), talk=THREAD, heard="5", put_down=True)
+    assert await broker.runs.last_turn(THREAD) is None
+    one = await broker.runs.begin(turn("run1"), conversation=THREAD, heard="5", put_down=True)
     assert (one.holder, one.setup.after, one.conversation_id) == ("", "", "talk of run1")
     await end(broker, "run1")
-    two = await broker.runs.begin(turn("run2"), talk=THREAD, heard="6", put_down=True)
+    two = await broker.runs.begin(turn("run2"), conversation=THREAD, heard="6", put_down=True)
     assert (two.setup.after, two.conversation_id) == ("run1", "talk of run1")
     await end(broker, "run2", RunState.FAILED, whole=False)
-    three = await broker.runs.begin(turn("run3"), talk=THREAD, heard="7")
+    three = await broker.runs.begin(turn("run3"), conversation=THREAD, heard="7")
     assert three.setup.after == "run1", "nothing can follow one that failed"
     assert three.holder == broker.process.id
-    assert (await broker.runs.talk(THREAD) or one).id == "run3"
-    assert await broker.runs.talk("discord:78") is None
+    assert (await broker.runs.last_turn(THREAD) or one).id == "run3"
+    assert await broker.runs.last_turn("discord:78") is None
 
 
 async def test_each_agent_has_a_conversation_of_its_own(broker: Broker) -> None:
     for run, agent, after in (("a1", "a", None), ("b1", "b", None), ("a2", "a", "a1"), ("b2", "b", "b1")):
-        begun = await broker.runs.begin(turn(run, agent), talk=THREAD)
+        begun = await broker.runs.begin(turn(run, agent), conversation=THREAD)
         assert begun.setup.after == (after or "")
         await end(broker, run)
 
 
 async def test_one_turn_at_a_time(broker: Broker) -> None:
-    await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")
+    await broker.runs.begin(turn("run1"), conversation=THREAD, heard="5")
     with pytest.raises(RunTaken, match=r"^run run1 is still going$"):
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="6")
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="6")
     request = await ask(broker, run="run1")
     with pytest.raises(RunTaken, match=r"^run run1 waits for an answer$"):
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="7")
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="7")
     await broker.answer(request, ApprovalDecision(approved=False), by=Answerer(name="ana"))
     await broker.runs.cancel("run1", by="ana")
     with pytest.raises(AlreadyHeard):  # whoever said it was told that it does not begin
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="7")
-    assert (await broker.runs.begin(turn("run2"), talk=THREAD, heard="8")).setup.after == ""
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="7")
+    assert (await broker.runs.begin(turn("run2"), conversation=THREAD, heard="8")).setup.after == ""
 
 
 async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:
     brokers = [another() for _ in range(8)]
     begun = await asyncio.gather(
-        *(one.runs.begin(turn(f"run{number}"), talk=THREAD) for number, one in enumerate(brokers)),
+        *(one.runs.begin(turn(f"run{number}"), conversation=THREAD) for number, one in enumerate(brokers)),
         return_exceptions=True,
     )
     assert sorted(type(one).__name__ for one in begun) == ["KeptRun", *["RunTaken"] * 7]
@@ -79,37 +79,37 @@ async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:
 
 
 async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
-    await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
+    await broker.runs.begin(turn("run1"), conversation=THREAD, heard="999")
     with pytest.raises(AlreadyHeard):
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="999")
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="999")
     await end(broker, "run1")
     with pytest.raises(AlreadyHeard):
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="999")
-    await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")  # a number, not a text
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="999")
+    await broker.runs.begin(turn("run2"), conversation=THREAD, heard="1000")  # a number, not a text
     with pytest.raises(WrongUse, match="'x' is none"):
-        await broker.runs.begin(turn("run3"), talk=THREAD, heard="x")
+        await broker.runs.begin(turn("run3"), conversation=THREAD, heard="x")
     log = await broker.store.read(lambda tx: tx.conversations.get(THREAD))
     assert log is not None and log.heard == "1000"
 
 
 async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_then(broker: Broker) -> None:
-    await broker.runs.begin(turn("run1"), talk=THREAD, heard="999")
+    await broker.runs.begin(turn("run1"), conversation=THREAD, heard="999")
     await end(broker, "run1")
     with pytest.raises(HeardTooLate, match="message 998 came after message 999"):
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="998")
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="998")
     with pytest.raises(AlreadyHeard):  # the same one, told twice
-        await broker.runs.begin(turn("run2"), talk=THREAD, heard="998")
-    await broker.runs.begin(turn("run2"), talk=THREAD, heard="1000")
+        await broker.runs.begin(turn("run2"), conversation=THREAD, heard="998")
+    await broker.runs.begin(turn("run2"), conversation=THREAD, heard="1000")
     await end(broker, "run2")
     with pytest.raises(AlreadyHeard):
-        await broker.runs.begin(turn("run3"), talk=THREAD, heard="999")
+        await broker.runs.begin(turn("run3"), conversation=THREAD, heard="999")
 
 
 async def test_only_the_last_numbers_are_kept(broker: Broker) -> None:
-    await broker.runs.begin(turn("run1"), talk=THREAD, heard="1")
+    await broker.runs.begin(turn("run1"), conversation=THREAD, heard="1")
     for heard in range(2, 100):
         with pytest.raises(RunTaken):
-            await broker.runs.begin(turn("run2"), talk=THREAD, heard=str(heard))
+            await broker.runs.begin(turn("run2"), conversation=THREAD, heard=str(heard))
     log = await broker.store.read(lambda tx: tx.conversations.get(THREAD))
     assert log is not None and list(log.recent) == [str(one) for one in range(50, 100)]
 
@@ -125,6 +125,6 @@ async def test_what_a_run_came_to_keeps_its_lines_and_says_on_one_that_it_is_ove
 async def test_nothing_begins_while_halted(broker: Broker) -> None:
     await broker.switch.halt(by="ana")
     with pytest.raises(Halted):
-        await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")
+        await broker.runs.begin(turn("run1"), conversation=THREAD, heard="5")
     await broker.switch.unhalt(by="ana")
-    assert (await broker.runs.begin(turn("run1"), talk=THREAD, heard="5")).id == "run1"
+    assert (await broker.runs.begin(turn("run1"), conversation=THREAD, heard="5")).id == "run1"

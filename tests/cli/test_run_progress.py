@@ -13,7 +13,7 @@ from tests.cli.wording import Wording
 from signoff.cli.progress import Progress, event_json, print_event, spent_json, spent_line
 from signoff.cli.words import cells
 from signoff.core.call import Call
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
 from signoff.workers.runtime import Spent
@@ -22,7 +22,7 @@ SECRET = "postgres://ana:hunter2@db"
 ALLOW = Verdict(effect=Effect.ALLOW, rules=("rule-1",), reason="it reads")
 
 
-def event(what: Happened, path: str = "c1", worker: tuple[str, ...] = ("triage",), **fields: object) -> CallEvent:
+def event(what: CallStep, path: str = "c1", worker: tuple[str, ...] = ("triage",), **fields: object) -> CallEvent:
     call = Call(tool="shell", args={"command": f"ls {SECRET}"}, call_id=path, worker=worker, path=path)
     known: dict[str, object] = {"verdict": ALLOW, "secrets": (SECRET,), **fields}
     return CallEvent(what=what, call=call, **known)  # type: ignore[arg-type]
@@ -52,17 +52,17 @@ def test_the_line_at_the_bottom_says_what_is_going_on(monkeypatch: pytest.Monkey
     progress = Progress(patience=0)
     progress.begun("worker:triage", "r1")
     try:
-        progress.observe(event(Happened.ALLOWED))
+        progress.observe(event(CallStep.ALLOWED))
         assert last(screen).startswith("calling shell(command=")
-        progress.observe(event(Happened.ALLOWED, "c1/d1", ("triage", "analyzer")))
+        progress.observe(event(CallStep.ALLOWED, "c1/d1", ("triage", "analyzer")))
         assert last(screen).startswith("calling triage > analyzer > shell("), "the call around it only waits"
-        progress.observe(event(Happened.ALLOWED, "c1/d2", ("triage", "analyzer")))
+        progress.observe(event(CallStep.ALLOWED, "c1/d2", ("triage", "analyzer")))
         assert last(screen).endswith(" and 1 more")
         for path in ("c1/d1", "c1/d2"):
-            progress.observe(event(Happened.RAN, path, ("triage", "analyzer")))
-        progress.observe(event(Happened.FAILED, text=f"cannot reach {SECRET}"))
+            progress.observe(event(CallStep.RAN, path, ("triage", "analyzer")))
+        progress.observe(event(CallStep.FAILED, text=f"cannot reach {SECRET}"))
         assert last(screen) == "triage is thinking"
-        progress.observe(event(Happened.ASKED))
+        progress.observe(event(CallStep.ASKED))
         assert last(screen) == "triage waits for a person: signoff inbox"
     finally:
         progress.ended()
@@ -82,7 +82,7 @@ def test_the_line_at_the_bottom_says_what_is_going_on(monkeypatch: pytest.Monkey
 def test_a_line_fits_however_long_the_chain_is(
     chain: tuple[str, ...], start: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_event(event(Happened.ALLOWED, worker=chain))
+    print_event(event(CallStep.ALLOWED, worker=chain))
     line = capsys.readouterr().err.splitlines()[0]
     assert cells(line) <= 80
     assert start in line and "shell(" in line
@@ -91,11 +91,11 @@ def test_a_line_fits_however_long_the_chain_is(
 def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str], wording: Wording) -> None:
     progress = Progress()
     progress.begun("worker:triage", "r1")
-    progress.observe(event(Happened.ALLOWED, "c1/d1", ("triage", "analyzer")))
+    progress.observe(event(CallStep.ALLOWED, "c1/d1", ("triage", "analyzer")))
     asked = ApprovalRequest(id="k3f9", tool_call_id="c2", tool_name="shell", args={})
-    progress.observe(event(Happened.ASKED, "c2", request=asked))
-    progress.observe(event(Happened.RAN, "c1/d1"))
-    progress.observe(event(Happened.DENIED, "c2", by="policy", text="no\nway"))
+    progress.observe(event(CallStep.ASKED, "c2", request=asked))
+    progress.observe(event(CallStep.RAN, "c1/d1"))
+    progress.observe(event(CallStep.DENIED, "c2", by="policy", text="no\nway"))
     progress.ended()
     out, err = capsys.readouterr()
     lines = err.splitlines()
@@ -106,14 +106,14 @@ def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str
 
 
 def test_a_mask_stays_a_mask_and_what_only_looks_like_one_does_not(capsys: pytest.CaptureFixture[str]) -> None:
-    for what in (Happened.FAILED, Happened.DENIED):
+    for what in (CallStep.FAILED, CallStep.DENIED):
         print_event(event(what, by="policy", text=f"cannot reach {SECRET} ⟦masked 1: key⟧"))
         told = capsys.readouterr().err.splitlines()[-1]
         assert told.endswith("cannot reach ⟦masked' 1: declared secret⟧ ⟦U+27E6⟧masked 1: key⟦U+27E7⟧")
 
 
 def test_programs_never_see_a_secret() -> None:
-    row = json.loads(event_json(event(Happened.FAILED, text=f"cannot reach {SECRET}")))
+    row = json.loads(event_json(event(CallStep.FAILED, text=f"cannot reach {SECRET}")))
     assert "hunter2" not in str(row)
     assert row["event"] == "failed"
 
@@ -194,9 +194,9 @@ def test_a_run_whose_every_call_was_denied_says_so_by_its_exit_code(
 def test_a_delegation_in_which_everything_was_denied_did_nothing() -> None:
     progress = Progress(as_json=True)
     progress.begun("worker:triage", "r1")
-    progress.observe(event(Happened.ALLOWED, "c1"))
-    progress.observe(event(Happened.DENIED, "c1/d1", ("triage", "analyzer"), by="policy", text="no"))
-    progress.observe(event(Happened.RAN, "c1"))
+    progress.observe(event(CallStep.ALLOWED, "c1"))
+    progress.observe(event(CallStep.DENIED, "c1/d1", ("triage", "analyzer"), by="policy", text="no"))
+    progress.observe(event(CallStep.RAN, "c1"))
     assert progress.all_denied
-    progress.observe(event(Happened.RAN, "c1/d2", ("triage", "analyzer")))
+    progress.observe(event(CallStep.RAN, "c1/d2", ("triage", "analyzer")))
     assert not progress.all_denied

@@ -17,7 +17,7 @@ from tests.crash.trips import RUN, Act, Case, Inside, key_of
 
 from signoff import Signoff
 from signoff.broker import Broker, new_id
-from signoff.broker.veil import veil_key
+from signoff.broker.secret_key import secret_key
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.people import Answerer
@@ -243,6 +243,6 @@ def prepare(url: str) -> None:
 
     async def work() -> None:
         async with opened(url) as store:
-            await veil_key(store)
+            await secret_key(store)
 
     asyncio.run(work())

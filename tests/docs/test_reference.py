@@ -12,7 +12,7 @@ import pytest
 from signoff import Signoff, errors
 from signoff.channels.keys import ALL, BACK, KEYS, NONE, ONE_BY_ONE
 from signoff.cli.main import COMMANDS, program
-from signoff.core.event import Happened
+from signoff.core.event import CallStep
 from signoff.gate.capability import UnknownToolWarning
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,8 +37,8 @@ def test_every_option_of_the_capability_is_documented() -> None:
             assert f"`{field.name}`" in page("gate.md"), f"docs/gate.md lacks {field.name}"
 
 
-@pytest.mark.parametrize("event", list(Happened))
-def test_every_event_is_documented(event: Happened) -> None:
+@pytest.mark.parametrize("event", list(CallStep))
+def test_every_event_is_documented(event: CallStep) -> None:
     assert f"| `{event}` |" in page("gate.md")
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from signoff.core.event import Happened
+from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect
 from signoff.gate import course as the_course
@@ -75,13 +75,13 @@ def expected(f: CallFacts) -> Step:
     if not f.has_json:
         return Refuse(Refusal.NO_JSON)
     if f.record is OnRecord.NOTHING:
-        return Run(Happened.ALLOWED) if f.effect is Effect.ALLOW else expected_without_answer(f)
+        return Run(CallStep.ALLOWED) if f.effect is Effect.ALLOW else expected_without_answer(f)
     if f.record is OnRecord.APPROVED:
         if f.fit is Fit.CHANGED:
             return Ask(Because.CHANGED)
         if f.fit is Fit.OTHERS and f.effect is not Effect.ALLOW:  # nobody has to agree to what policy allows
             return Ask(Because.OTHERS)
-        return Run(Happened.APPROVED)
+        return Run(CallStep.APPROVED)
     steps: dict[OnRecord, Step] = {
         OnRecord.UNREAD: Lookup.RECORD,
         OnRecord.OPEN: Pause(),
@@ -112,24 +112,24 @@ def expected_of_others(f: CallFacts) -> Step | None:
     if f.recalled is Recalled.NEVER:
         return Refuse(Refusal.NEVER)
     if f.recalled is Recalled.ALWAYS or paused:
-        return Run(Happened.REMEMBERED)
+        return Run(CallStep.REMEMBERED)
     if f.mode is ApprovalMode.AUTO_APPROVE:
-        return Run(Happened.AUTO_APPROVED)
-    return Run(Happened.REVIEWED) if f.reviewed else None
+        return Run(CallStep.AUTO_APPROVED)
+    return Run(CallStep.REVIEWED) if f.reviewed else None
 
 
 def expected_below(f: SecondFacts) -> Step:
     if f.effect is not Effect.ASK:
-        return Run(Happened.ALLOWED) if f.effect is Effect.ALLOW else Refuse(Refusal.POLICY)
+        return Run(CallStep.ALLOWED) if f.effect is Effect.ALLOW else Refuse(Refusal.POLICY)
     if not f.approved:
         if f.answered and f.same_call and not f.particular and not f.in_doubt:
-            return Run(Happened.ALLOWED)
+            return Run(CallStep.ALLOWED)
         return Ask(Because.LEADS_TO) if f.same_arguments else Refuse(Refusal.OTHER_ARGUMENTS)
     if not f.same_arguments:
         return Refuse(Refusal.OTHER_ARGUMENTS)
     if f.used:
         return Refuse(Refusal.SPENT)
-    return Run(Happened.APPROVED) if f.same_call and f.agreed else Refuse(Refusal.OTHER_CALL)
+    return Run(CallStep.APPROVED) if f.same_call and f.agreed else Refuse(Refusal.OTHER_CALL)
 
 
 def test_every_combination_of_facts_leads_to_the_step_it_should() -> None:
@@ -151,11 +151,11 @@ def test_nothing_runs_that_is_neither_allowed_nor_approved_and_unspent() -> None
             continue
         others = f.effect is Effect.ASK and f.record is OnRecord.NOTHING and not f.particular and not f.in_doubt
         grounds = {
-            Happened.ALLOWED: f.effect is Effect.ALLOW and f.record is OnRecord.NOTHING,
-            Happened.APPROVED: f.record is OnRecord.APPROVED and f.fit is not Fit.CHANGED,
-            Happened.REMEMBERED: others and (f.recalled is Recalled.ALWAYS or f.entered is True),
-            Happened.AUTO_APPROVED: others and f.mode is ApprovalMode.AUTO_APPROVE,
-            Happened.REVIEWED: others and f.reviewed,
+            CallStep.ALLOWED: f.effect is Effect.ALLOW and f.record is OnRecord.NOTHING,
+            CallStep.APPROVED: f.record is OnRecord.APPROVED and f.fit is not Fit.CHANGED,
+            CallStep.REMEMBERED: others and (f.recalled is Recalled.ALWAYS or f.entered is True),
+            CallStep.AUTO_APPROVED: others and f.mode is ApprovalMode.AUTO_APPROVE,
+            CallStep.REVIEWED: others and f.reviewed,
         }
         assert grounds[step.why], f
 
@@ -224,7 +224,7 @@ def broken(table: Sequence[Row], number: int) -> Iterator[tuple[Row, ...]]:
     if after:
         yield (*before, *after)
     yield (*before, (lambda f: not fits(f), step), *after)
-    for other in (Run(Happened.ALLOWED), Refuse(Refusal.MODE), Ask(Because.CLAIMED), Pause(), Lookup.MEMORY):
+    for other in (Run(CallStep.ALLOWED), Refuse(Refusal.MODE), Ask(Because.CLAIMED), Pause(), Lookup.MEMORY):
         if other != step:
             yield (*before, (fits, other), *after)
 

@@ -28,7 +28,7 @@ from signoff import (
     Verdict,
     resume,
 )
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import State
 from signoff.core.verdict import Effect
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, PolicyError, ScriptEnded, WrongUse
@@ -798,16 +798,16 @@ async def test_every_step_can_be_observed(till: Till) -> None:
     ui = ScriptedUI(["session", "deny"])
     await agent_with(gate(rules, ui, observe=seen.append), turns, till).run("go")
     assert [event.what for event in seen] == [
-        Happened.ALLOWED,
-        Happened.RAN,
-        Happened.ASKED,
-        Happened.APPROVED,
-        Happened.RAN,
-        Happened.ASKED,
-        Happened.DENIED,
-        Happened.DENIED,
-        Happened.REMEMBERED,
-        Happened.RAN,
+        CallStep.ALLOWED,
+        CallStep.RAN,
+        CallStep.ASKED,
+        CallStep.APPROVED,
+        CallStep.RAN,
+        CallStep.ASKED,
+        CallStep.DENIED,
+        CallStep.DENIED,
+        CallStep.REMEMBERED,
+        CallStep.RAN,
     ]
 
 

@@ -24,7 +24,7 @@ from signoff import Answerer, ApprovalDecision, resume_run
 from signoff.broker import Broker
 from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
-from signoff.broker.veil import veil_key
+from signoff.broker.secret_key import secret_key
 from signoff.core.codec import dump_process
 from signoff.core.delivery import DeliveryState
 from signoff.core.mode import ApprovalMode
@@ -226,7 +226,7 @@ async def test_policies_and_the_key_are_where_they_are_looked_for(store: Store, 
     request = (await by_title(store))["pay(amount=5)"]
     assert await store.read(lambda tx: tx.policies.get(request.policy_revision)) is not None
     key = await store.read(lambda tx: tx.settings.get("veil"))
-    assert key is not None and await veil_key(store) == bytes.fromhex(key)
+    assert key is not None and await secret_key(store) == bytes.fromhex(key)
     names = await store.read(lambda tx: cast("Any", tx).sql.rows("settings"))
     assert [name for name, _ in names] == ["veil"], "nothing else is left among the settings"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.wiring.town import PATIENCE, PROJECT, TIMEOUT, TURNS, Town, several, working
 
 from signoff.broker import Broker
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import KeptRun, RunState
 from signoff.wiring import RunOptions, Task, job_for
 from signoff.wiring.telling import answer_text, failure_text
@@ -311,7 +311,7 @@ async def test_ctrl_c_puts_down_what_is_in_hand_and_the_next_process_goes_on_wit
     town.write(talker="- calls: [{tool: list_files}]\n- say: Looked.\n")
 
     def stop(event: CallEvent) -> None:
-        if event.what is Happened.ALLOWED:
+        if event.what is CallStep.ALLOWED:
             town.task.cancel()
 
     async with working(town, observe=stop):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.wiring.town import PROJECT, Town, working
 
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState
 from signoff.errors import StoreError
 from signoff.wiring import RunOptions
@@ -43,7 +43,7 @@ async def test_an_answer_that_comes_while_the_run_acts_on_another_is_not_its_end
     answering: list[asyncio.Task[Any]] = []
 
     def observe(event: CallEvent) -> None:
-        if event.what is Happened.RAN and not answering:
+        if event.what is CallStep.RAN and not answering:
             answering.append(asyncio.get_running_loop().create_task(town.answer(milk)))
 
     async with working(town, observe=observe):

@@ -14,7 +14,7 @@ from pydantic_ai.run import AgentRunResult
 from tests.workers.project import calling, project, run, saying, seeing
 
 from signoff.core.decision import ApprovalDecision
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongFile
 from signoff.gate.resume import resume_run
@@ -49,7 +49,7 @@ async def test_p9_a_worker_calls_a_worker_that_calls_a_worker(tmp_path: Path) ->
     result = await run(shop, "top")
     assert result.output.startswith("top: middle: leaf: ")
     assert (tmp_path / "notes" / "a.txt").read_text() == "x"
-    [asked] = [event for event in seen if event.what is Happened.ASKED]
+    [asked] = [event for event in seen if event.what is CallStep.ASKED]
     assert asked.call.chain == "top > middle > leaf > write_file"
 
 

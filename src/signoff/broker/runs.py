@@ -69,10 +69,10 @@ class Runs:
 
     # --- beginning, saving ---
 
-    async def begin(self, run: KeptRun, *, talk: str = "", heard: str = "", put_down: bool = False) -> KeptRun:
+    async def begin(self, run: KeptRun, *, conversation: str = "", heard: str = "", put_down: bool = False) -> KeptRun:
         """Keep a new run, in this process's hand, or `put_down` for any process to take up.
 
-        `talk` names a place where turns follow each other: the run follows the last one of its agent there, and
+        `conversation` names a place where turns follow each other: the run follows the last one of its agent there, and
         `RunTaken` is raised while any other is going. `heard` is the number of the message that it begins with;
         raises `AlreadyHeard` where that was heard there, `HeardTooLate` where only a later one was.
         """
@@ -81,9 +81,9 @@ class Runs:
 
         def work(tx: Transaction) -> KeptRun | RunError:
             check_not_halted(tx)
-            if not talk:
+            if not conversation:
                 return _begin(tx, ledger, run, now, holder)
-            known = conversation_log(tx, talk)
+            known = conversation_log(tx, conversation)
             if (why := not_news(known, heard)) is not None:
                 note_heard(tx, known, heard)  # told again, it is no longer too late but known
                 return why
@@ -101,8 +101,8 @@ class Runs:
             raise done
         return done
 
-    async def talk(self, name: str) -> KeptRun | None:
-        """The last turn of a talk; None where nothing was said there yet."""
+    async def last_turn(self, name: str) -> KeptRun | None:
+        """The last turn of a conversation; None where nothing was said there yet."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(conversation_log(tx, name).run))
 
     async def save(self, progress: Progress) -> None:

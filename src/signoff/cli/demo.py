@@ -136,10 +136,10 @@ def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
 
 def _summary(events: list[CallEvent], root: Path) -> None:
     from signoff.cli.progress import one_line
-    from signoff.core.event import Happened
+    from signoff.core.event import CallStep
 
-    why = {event.call.path: event for event in events if event.what not in (Happened.RAN, Happened.ASKED)}
-    ran = {event.call.path for event in events if event.what is Happened.RAN}
+    why = {event.call.path: event for event in events if event.what not in (CallStep.RAN, CallStep.ASKED)}
+    ran = {event.call.path for event in events if event.what is CallStep.RAN}
     click.secho("What ran", bold=True)
     for path, event in why.items():
         if path in ran:
@@ -155,15 +155,15 @@ def _summary(events: list[CallEvent], root: Path) -> None:
 
 
 def _on_whose_word(event: CallEvent) -> str:
-    from signoff.core.event import Happened
+    from signoff.core.event import CallStep
 
     rules = ", ".join(event.verdict.rules) if event.verdict else ""
     match event.what:
-        case Happened.ALLOWED:
+        case CallStep.ALLOWED:
             return f"allowed by rule {rules}"
-        case Happened.REMEMBERED:
+        case CallStep.REMEMBERED:
             return "not asked again: an earlier answer was remembered always"
-        case Happened.APPROVED if event.request is not None and event.request.decision is not None:
+        case CallStep.APPROVED if event.request is not None and event.request.decision is not None:
             decision = event.request.decision
             edited = ", with other arguments" if decision.edited_args is not None else ""
             asked = f"asked by rule {rules}" if rules else "asked, as no rule allows it"

@@ -19,7 +19,7 @@ import click
 
 from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
@@ -37,16 +37,16 @@ PATIENCE = 0.3
 """Seconds that something has to take until a line about it is drawn: what is over at once would only flicker."""
 
 _MARKS = {
-    Happened.ALLOWED: ("allowed", "green"),
-    Happened.REMEMBERED: ("remembered", "green"),
-    Happened.APPROVED: ("approved", "green"),
-    Happened.REVIEWED: ("reviewed", "green"),
-    Happened.AUTO_APPROVED: ("auto-approved", "yellow"),
-    Happened.DENIED: ("denied", "red"),
-    Happened.FAILED: ("failed", "red"),
+    CallStep.ALLOWED: ("allowed", "green"),
+    CallStep.REMEMBERED: ("remembered", "green"),
+    CallStep.APPROVED: ("approved", "green"),
+    CallStep.REVIEWED: ("reviewed", "green"),
+    CallStep.AUTO_APPROVED: ("auto-approved", "yellow"),
+    CallStep.DENIED: ("denied", "red"),
+    CallStep.FAILED: ("failed", "red"),
 }
 _STARTS = frozenset(
-    {Happened.ALLOWED, Happened.REMEMBERED, Happened.APPROVED, Happened.REVIEWED, Happened.AUTO_APPROVED}
+    {CallStep.ALLOWED, CallStep.REMEMBERED, CallStep.APPROVED, CallStep.REVIEWED, CallStep.AUTO_APPROVED}
 )
 
 
@@ -127,16 +127,16 @@ class Progress:
 
     def _count(self, event: CallEvent) -> None:
         self.secrets.update(event.secrets)
-        if event.what is Happened.DENIED:
+        if event.what is CallStep.DENIED:
             self._denied.add(event.call.path)
-        elif event.what in (Happened.RAN, Happened.FAILED):
+        elif event.what in (CallStep.RAN, CallStep.FAILED):
             self._ran.add(event.call.path)
 
     def _note(self, event: CallEvent) -> None:
         path = event.call.path
         self._asked.discard(path)
         self._going.pop(path, None)
-        if event.what is Happened.ASKED:
+        if event.what is CallStep.ASKED:
             self._asked.add(path)
         elif event.what in _STARTS:
             self._going[path] = event
@@ -203,14 +203,14 @@ def print_event(event: CallEvent) -> None:
         return
     word, colour = _MARKS[event.what]
     because = _because(event)
-    dim = event.what not in (Happened.DENIED, Happened.FAILED)
+    dim = event.what not in (CallStep.DENIED, CallStep.FAILED)
     below = f"\n{click.style(INDENT + because, dim=dim)}" if because else ""
     click.echo(f"  {click.style(f'{word:<13}', fg=colour)} {one_line(event)}{below}", err=True)
 
 
 def print_plainly(event: CallEvent) -> None:
     """As `print_event`, on one line, for logs. A question is a step too: there is no card."""
-    if event.what is Happened.ASKED:
+    if event.what is CallStep.ASKED:
         request = event.request.id if event.request is not None else ""
         click.echo(f"  {'asked':<13} {one_line(event)}  request {request}", err=True)
     elif event.what in _MARKS:
@@ -278,13 +278,13 @@ def spent_json(spent: Spent) -> dict[str, Any]:
 
 def _because(event: CallEvent) -> str:
     match event.what:
-        case Happened.DENIED:
+        case CallStep.DENIED:
             return f"by {visible(event.by)}: {safe_text(event.text, secrets=event.secrets)}"
-        case Happened.FAILED:
+        case CallStep.FAILED:
             return safe_text(event.text, secrets=event.secrets)
-        case Happened.ALLOWED if event.verdict is not None and event.verdict.rules:
+        case CallStep.ALLOWED if event.verdict is not None and event.verdict.rules:
             return f"by rule {', '.join(event.verdict.rules)}"
-        case Happened.APPROVED if event.request is not None and event.request.decision is not None:
+        case CallStep.APPROVED if event.request is not None and event.request.decision is not None:
             by = event.request.decision.by
             edited = ", arguments edited" if event.request.decision.edited_args is not None else ""
             return f"by {visible(str(by))}{edited}"

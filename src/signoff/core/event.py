@@ -10,7 +10,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
 
 
-class Happened(StrEnum):
+class CallStep(StrEnum):
     """The steps a call can take. The first five let it run; each says on whose word."""
 
     ALLOWED = "allowed"
@@ -33,7 +33,7 @@ class Happened(StrEnum):
 class CallEvent:
     """One step of one call."""
 
-    what: Happened
+    what: CallStep
     call: Call
     verdict: Verdict | None = None
     request: ApprovalRequest | None = None
@@ -42,3 +42,7 @@ class CallEvent:
     """The reason of a denial, the error of a failure."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to mask wherever the step is shown."""
+
+
+Happened = CallStep
+"""Its name in 0.1."""

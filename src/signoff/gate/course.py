@@ -41,7 +41,7 @@ from enum import Enum, IntEnum, auto
 from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from signoff.core.event import Happened
+from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect
 
@@ -192,7 +192,7 @@ class Lookup(Enum):
 class Run:
     """Carry the call out."""
 
-    why: Happened
+    why: CallStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +243,17 @@ COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.record is OnRecord.WITHDRAWN, Ask(Because.WITHDRAWN)),
     (lambda f: f.record is OnRecord.APPROVED and f.fit is Fit.CHANGED, Ask(Because.CHANGED)),
     (lambda f: f.record is OnRecord.APPROVED and f.fit is Fit.OTHERS and f.effect is Effect.ASK, Ask(Because.OTHERS)),
-    (lambda f: f.record is OnRecord.APPROVED, Run(Happened.APPROVED)),
+    (lambda f: f.record is OnRecord.APPROVED, Run(CallStep.APPROVED)),
     # Below, nothing is on record.
-    (lambda f: f.effect is Effect.ALLOW, Run(Happened.ALLOWED)),
+    (lambda f: f.effect is Effect.ALLOW, Run(CallStep.ALLOWED)),
     (lambda f: f.may_enter_again and f.entered is None, Lookup.ENTRY),
     (lambda f: f.may_enter_again and f.entered is True and f.recalled is Recalled.UNREAD, Lookup.NEVER),
     (lambda f: f.open_to_others and f.recalled is Recalled.UNREAD, Lookup.MEMORY),
     (lambda f: f.open_to_others and f.recalled is Recalled.NEVER, Refuse(Refusal.NEVER)),
-    (lambda f: f.open_to_others and f.recalled is Recalled.ALWAYS, Run(Happened.REMEMBERED)),
-    (lambda f: f.may_enter_again and f.entered is True, Run(Happened.REMEMBERED)),
-    (lambda f: f.open_to_others and f.mode is ApprovalMode.AUTO_APPROVE, Run(Happened.AUTO_APPROVED)),
-    (lambda f: f.open_to_others and f.reviewed, Run(Happened.REVIEWED)),
+    (lambda f: f.open_to_others and f.recalled is Recalled.ALWAYS, Run(CallStep.REMEMBERED)),
+    (lambda f: f.may_enter_again and f.entered is True, Run(CallStep.REMEMBERED)),
+    (lambda f: f.open_to_others and f.mode is ApprovalMode.AUTO_APPROVE, Run(CallStep.AUTO_APPROVED)),
+    (lambda f: f.open_to_others and f.reviewed, Run(CallStep.REVIEWED)),
     (lambda f: f.mode is ApprovalMode.AUTO_DENY, Refuse(Refusal.MODE)),
     (lambda f: f.claimed and not f.resumed, Ask(Because.CLAIMED)),
     (lambda f: True, Ask(Because.POLICY)),
@@ -262,13 +262,13 @@ COURSE: Sequence[Row[CallFacts]] = (
 
 BELOW: Sequence[Row[SecondFacts]] = (
     (lambda f: f.effect is Effect.DENY, Refuse(Refusal.POLICY)),
-    (lambda f: f.effect is Effect.ALLOW, Run(Happened.ALLOWED)),
-    (lambda f: f.answered and f.same_call and f.open_to_others and not f.approved, Run(Happened.ALLOWED)),
+    (lambda f: f.effect is Effect.ALLOW, Run(CallStep.ALLOWED)),
+    (lambda f: f.answered and f.same_call and f.open_to_others and not f.approved, Run(CallStep.ALLOWED)),
     (lambda f: not f.same_arguments, Refuse(Refusal.OTHER_ARGUMENTS)),
     (lambda f: not f.approved, Ask(Because.LEADS_TO)),
     (lambda f: f.used, Refuse(Refusal.SPENT)),
     (lambda f: not (f.same_call and f.agreed), Refuse(Refusal.OTHER_CALL)),
-    (lambda f: True, Run(Happened.APPROVED)),
+    (lambda f: True, Run(CallStep.APPROVED)),
 )
 """The second look at a call that passed above another capability's toolset, perhaps as another call."""
 

@@ -14,7 +14,7 @@ from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 
 from signoff.broker import Broker
-from signoff.broker.veil import veil_key
+from signoff.broker.secret_key import secret_key
 from signoff.channels.headless import ELSEWHERE
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
@@ -160,7 +160,7 @@ class Gate:
     async def prepare(self) -> None:
         """Before a run: take the key by which the store's processes tell secrets apart."""
         if not self._prepared and self.keeps_record:
-            self.reader = replace(self.reader, key=await veil_key(self.broker.store))
+            self.reader = replace(self.reader, key=await secret_key(self.broker.store))
             self._prepared = True
 
     def default_approver(self) -> Approver:

@@ -25,7 +25,7 @@ from signoff.broker import new_id
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
-from signoff.core.event import Happened
+from signoff.core.event import CallStep
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN, SILENCE, settled_text
 from signoff.core.offer import LEADS_TO
@@ -136,7 +136,7 @@ class GatedRun:
         self.reporter = Reporter(gate, level.run_id, level.root.secrets if level.root is not None else set())
         self.questions = Questions(
             level,
-            on_open=lambda gated, request: self.reporter.report(Happened.ASKED, gated, request=request),
+            on_open=lambda gated, request: self.reporter.report(CallStep.ASKED, gated, request=request),
             check_edit=self.reading.check_edit,
         )
         level.withdraw_questions = self.questions.withdraw
@@ -244,7 +244,7 @@ class GatedRun:
         while isinstance(step := course(facts), Lookup):
             facts = await self._look(gated, facts, step)
         match step:
-            case Run(Happened.APPROVED):
+            case Run(CallStep.APPROVED):
                 return await self._run_approved(gated, facts)
             case Run(why):
                 return await self._run(gated, why)
@@ -350,7 +350,7 @@ class GatedRun:
             )
         match below(facts):
             case Run(why):
-                ticket.used = ticket.used or why is Happened.APPROVED
+                ticket.used = ticket.used or why is CallStep.APPROVED
                 return await gated.execute(gated.args)
             case Ask():
                 reason = f"it leads to {gated.call.tool}: {gated.verdict.reason}"
@@ -391,7 +391,7 @@ class GatedRun:
         around = self.level.enclosing
         try:
             with around.neighbours.running() if around is not None else nullcontext():
-                result = await self._run(gated, Happened.APPROVED, since)
+                result = await self._run(gated, CallStep.APPROVED, since)
         except BaseException as error:
             await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(error).__name__}: {error}")
             raise
@@ -423,7 +423,7 @@ class GatedRun:
             case Closing.LOSE:
                 broker.cut_off(request.id, token)
 
-    async def _run(self, gated: GatedCall, why: Happened, since: float = 0.0) -> Any:
+    async def _run(self, gated: GatedCall, why: CallStep, since: float = 0.0) -> Any:
         """Carry the call out. On an approval, which was claimed `since` that moment, only while the claim holds."""
         gate, request, call = self.gate, gated.request, gated.call
         if request is not None and digest(as_json(gated.args, gate.reader.key)[0]) != call.args_digest:
@@ -432,7 +432,7 @@ class GatedRun:
         self.reporter.report(why, gated, request=request)
         if gated.is_external:
             raise CallDeferred(metadata={REQUEST: {"verdict": str(gated.verdict.effect)}})
-        answered = why is not Happened.ALLOWED
+        answered = why is not CallStep.ALLOWED
         if gated.above:
             self._tickets[call.call_id] = Ticket(gated.sealed, request, answered)
         if request is not None:
@@ -471,11 +471,11 @@ class GatedRun:
                 raise pause from error
             if gated.enclosing is not None and not isinstance(error, Halted | RunError):
                 gated.enclosing.over()
-            self.reporter.report(Happened.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
+            self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
             raise
         if gated.enclosing is not None:
             gated.enclosing.over()
-        self.reporter.report(Happened.RAN, gated, request=request)
+        self.reporter.report(CallStep.RAN, gated, request=request)
         if self.level.saver is not None:
             self.level.saver.returned(call.call_id, call.tool, result)
         return result
@@ -496,7 +496,7 @@ class GatedRun:
         return self._refused(gated, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
 
     def _refused(self, gated: GatedCall, by: str, reason: str) -> Exception:
-        self.reporter.report(Happened.DENIED, gated, by=by, text=reason)
+        self.reporter.report(CallStep.DENIED, gated, by=by, text=reason)
         if self.gate.on_denied == "raise":
             return refusal(gated.call.tool, by=by, reason=reason)
         return SkipToolExecution(denial(gated.call.tool, by=by, reason=reason))

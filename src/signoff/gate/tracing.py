@@ -16,7 +16,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, Tracer, TracerProvider
 
 from signoff.core.call import Call
-from signoff.core.event import CallEvent, Happened
+from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Verdict
 from signoff.gate.calls import GatedCall
@@ -143,7 +143,7 @@ class Reporter:
     _settled: set[str] = field(default_factory=set[str])
 
     def report(
-        self, what: Happened, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
+        self, what: CallStep, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
         """Report a step. Nobody who hears of it can change what happens."""
         if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
@@ -174,14 +174,14 @@ class Reporter:
             self._traces.close()
 
     def _trace(
-        self, traces: Traces, what: Happened, gated: GatedCall, request: ApprovalRequest | None, text: str
+        self, traces: Traces, what: CallStep, gated: GatedCall, request: ApprovalRequest | None, text: str
     ) -> None:
         match what:
-            case Happened.ASKED if request is not None:
+            case CallStep.ASKED if request is not None:
                 traces.asked(request)
-            case Happened.RAN:
+            case CallStep.RAN:
                 traces.ran(gated.call, request)
-            case Happened.FAILED:
+            case CallStep.FAILED:
                 traces.ran(gated.call, request, text)
             case _:
                 traces.judged(gated.call, gated.verdict, what)
@@ -193,7 +193,7 @@ def report_refused(gate: Gate, requests: Iterable[ApprovalRequest]) -> None:
         if request.call is not None and request.decision is not None and request.state in (State.DENIED, State.EXPIRED):
             by, why = decided_by(request.decision), decided_why(request.decision)
             event = CallEvent(
-                what=Happened.DENIED, call=request.call, verdict=request.verdict, request=request, by=by, text=why
+                what=CallStep.DENIED, call=request.call, verdict=request.verdict, request=request, by=by, text=why
             )
             _observed(gate, event)
 

@@ -113,10 +113,10 @@ class Job:
             if begun is not None:
                 begun("")
             return await self.runner.run(prompt, after=history, options=options)
-        talk = history.conversation_id if history is not None else str(uuid4()) if self.setup.chat else ""
+        conversation = history.conversation_id if history is not None else str(uuid4()) if self.setup.chat else ""
         kept = KeptRun(
             id=new_id(),
-            conversation_id=talk,
+            conversation_id=conversation,
             agent=self.agent,
             prompt=task.text,
             requester=self.requester,
@@ -125,7 +125,7 @@ class Job:
         kept = await broker.runs.begin(kept)
         if begun is not None:
             begun(kept.id)
-        finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(talk)})
+        finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(conversation)})
         await self._sign()
         return replace(finished, store=finished.store or self.store)
 

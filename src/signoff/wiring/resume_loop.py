@@ -29,7 +29,7 @@ class ResumeLoop:
         failed: Callable[[StoreError], None],
         ended: Callable[[str, asyncio.Task[None]], None] = lambda run_id, task: None,
     ) -> None:
-        """`found` gets what can go on, oldest first. `failed` hears that the store does not work, `ended` of each task."""
+        """`found` gets what can go on, oldest first. `failed` hears of a store that does not work, `ended` of tasks."""
         self._broker = broker
         self._looking = looking
         self._found = found

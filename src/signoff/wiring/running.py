@@ -32,7 +32,7 @@ from signoff.errors import (
     WaitsElsewhere,
 )
 from signoff.ports import Heard, Transaction
-from signoff.wiring.addressing import addressed, talk_of
+from signoff.wiring.addressing import addressed, conversation_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
 from signoff.wiring.looking import LONGEST, SHORTEST, Looking, cannot
 from signoff.wiring.resume_loop import ResumeLoop
@@ -93,9 +93,9 @@ class Running:
 
         One turn at a time in one place, each after the one before. What was heard before begins nothing.
         """
-        talk = talk_of(heard)
+        conversation = conversation_of(heard)
         entry = self._settings.channels.get(heard.channel)
-        last = await self._broker.runs.talk(talk)
+        last = await self._broker.runs.last_turn(conversation)
         whom = addressed(
             heard.text,
             entry.workers if entry is not None else (),
@@ -115,7 +115,7 @@ class Running:
                     setup=setup_of(replace(self._options, chat=True), self._settings),
                     places={heard.channel: heard.at},
                 ),
-                talk=talk,
+                conversation=conversation,
                 heard=heard.id,
                 put_down=True,
             )

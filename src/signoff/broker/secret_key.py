@@ -9,7 +9,7 @@ from signoff.ports import Store, Transaction
 NAME = "veil"
 
 
-async def veil_key(store: Store) -> bytes:
+async def secret_key(store: Store) -> bytes:
     """The store's key, made on first use."""
     if (key := await store.read(lambda tx: tx.settings.get(NAME))) is None:
 
