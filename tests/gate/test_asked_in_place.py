@@ -135,6 +135,15 @@ async def test_a_plain_approver_sees_the_context_of_the_run(till: Till) -> None:
     assert seen == ["acme"]
 
 
+async def test_an_approver_cannot_change_what_it_is_asked_about(till: Till) -> None:
+    def approver(request: ApprovalRequest) -> bool:
+        request.args["amount"] = 5_000  # type: ignore[index]
+        return True
+
+    await agent_with(gate(approver), pays(5), till).run("go")
+    assert till.paid == [(5, "shop")]
+
+
 # --- several at once ---
 
 
