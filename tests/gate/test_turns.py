@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.broker.conftest import kinds
 
@@ -98,3 +98,25 @@ async def test_messages_that_the_store_lost_are_stored_again(store: SqliteStore)
     kept = await said(gate, run)
     assert kept is not None
     assert [getattr(one, "text", "") for one in kept.messages] == ["", "are you there?", "", "now"]
+
+
+async def test_messages_that_the_store_lost_are_stored_again_with_the_next_step(store: SqliteStore) -> None:
+    """A step is written when the writer comes to it: before the next one here, as on a machine that is busy."""
+    steps: list[ModelResponse] = []
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await store.flush()
+        part = ToolCallPart("look", {}) if len(steps) < 2 else TextPart("now")
+        steps.append(ModelResponse(parts=[part]))
+        return steps[-1]
+
+    agent, gate = agent_with(store, "sunny", FunctionModel(model))
+    before: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart("hi")]),
+        ModelResponse(parts=[TextPart("are you there?")]),
+    ]
+    gate.histories.remember("not-in-the-store", before)
+    run = await turn(agent, gate, chat=True, message_history=before)
+    kept = await said(gate, run)
+    assert kept is not None and len(kept.messages) == 8
+    assert [getattr(one, "text", "") for one in kept.messages[:2]] == ["", "are you there?"]

@@ -109,13 +109,19 @@ class Runs:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
         await self._ledger.write("save", lambda tx, now: save(tx, self._ledger, progress, now))
 
-    def save_later(self, made: Callable[[], Progress | None]) -> None:
-        """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written."""
+    def save_later(self, made: Callable[[], Progress | None], *, lost: Callable[[], None] = lambda: None) -> None:
+        """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written.
+
+        `lost` is told where messages are missing that it builds upon; then it is made once more.
+        """
 
         def work(tx: Transaction, now: datetime) -> None:
             with suppress(RunError):  # in other hands by now, or over: whoever goes on finds out with the next step
-                if (progress := made()) is not None:
-                    save(tx, self._ledger, progress, now)
+                try:
+                    _save_if_any(tx, self._ledger, made(), now)
+                except Stale:
+                    lost()
+                    _save_if_any(tx, self._ledger, made(), now)
 
         self._ledger.later("save", work)
 
@@ -306,6 +312,11 @@ def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> 
         heard = _heard(stored, run.heard)
         tx.runs.put(replace(stored, tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
     _add_segments(tx, progress)
+
+
+def _save_if_any(tx: Transaction, ledger: Ledger, progress: Progress | None, now: datetime) -> None:
+    if progress is not None:
+        save(tx, ledger, progress, now)
 
 
 def check(tx: Transaction, run_id: str, epoch: int) -> KeptRun:

@@ -185,7 +185,9 @@ class RunSaver:
         if not self.saved:
             return
         # Made by the writer, in its own time, and not at all where the run is over before.
-        self.broker.runs.save_later(lambda: None if self._over else self._progress(point, None, put_down=False))
+        self.broker.runs.save_later(
+            lambda: None if self._over else self._progress(point, None, put_down=False), lost=self.histories.forget
+        )
 
     def note(self, answer: ApprovalRequest) -> None:
         """An answer that need not be looked up when its call is about to run: the claim will say what is new."""

@@ -80,6 +80,9 @@ def _run(run: KeptRun, options: Mapping[str, Any]) -> KeptRun:
     def text(name: str) -> str:
         return value if isinstance(value := options.get(name), str) else ""
 
+    def part(name: str) -> Mapping[str, Any] | None:
+        return cast("Mapping[str, Any]", value) if isinstance(value := options.get(name), Mapping) else None
+
     if "schema" in options:
         entered = EnteredCall(
             tool=text("tool"),
@@ -89,8 +92,8 @@ def _run(run: KeptRun, options: Mapping[str, Any]) -> KeptRun:
             granted="granted" in options,
         )
         return replace(run, entered=entered)
-    caller, given = options.get("caller"), options.get("input")
-    caller = cast("Mapping[str, Any]", caller) if isinstance(caller, Mapping) else {}
+
+    caller = part("caller") or {}
     setup = RunSetup(
         directory=text("folder"),
         project=text("project"),
@@ -102,7 +105,7 @@ def _run(run: KeptRun, options: Mapping[str, Any]) -> KeptRun:
         deny=tuple(caller.get("deny", ())),
         rules=tuple(caller.get("files", ())),
         worker_file=text("file"),
-        input=cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None,
+        input=part("input"),
         files=tuple(options.get("files", ())),
         chat=bool(options.get("chat")),
         after=text("after"),
