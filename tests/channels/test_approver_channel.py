@@ -314,6 +314,84 @@ async def test_what_is_settled_elsewhere_takes_nothing_else_back(
     await channel.stop()
 
 
+async def test_who_has_left_is_not_asked_what_waits_in_line(office: Office) -> None:
+    ui = Plain(ApprovalDecision(approved=False, ending=Ending.CANCELLED))
+    channel, inbox = await started(office, ui, by=ANA)
+    notices = await office.ask(count=3)
+    for notice in notices:
+        await office.deliver(channel, notice)
+    for notice in notices:
+        await open_again(office, channel, notice)
+    assert len(ui.asked) == 1 and inbox.taken == []
+    await channel.stop()
+
+
+async def test_a_coroutine_of_a_plain_approver_is_not_begun_for_what_is_settled(office: Office) -> None:
+    begun: list[ApprovalRequest] = []
+
+    class Both:
+        def __init__(self) -> None:
+            self.asked, self.go = threading.Event(), threading.Event()
+
+        def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> Any:
+            self.asked.set()
+            assert self.go.wait(30)
+            return self.decision(request)
+
+        async def decision(self, request: ApprovalRequest) -> ApprovalDecision:
+            begun.append(request)
+            return ApprovalDecision(approved=True)
+
+    ui = Both()
+    channel, inbox = await started(office, ui, by=ANA)
+    first, second = await office.ask(count=2)
+    for notice in (first, second):
+        await office.deliver(channel, notice)
+    await soon(ui.asked.is_set, "it is never asked")
+    await office.deliver(channel, await office.settle_elsewhere(first, approved=False))
+    ui.go.set()
+    await soon(lambda: len(inbox.taken) == 1, "the second is never asked")
+    assert [request.id for request in begun] == [second.request.id]
+    await channel.stop()
+
+
+def test_a_channel_is_of_the_event_loop_that_starts_it() -> None:
+    async def once() -> list[str]:
+        office = Office()
+        inbox = office.inbox(channel.name)
+        await channel.start(inbox)
+        notices = await office.ask(count=3)
+        for notice in notices:
+            await office.deliver(channel, notice)
+        await soon(lambda: len(inbox.taken) == 3, "not all are asked")
+        await channel.stop()
+        return [one for one, _ in inbox.taken]
+
+    channel = ApproverChannel(Plain(*[ApprovalDecision(approved=True)] * 6), by=ANA)
+    assert len(asyncio.run(once())) == len(asyncio.run(once())) == 3
+
+
+async def test_an_answer_that_is_on_its_way_is_waited_for(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signoff.channels.approver._GRACE", 0.01)
+    answer, taking, goes_on = office.broker.answer, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*args: Any, **more: Any) -> ApprovalRequest:
+        taking.set()
+        await goes_on.wait()
+        return await answer(*args, **more)
+
+    monkeypatch.setattr(office.broker, "answer", slowly)
+    channel, inbox = await started(office, Plain(ApprovalDecision(approved=True)), by=ANA)
+    notice = await asked(office, channel)
+    await asyncio.wait_for(taking.wait(), start.PATIENCE)
+    stopping = asyncio.ensure_future(channel.stop())
+    await asyncio.sleep(0.05)  # longer than it waits for anything else
+    assert not stopping.done()
+    goes_on.set()
+    await asyncio.wait_for(stopping, start.PATIENCE)
+    assert len(inbox.taken) == 1 and (await office.now(notice)).request.state is State.APPROVED
+
+
 # --- what else a channel does ---
 
 

@@ -17,6 +17,7 @@ from signoff.config import load_policy
 from signoff.core.call import Veiled
 from signoff.core.decision import ApprovalDecision
 from signoff.core.request import State
+from signoff.core.run import RunSetup
 from signoff.core.verdict import Requirement
 from signoff.testing import FakeClock
 
@@ -314,8 +315,7 @@ def test_an_edit_is_judged_by_the_policy_it_was_asked_under(desk: Desk, wording:
     [mine] = desk.open(asks(policy_revision=here))
     assert edited(desk, mine, {"to": "ben", "amount": 1}).code == 0
     # From another folder, the run says which file it began with.
-    began = {"folder": str(desk.folder), "policy": "", "model": "", "mode": "interactive"}
-    run = desk.begin("runabc2345", options=began)
+    run = desk.begin("runabc2345", setup=RunSetup(directory=str(desk.folder)))
     [theirs, strict] = desk.open(asks(policy_revision=here, run=run), asks(policy_revision=here, run=run))
     (desk.folder / "elsewhere").mkdir()
     desk.monkeypatch.chdir(desk.folder / "elsewhere")

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.desk import Desk, Said
 from tests.cli.wording import Wording
 
+from signoff.core.run import RunSetup
+
 PROJECT = """\
 toolsets:
   files: {use: filesystem_rw, config: {root: .}}
@@ -348,13 +350,13 @@ def test_c9_what_the_caller_denies_is_denied_below_too(nested: Desk) -> None:
 
 
 def kept(shop: Desk, run: str) -> Any:
-    return shop.do(lambda broker: broker.runs.get(run)).options
+    return shop.do(lambda broker: broker.runs.get(run)).setup
 
 
 def test_a_worker_is_resumed_in_another_folder_as_it_began(shop: Desk) -> None:
     begun = writes(shop, "--suspend", "--json")
     run = begun.rows[-1]["run"]
-    assert kept(shop, run)["policy"] == str(shop.folder / "signoff.yaml")
+    assert kept(shop, run).policy == str(shop.folder / "signoff.yaml")
     other = shop.folder.parent / "other"
     other.mkdir()
     shop.monkeypatch.chdir(other)
@@ -369,15 +371,14 @@ def test_a_worker_is_resumed_in_another_folder_as_it_began(shop: Desk) -> None:
 
 def test_a_worker_that_died_before_its_first_question_begins_anew_with_all_it_was_given(shop: Desk) -> None:
     (shop.folder / "notes.txt").write_text("buy milk")
-    options = {
-        "folder": str(shop.folder),
-        "policy": str(shop.folder / "signoff.yaml"),
-        "model": "script:said.yaml",
-        "mode": "interactive",
-        "input": {"name": "Ana"},
-        "files": [str(shop.folder / "notes.txt")],
-    }
-    run = shop.begin("runabc2345", agent="worker:greeter", prompt="Go", options=options)
+    setup = RunSetup(
+        directory=str(shop.folder),
+        policy=str(shop.folder / "signoff.yaml"),
+        model="script:said.yaml",
+        input={"name": "Ana"},
+        files=(str(shop.folder / "notes.txt"),),
+    )
+    run = shop.begin("runabc2345", agent="worker:greeter", prompt="Go", setup=setup)
     said = shop.run("resume", run)
     assert (said.code, said.out) == (0, "as the worker says\n"), said.err
 

@@ -14,7 +14,7 @@ from signoff.channels.approver import ApproverChannel
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.notice import Asked
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.verdict import Requirement
+from signoff.core.verdict import OnTimeout, Requirement
 from signoff.delivery.attended import Attended
 from signoff.errors import ChannelFailed, NobodyHere
 from signoff.testing import Office
@@ -183,6 +183,28 @@ async def test_others_are_waited_for_until_time_is_up(office: Office) -> None:
         assert not waiting.done()
         office.clock.advance(timedelta(minutes=2))
         assert not await waiting
+
+
+async def test_what_is_for_somebody_else_by_now_is_taken_off_the_screen(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`signoff inbox --tui --mine`, while one of the requests is escalated."""
+    from signoff.cli import inbox_screen
+
+    escalates = Requirement(role="ops", timeout=timedelta(minutes=1), on_timeout=OnTimeout.ESCALATE, escalate_to="boss")
+    [one] = await office.ask(need=escalates)
+    [two] = await office.ask(need=Requirement(role="ops"))
+    screen = Screen()
+    monkeypatch.setattr("signoff.channels.tui_approver", lambda **_: screen)
+    running = asyncio.ensure_future(inbox_screen._answered(office.broker, office._settings, ANA, mine=True))
+    await screen.shows(one, two)
+    office.clock.advance(timedelta(minutes=2))
+    await office.broker.sweep()
+    await screen.shows(two)
+    assert screen.withdrawn == [(one.request.id, "somebody else has to answer it now")]
+    screen.answers(two, YES)
+    assert await running is None
+    assert await state(office, one) is State.PENDING
 
 
 async def test_without_a_terminal_nobody_is_there(office: Office) -> None:

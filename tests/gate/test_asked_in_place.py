@@ -24,10 +24,10 @@ from signoff import (
     run_with_approval,
 )
 from signoff.channels.approver import UNNAMED
-from signoff.core.decision import Ending
+from signoff.core.decision import Ending, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import State
-from signoff.errors import WrongUse
+from signoff.errors import NotEntitled, WrongUse
 from signoff.testing import FakeClock
 from signoff.testing.office import soon
 
@@ -106,6 +106,58 @@ async def test_an_approver_that_failed_is_asked_nothing_more(till: Till) -> None
     with pytest.raises(LookupError, match="no such person"):
         await agent_with(gate(approver), pays(5, 6, 7), till).run("go")
     assert len(asked) == 1 and till.paid == []
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it has no words")
+
+
+class Grave(BaseException):
+    """As `pytest.fail` raises."""
+
+
+@pytest.mark.parametrize("error", [Grave("it"), Unspeakable(), NotEntitled("no approver for this tenant")], ids=type)
+async def test_whatever_an_approver_raises_ends_the_run(till: Till, error: BaseException) -> None:
+    def approver(request: ApprovalRequest) -> bool:
+        raise error
+
+    with pytest.raises(type(error)):
+        async with asyncio.timeout(start.PATIENCE):
+            await agent_with(gate(approver), pays(5, 6), till).run("go")
+    assert till.paid == []
+
+
+async def test_a_memory_that_fails_while_a_question_waits_ends_the_run(till: Till) -> None:
+    class Torn(ApprovalMemory):
+        lookups = 0
+
+        def lookup(self, call: Any) -> Any:
+            self.lookups += 1
+            if self.lookups > 2:  # both were looked up before anybody was asked
+                raise OSError("the file is torn")
+            return None
+
+    made = Signoff(ASK_ALL, approver=lambda request: YES, memory=Torn(file=None))
+    with pytest.raises(OSError, match="torn"):
+        async with asyncio.timeout(start.PATIENCE):
+            await agent_with(made, pays(5, 6), till).run("go")
+
+
+async def test_a_decision_that_ran_out_of_time_is_a_no_of_its_approver(till: Till) -> None:
+    late = ApprovalDecision(approved=False, note="nobody reacted in my form", ending=Ending.EXPIRED)
+    result = await agent_with(gate(lambda request: late), pays(5), till).run("go")
+    assert "nobody reacted in my form" in result.output
+
+
+async def test_what_the_tool_said_need_not_be_copied_where_there_is_no_gate() -> None:
+    from pydantic_ai.messages import ToolCallPart
+    from pydantic_ai.tools import DeferredToolRequests, ToolApproved
+
+    said = {"c": {"lock": threading.Lock()}}
+    deferred = DeferredToolRequests(approvals=[ToolCallPart("pay", {}, "c")], metadata=said)
+    results = await collect_approvals(deferred, lambda request: "lock" in request.metadata)
+    assert isinstance(results.approvals["c"], ToolApproved)
 
 
 async def test_who_answered_is_on_record_as_the_approver_said_it(till: Till) -> None:
@@ -195,6 +247,88 @@ async def test_what_an_answer_before_it_covers_is_not_asked(till: Till) -> None:
     assert sorted(till.paid) == [(5, "shop"), (5, "shop"), (6, "shop")]
 
 
+@pytest.mark.parametrize("approved", [True, False])
+async def test_what_somebody_elsewhere_said_to_remember_covers_what_waits_in_line(till: Till, approved: bool) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def approver(request: ApprovalRequest) -> bool:
+        asked.append(request)
+        return not approved if len(asked) > 1 else await asyncio.get_running_loop().create_future()
+
+    made = gate(approver)
+    running = asyncio.ensure_future(agent_with(made, pays(5, 5), till).run("go"))
+    await soon(lambda: len(asked) == 1, "nobody is asked")
+    decision = ApprovalDecision(approved=approved, remember=Remember.SESSION)
+    await made.answer(asked[0].id, decision, by=Answerer(name="ana"))
+    await running
+    assert len(asked) == 1 and till.paid == ([(5, "shop")] * 2 if approved else [])
+
+
+class Slow:
+    """An approver that waits for what it is told, and a judge who takes their time over an edit."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApprovalRequest] = []
+        self.withdrawn: list[str] = []
+        self.judging, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+        self.asked.append(request)
+        return ApprovalDecision(approved=True, edited_args={**request.args, "to": "mallory"})
+
+    def withdraw(self, request_id: str, why: str) -> None:
+        self.withdrawn.append(request_id)
+
+    async def judge(self, call: Any, ctx: Any) -> str:
+        if call.args.get("to") == "mallory":
+            self.judging.set()
+            await self.goes_on.wait()
+            return "deny"
+        return "ask"
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "cancelled"])
+async def test_an_edit_that_is_refused_late_is_not_asked_about_again(till: Till, how: str) -> None:
+    slow = Slow()
+    made = gate(slow, judge=slow.judge)
+    running = asyncio.ensure_future(agent_with(made, pays(5), till).run("go"))
+    await asyncio.wait_for(slow.judging.wait(), start.PATIENCE)
+    if how == "elsewhere":
+        [request] = await made.pending()
+        await made.answer(request.id, NO, by=Answerer(name="ana"))
+    else:
+        running.cancel()
+        await asyncio.wait([running], timeout=start.PATIENCE)
+    slow.goes_on.set()
+    await asyncio.wait([running], timeout=start.PATIENCE)
+    assert running.done()
+    others = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=start.PATIENCE)
+    assert len(slow.asked) == 1 and till.paid == []
+
+
+async def test_an_approver_that_fails_to_be_told_keeps_nobody_waiting(till: Till) -> None:
+    class Away(Slow):
+        async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
+            self.asked.append(request)
+            return await asyncio.get_running_loop().create_future()
+
+        def withdraw(self, request_id: str, why: str) -> None:
+            raise ConnectionError("the chat is down")
+
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    away = Away()
+    made = gate(away)
+    running = asyncio.ensure_future(agent_with(made, pays(5), till).run("go"))
+    await soon(lambda: len(away.asked) == 1, "nobody is asked")
+    await made.answer(away.asked[0].id, YES, by=Answerer(name="ana"))
+    await asyncio.wait_for(running, start.PATIENCE)
+    assert till.paid == [(5, "shop")]
+    assert {type(one["exception"]) for one in told} == {ConnectionError}
+
+
 async def test_an_approver_without_an_answer_leaves_only_its_own_question_open(till: Till) -> None:
     cancelled = ApprovalDecision(approved=False, ending=Ending.CANCELLED)
     made = gate(lambda request: cancelled if request.args["amount"] == 5 else YES, wait=60, clock=FakeClock())
@@ -259,6 +393,37 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+_TOLD = _STUCK.replace(
+    "gate = Signoff(",
+    """
+class Person:
+    def __init__(self):
+        self.gone = threading.Event()
+
+    def choose(self, request, *, mode):
+        asked.set()
+        self.gone.wait()
+        threading.Event().wait(0.3)  # a terminal is put right, an editor closed
+        print("put right", flush=True)
+        return False
+
+    def withdraw(self, request_id, why):
+        self.gone.set()
+
+approver = Person()
+gate = Signoff(""",
+)
+
+
+def test_an_approver_that_can_be_told_comes_to_its_end(tmp_path: Path) -> None:
+    """Otherwise a terminal would be left as it was in the middle of a question."""
+    script = tmp_path / "told.py"
+    script.write_text(_TOLD)
+    command = [sys.executable, str(script)]
+    done = start.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=start.PATIENCE)
+    assert (done.returncode, done.stdout) == (0, "done\nput right\n"), done.stderr
 
 
 def test_a_program_ends_though_its_approver_never_answers(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ async def test_a_result_that_did_not_reach_the_history_is_told_not_repeated(proc
         raise ConnectionError("killed")
 
     dies.broker.runs.end = killed  # type: ignore[method-assign]
-    dies.broker.runs.save_later = lambda _: None  # type: ignore[method-assign]
+    dies.broker.runs.save_later = lambda _, **__: None  # type: ignore[method-assign]
     with pytest.raises(ConnectionError, match="killed"):
         await resume_run(agent, run)
     await dies.broker.store.flush()
@@ -274,7 +274,7 @@ async def test_the_key_of_a_call_is_the_same_when_it_is_made_again(process: Proc
 
     dies = process(dies=True)
     dies.broker.finish = lambda *_, **__: None  # type: ignore[method-assign]
-    dies.broker.runs.save_later = lambda _: None  # type: ignore[method-assign]
+    dies.broker.runs.save_later = lambda _, **__: None  # type: ignore[method-assign]
     dies.broker.runs.end = killed  # type: ignore[method-assign]
     with pytest.raises(ConnectionError, match="killed"):
         await resume_run(agent(dies), run)

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-from signoff.channels.calling import in_thread
+from signoff.channels.calling import drop, in_thread
 from signoff.channels.outcome import outcome_text, result_text
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
@@ -53,6 +53,8 @@ _GRACE = 2.0
 _REMEMBERED = 1_000
 _TRIES = 3
 """How often a question is put to somebody whose answer was fine, and could not be taken."""
+_ENDS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What ends whatever runs, and is no failure of an approver."""
 _NO_ANSWER = ApprovalDecision(approved=False, note=_STOPPED, ending=Ending.CANCELLED)
 
 
@@ -114,7 +116,7 @@ class ApproverChannel:
         self._asks = approver if isinstance(approver, Asks) and not in_place else None
         self._calls = ApproverCalls(approver, mode)
         self._turn = asyncio.Lock()
-        """Held by what is asked, where the approver has to be waited for."""
+        """Held by what is asked, where the approver has to be waited for. It is of one event loop, as each start is."""
         self._is_moot = is_moot
         self._inbox: Inbox | None = None
         self._left = ""
@@ -125,11 +127,11 @@ class ApproverChannel:
         """What has an answer from here that is on its way to the inbox."""
         self._answered: set[str] = set()
         """What had its answer here; some wait for others to agree."""
-        self._withdrawn: set[str] = set()
-        """What was settled elsewhere while it was asked about here."""
+        self._withdrawn: dict[str, str] = {}
+        """What was settled elsewhere while it was asked about here, and how."""
         self._failures: dict[str, int] = {}
         """How often an answer could not be taken for no fault of whoever gave it."""
-        self._troubles: dict[str, Exception] = {}
+        self._troubles: dict[str, BaseException] = {}
         """Why something that was shown here is not any longer, though it waits."""
         self._is_over = False
         """Whether the approver of a run failed: then it is asked nothing more."""
@@ -148,7 +150,8 @@ class ApproverChannel:
             for request in await inbox.pending():
                 if await inbox.where(request.id):
                     await inbox.gone(request.id)
-        self._inbox, self._left, self._is_stopping, self._is_over = inbox, "", False, False
+        self._inbox, self._turn = inbox, asyncio.Lock()
+        self._left, self._is_stopping, self._is_over = "", False, False
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Ask, withdraw what was settled elsewhere, or say what came of something, as far as the approver can."""
@@ -169,21 +172,29 @@ class ApproverChannel:
     async def stop(self) -> None:
         """Take back every open question. What was answered before still reaches the inbox."""
         self._is_stopping = True
+        # At once: whoever is being stopped may not come beyond the first thing that is waited for.
+        self._calls.stop()
         for request_id in list(self._open):
             self._withdraw(request_id, _STOPPED)
-        self._calls.stop()
         if self._asks is not None:
             await asyncio.to_thread(self._asks.close)
         if tasks := set(self._open.values()):
             _, stuck = await asyncio.wait(tasks, timeout=_GRACE)
-            for task in stuck:
+            for task in stuck if self._in_place else stuck - {self._open.get(one) for one in self._answering}:
                 task.cancel()
             await asyncio.gather(*stuck, return_exceptions=True)
-        for known in (self._open, self._answering, self._answered, self._withdrawn, self._failures):
+        for known in (self._open, self._withdrawn, self._failures, self._troubles, self._shown):
             known.clear()
-        self._troubles.clear()
-        self._shown.clear()
+        self._answering.clear()
+        self._answered.clear()
         self._inbox = None
+
+    def withdraw(self, request_id: str, why: str) -> None:
+        """Stop asking about a request that still waits, for others."""
+        if request_id in self._open and request_id not in self._withdrawn:
+            self._withdrawn[request_id] = why
+            if request_id not in self._answering:
+                self._withdraw(request_id, why)
 
     # --- asking ---
 
@@ -192,8 +203,7 @@ class ApproverChannel:
         if request.id in self._open or request.id in self._answered:
             return
         if (trouble := self._troubles.get(request.id)) is not None:
-            text = visible(str(trouble) or type(trouble).__name__)
-            raise ChannelFailed(text, again=False, whole=self._is_over) from trouble
+            raise ChannelFailed(_text(trouble), again=False, whole=self._is_over) from trouble
         if self._left:
             raise ChannelFailed(self._left, again=False, whole=True)
         if not self._in_place:
@@ -202,24 +212,35 @@ class ApproverChannel:
             except (SignoffError, ValueError, TypeError, RecursionError) as error:
                 raise ChannelFailed(f"the call cannot be shown here: {visible(str(error))}", again=False) from error
         if self._asks is None:
-            self._begin([request], self._in_turn([request], inbox))
+            self._begin([request], self._in_turn([request], inbox), inbox)
             return
         try:
             shown = await _put_on_screen(self._asks, request)
         except NobodyHere as nobody:
             raise ChannelFailed(str(nobody), again=False, whole=True) from nobody
-        self._begin([request], self._on_screen(self._asks, request, shown, inbox))
+        self._begin([request], self._on_screen(self._asks, request, shown, inbox), inbox)
 
     def _put_together(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
         """Have several decided together, where the approver of a run can do that. Otherwise each is asked by itself."""
         if self._in_place and self._calls.takes_several:
             new = [one for one in requests if one.state is State.PENDING and one.id not in self._open]
-            self._begin(new, self._in_turn(new, inbox))
+            self._begin(new, self._in_turn(new, inbox), inbox)
 
-    def _begin(self, requests: Sequence[ApprovalRequest], work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _begin(self, requests: Sequence[ApprovalRequest], work: Coroutine[Any, Any, None], inbox: Inbox) -> None:
+        task = asyncio.ensure_future(self._seen_to(requests, work, inbox))
         for request in requests:
             self._open[request.id] = task
+
+    async def _seen_to(self, requests: Sequence[ApprovalRequest], work: Awaitable[None], inbox: Inbox) -> None:
+        """Whatever goes wrong, somebody hears of it: a question that nobody sees to would be waited for for ever."""
+        try:
+            await work
+        except _ENDS:
+            raise
+        except BaseException as error:
+            for request in requests:
+                if request.id in self._open:
+                    await self._unanswered(request, error, inbox, is_over=True)
 
     async def _on_screen(self, asks: Asks, request: ApprovalRequest, shown: Outcome, inbox: Inbox) -> None:
         """See to a question that stands on a screen, beside others."""
@@ -238,13 +259,17 @@ class ApproverChannel:
         """See to questions that wait in line: the next one is put when the answer before it was taken."""
         has_waited = self._turn.locked()
         async with self._turn:
-            asked: list[ApprovalRequest] = []
-            for request in requests:
-                if self._is_gone(request) or (has_waited and self._is_moot and await self._is_moot(request)):
-                    self._close(request)
-                else:
-                    asked.append(request)
-            await self._until_accepted(asked, self._calls.ask, inbox)
+            await self._until_accepted(requests, self._choose, inbox, has_waited=has_waited)
+
+    async def _choose(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
+        """Have the approver decide; no answer where it was cancelled."""
+        try:
+            return await self._calls.ask([_copy(request) for request in requests])
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return [_NO_ANSWER] * len(requests)
 
     def _is_gone(self, request: ApprovalRequest) -> bool:
         """Whether nobody waits for the answer any longer."""
@@ -252,26 +277,52 @@ class ApproverChannel:
 
     def _close(self, request: ApprovalRequest) -> None:
         self._open.pop(request.id, None)
-        self._withdrawn.discard(request.id)
+        self._withdrawn.pop(request.id, None)
         self._failures.pop(request.id, None)
 
-    async def _until_accepted(self, requests: Sequence[ApprovalRequest], ask: _Ask, inbox: Inbox) -> None:
+    async def _until_accepted(
+        self, requests: Sequence[ApprovalRequest], ask: _Ask, inbox: Inbox, *, has_waited: bool = False
+    ) -> None:
         """Ask until each answer was accepted, saying why the one before was not."""
-        while requests:
+        while requests := [one for one in requests if await self._is_still_asked(one, inbox, has_waited=has_waited)]:
             try:
                 decisions = await ask(requests)
-            except Exception as error:  # nobody is there, or the approver is broken: told when it is shown again
+            except _ENDS:
+                raise
+            except BaseException as error:  # nobody is there, or the approver is broken: told when it is shown again
                 for request in requests:
-                    await self._unanswered(request, error, inbox)
+                    await self._unanswered(request, error, inbox, is_over=True)
                 return
-            offered = [await self._offer(*one, inbox) for one in zip(requests, decisions, strict=True)]
-            requests = [request for request in offered if request is not None]
+            again: list[ApprovalRequest] = []
+            for request, decision in zip(requests, decisions, strict=True):
+                if (refused := await self._offer(request, decision, inbox)) is not None:
+                    again.append(refused)
+            requests, has_waited = again, True
+
+    async def _is_still_asked(self, request: ApprovalRequest, inbox: Inbox, *, has_waited: bool) -> bool:
+        """Whether a question is to be put: it may have been settled while it waited for its turn."""
+        if self._is_gone(request):
+            if request.problem and (why := self._withdrawn.get(request.id)):
+                self._say(why)  # their answer was refused, and there is no other
+            self._close(request)
+            return False
+        if self._left:
+            await self._unanswered(request, None, inbox)
+            return False
+        is_settled = bool(request.problem) and (await inbox.request(request.id)).state is not State.PENDING
+        if is_settled or (has_waited and self._is_moot is not None and await self._is_moot(request)):
+            self._close(request)
+            return False
+        return True
 
     async def _offer(
         self, request: ApprovalRequest, decision: ApprovalDecision | None, inbox: Inbox
     ) -> ApprovalRequest | None:
         """Give an answer to the inbox; where it is not accepted, the request to ask again with, which says why."""
-        if decision is None or decision.ending in (Ending.CANCELLED, Ending.EXPIRED):
+        if self._is_over:  # an answer before it could not be taken, and that ends the run
+            self._close(request)
+            return None
+        if decision is None or not self._is_answer(decision):
             await self._unanswered(request, None, inbox)
             return None
         self._answering.add(request.id)
@@ -286,13 +337,18 @@ class ApproverChannel:
                 draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
                 return replace(request, problem=str(problem), metadata={**request.metadata, **draft})
             self._say(f"your answer could not be taken: {problem}", request)
-            await self._unanswered(request, problem, inbox)
+            await self._unanswered(request, problem, inbox, is_over=not isinstance(problem, NotEntitled))
             return None
         finally:
             self._answering.discard(request.id)
         self._answered.add(request.id)
         self._close(request)
         return None
+
+    def _is_answer(self, decision: ApprovalDecision) -> bool:
+        """Whether somebody decided. In place, only one that was taken back is none."""
+        endings = (Ending.CANCELLED,) if self._in_place else (Ending.CANCELLED, Ending.EXPIRED)
+        return decision.ending not in endings
 
     async def _answer(self, request_id: str, decision: ApprovalDecision, inbox: Inbox) -> ApprovalRequest:
         by = decision.by or self._by
@@ -315,16 +371,17 @@ class ApproverChannel:
             case _:
                 return False
 
-    async def _unanswered(self, request: ApprovalRequest, why: Exception | None, inbox: Inbox) -> None:
-        """A question had no answer here, so it is open to others."""
+    async def _unanswered(
+        self, request: ApprovalRequest, why: BaseException | None, inbox: Inbox, *, is_over: bool = False
+    ) -> None:
+        """A question had no answer here, so it is open to others. `is_over`: of the approver of a run."""
         is_gone = self._is_gone(request)
         self._close(request)
         if is_gone:
             return
         if why is not None or self._in_place:
             self._troubles[request.id] = why or NobodyHere("it was left undecided")
-            if self._in_place and why is not None and not isinstance(why, NotEntitled):
-                self._is_over = True
+            self._is_over = self._is_over or (self._in_place and is_over)
         else:
             self._leave()
         await inbox.gone(request.id)
@@ -336,10 +393,11 @@ class ApproverChannel:
             self._withdraw(request_id, _LEFT)
 
     def _withdraw(self, request_id: str, why: str) -> None:
-        if self._asks is not None:
-            self._asks.withdraw(request_id, why)
-        else:
-            self._calls.withdraw(request_id, why)
+        try:
+            (self._calls if self._asks is None else self._asks).withdraw(request_id, why)
+        except Exception as error:  # it is somebody's code, and nothing depends on it
+            told = {"message": "signoff: an approver could not be told that a question is settled", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(told)
 
     # --- telling ---
 
@@ -349,12 +407,9 @@ class ApproverChannel:
             self._say(result_text(notice))
             return
         request = notice.request
-        if request.id in self._answering:
-            return  # whoever answered is told what comes of that
         if request.id in self._open and request.id not in self._withdrawn:
-            self._withdrawn.add(request.id)
             text = settled_text(request, datetime.astimezone)
-            self._withdraw(request.id, Redactor(request.secrets, avoid=text).text(text))
+            self.withdraw(request.id, Redactor(request.secrets, avoid=text).text(text))
         elif notice.subject in self._shown and (text := outcome_text(request, answered=request.id in self._answered)):
             self._say(text)
         if not notice.is_live:
@@ -388,13 +443,16 @@ class ApproverCalls:
         function = partial(choose, mode=mode) if callable(choose) else approver
         self._choose = cast("Callable[[ApprovalRequest], Any]", function)
         self._choose_all = partial(choose_all, mode=mode) if callable(choose_all) else None
-        self._withdraw: Callable[[str, str], None] | None = getattr(approver, "withdraw", None)
+        withdraw = getattr(approver, "withdraw", None)
+        self._withdraw: Callable[[str, str], None] | None = withdraw if callable(withdraw) else None
         self._asked: frozenset[str] = frozenset()
         """What is asked about now."""
         self._waits: asyncio.Future[Any] | None = None
         """What is waited for now: the end of a thread, or somebody's own coroutine."""
         self._is_awaited = False
         """Whether it is a coroutine, which can be cancelled."""
+        self._is_taken_back = False
+        """Whether nobody waits any longer for what is asked now."""
 
     @property
     def takes_several(self) -> bool:
@@ -402,48 +460,49 @@ class ApproverCalls:
 
     async def ask(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
         """One decision for each, in order."""
-        handed = [_copy(request) for request in requests]
-        self._asked = frozenset(request.id for request in requests)
+        self._asked, self._is_taken_back = frozenset(request.id for request in requests), False
         try:
-            if len(handed) == 1:
-                return [_decision(await self._called(self._choose, handed[0]))]
+            if len(requests) == 1:
+                return [_decision(await self._called(self._choose, requests[0]))]
             assert self._choose_all is not None, "only who can decide several is asked about several"
-            chosen = await self._called(self._choose_all, tuple(handed))
+            decisions = [_decision(one) for one in await self._called(self._choose_all, tuple(requests))]
         finally:
             self._asked = frozenset()
-        decisions = [_NO_ANSWER] * len(handed) if chosen is _NO_ANSWER else [_decision(one) for one in chosen]
-        if len(decisions) != len(handed):
-            raise WrongUse(f"choose_all was given {len(handed)} requests and answered {len(decisions)}")
+        if len(decisions) != len(requests):
+            raise WrongUse(f"choose_all was given {len(requests)} requests and answered {len(decisions)}")
         return decisions
 
     def withdraw(self, request_id: str, why: str) -> None:
         """Tell the approver, or cancel it, if it can be; a plain one that cannot be told is left to itself."""
-        if callable(self._withdraw):
+        if self._withdraw is not None:
             self._withdraw(request_id, why)
-        elif self._asked == frozenset((request_id,)) and self._is_awaited and self._waits is not None:
-            self._waits.cancel()
+        elif self._asked == frozenset((request_id,)):
+            self._is_taken_back = True
+            if self._is_awaited and self._waits is not None:
+                self._waits.cancel()
 
     def stop(self) -> None:
-        """Wait for nothing any longer, but for a plain approver that was told: it may have a terminal to put right."""
-        if self._waits is not None and (self._is_awaited or not callable(self._withdraw)):
+        """Wait for nothing any longer."""
+        self._is_taken_back = True
+        if self._waits is not None:
             self._waits.cancel()
 
     async def _called(self, function: Callable[[Any], Any], given: object) -> Any:
         if inspect.iscoroutinefunction(function):
             return await self._result(function(given), is_awaited=True)
-        result = await self._result(in_thread(function, given), is_awaited=False)
-        return await self._result(result, is_awaited=True) if inspect.isawaitable(result) else result
+        # One that can be told comes to its end, and may have a terminal to put right. Another one may wait for ever.
+        result = await self._result(in_thread(function, given, daemon=self._withdraw is None), is_awaited=False)
+        if not inspect.isawaitable(result):
+            return result
+        if self._is_taken_back:
+            drop(result)
+            raise asyncio.CancelledError
+        return await self._result(result, is_awaited=True)
 
     async def _result(self, work: Awaitable[Any], *, is_awaited: bool) -> Any:
-        """What comes of something that waits for a person; no answer where it is cancelled."""
         self._waits, self._is_awaited = asyncio.ensure_future(work), is_awaited
         try:
             return await self._waits
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return _NO_ANSWER
         finally:
             self._waits = None
 
@@ -451,6 +510,14 @@ class ApproverCalls:
 def _copy(request: ApprovalRequest) -> ApprovalRequest:
     """A request to hand out: whoever is shown it cannot change what is on record."""
     return request.changed_to(args=deepcopy(request.args), metadata=deepcopy(request.metadata))
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says, safe to show. It is somebody's code, which may fail at that too."""
+    try:
+        return visible(str(error)) or type(error).__name__
+    except Exception:
+        return type(error).__name__
 
 
 def _decision(returned: object) -> ApprovalDecision:

@@ -1,4 +1,4 @@
-"""Calling somebody's own code, which may be plain or async and may wait for a person."""
+"""Calling somebody's own plain code from an event loop, while it waits for a person."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ _LOOK_AFTER = 0.5
 """Seconds after which a thread that handed something to an event loop looks whether the loop is still there."""
 
 
-async def called(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What a plain or async method returns; a plain one runs in a thread of its own."""
-    if inspect.iscoroutinefunction(method):
-        return await method(*args, **options)
-    result = await in_thread(method, *args, **options)
-    return await result if inspect.isawaitable(result) else result
+async def in_thread(function: Callable[..., Any], *args: Any, daemon: bool = True) -> Any:
+    """Call a function in a thread of its own. Whoever is cancelled leaves it to itself.
 
-
-async def in_thread(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function in a thread that keeps no program from ending. Whoever is cancelled leaves it to itself."""
+    Without `daemon` a program does not end before it does.
+    """
     loop, context = asyncio.get_running_loop(), copy_context()
     returned: asyncio.Future[Any] = loop.create_future()
     received = threading.Event()
@@ -44,7 +39,7 @@ async def in_thread(function: Callable[..., Any], *args: Any, **options: Any) ->
     def work() -> None:
         result, error = None, None
         try:
-            result = context.run(function, *args, **options)
+            result = context.run(function, *args)
         except BaseException as raised:  # whoever awaits it is told
             error = raised
         try:
@@ -58,7 +53,7 @@ async def in_thread(function: Callable[..., Any], *args: Any, **options: Any) ->
                     drop(result)
                     return
 
-    threading.Thread(target=work, name="signoff-approver", daemon=True).start()
+    threading.Thread(target=work, name="signoff-approver", daemon=daemon).start()
     return await returned
 
 

@@ -26,7 +26,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
 
     async def work(broker: Broker, settings: Settings) -> ChannelFailed | None:
         me = whoami(name, settings, via="tui")
-        if not await _waiting(broker, me, mine=mine):
+        if not _shown_to(me, await _waiting(broker), mine=mine):
             click.echo("Nothing waits for you." if mine else "Nothing waits for a person.")
             say_where(store, policy)
             return None
@@ -48,22 +48,30 @@ async def _answered(broker: Broker, settings: Settings, me: Answerer, *, mine: b
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
         with _watching(broker, attended.wake):
             while attended.failure is None:
-                await attended.show(await _waiting(broker, me, mine=mine))
+                waiting = await _waiting(broker)
+                shown = _shown_to(me, waiting, mine=mine)
+                await attended.show(shown)
+                # What is settled goes by itself, and says how. What waits for somebody else now has to be taken off.
+                for request_id in {one.id for one in waiting} - {one.id for one in shown}:
+                    if request_id in attended.asked:
+                        attended.leave(request_id)
+                        screen.withdraw(request_id, "somebody else has to answer it now")
                 if not attended.asked:
                     break
                 await attended.changed()
     return attended.failure
 
 
-async def _waiting(broker: Broker, me: Answerer, *, mine: bool) -> Sequence[ApprovalRequest]:
+async def _waiting(broker: Broker) -> Sequence[ApprovalRequest]:
     """What waits, after whatever time has done to it."""
+    await broker.sweep()
+    return await broker.pending()
+
+
+def _shown_to(me: Answerer, waiting: Sequence[ApprovalRequest], *, mine: bool) -> Sequence[ApprovalRequest]:
     from signoff.core.quorum import why_not_entitled
 
-    await broker.sweep()
-    waiting = await broker.pending()
-    if not mine:
-        return waiting
-    return [one for one in waiting if not why_not_entitled(one.requirement, me, one.parties)]
+    return [one for one in waiting if not mine or not why_not_entitled(one.requirement, me, one.parties)]
 
 
 @contextmanager

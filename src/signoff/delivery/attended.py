@@ -121,6 +121,13 @@ class Attended:
             self._waits[request.id].cancel()
         self.wake()
 
+    def leave(self, request_id: str) -> None:
+        """Wait no longer for an answer to something that was shown."""
+        self.asked.pop(request_id, None)
+        self._unsettled.discard(request_id)
+        if (wait := self._waits.pop(request_id, None)) is not None:
+            wait.cancel()
+
     async def show_again(self, request_id: str) -> None:
         """What was shown is there no longer."""
         if (request := self.asked.get(request_id)) is not None:

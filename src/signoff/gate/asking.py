@@ -18,9 +18,7 @@ from signoff.broker import new_id
 from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
-from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.lifecycle import OPEN
-from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
 from signoff.delivery.attended import Attended
@@ -214,22 +212,13 @@ class Questions:
 async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
     """Those of the requests that were settled, by id, when all were, or nobody is left to ask, or time is up."""
     broker, answers = gate.broker, gate.answers
-    has_remembered = False
-
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
-        nonlocal has_remembered
-        settled = await answers.take(request, decision, by)
-        has_remembered = has_remembered or decision.remember is not Remember.NONE
-        return settled
-
-    async def is_moot(request: ApprovalRequest) -> bool:
-        return has_remembered and await answers.answer_from_memory(request)
-
     approver = named_approver(gate.approver)
     if approver is None:
         approver = gate.default_approver()
-    channel = ApproverChannel(approver, name="approver", in_place=True, mode=gate.mode, is_moot=is_moot)
-    async with Attended(broker, channel, take) as attended:
+    channel = ApproverChannel(
+        approver, name="approver", in_place=True, mode=gate.mode, is_moot=answers.answer_from_memory
+    )
+    async with Attended(broker, channel, answers.take) as attended:
         await attended.show(requests)
         await attended.settled(broker.clock.now() + gate.wait if gate.wait else None)
         failure = attended.failure.__cause__ if attended.failure is not None else None
