@@ -444,7 +444,7 @@ class ApproverCalls:
         self._choose = cast("Callable[[ApprovalRequest], Any]", function)
         self._choose_all = partial(choose_all, mode=mode) if callable(choose_all) else None
         withdraw = getattr(approver, "withdraw", None)
-        self._withdraw: Callable[[str, str], None] | None = withdraw if callable(withdraw) else None
+        self._withdraw: Callable[[str, str], object] | None = withdraw if callable(withdraw) else None
         self._asked: frozenset[str] = frozenset()
         """What is asked about now."""
         self._waits: asyncio.Future[Any] | None = None
