@@ -7,6 +7,7 @@ What it leaves behind is what a killed process leaves: runs that wait, were answ
 channels that fail, people who read something, a conversation, and everything still in its name.
 """
 
+# ruff: noqa: I001 - some of what it imports is there no longer
 from __future__ import annotations
 
 import asyncio
