@@ -22,6 +22,7 @@ from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
 from signoff.broker.policies import Policies
 from signoff.broker.runs import Progress, Runs, check, refuse_over, save
+from signoff.broker.signing import Signing
 from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
@@ -60,11 +61,12 @@ class Broker:
         self.store = store
         self.clock = ledger.clock
         self.watch = Watch(store)
-        self.runs = Runs(ledger)
+        self.signing = Signing(ledger, signer)
+        self.runs = Runs(ledger, self.signing)
         self.grants = Grants(ledger)
         self.switch = Switch(ledger, self.watch)
         self.audit_buffer = AuditBuffer(ledger)
-        self.deadlines = Deadlines(ledger, signer)
+        self.deadlines = Deadlines(ledger, self.signing)
         self.policies = Policies(ledger)
         self.people = People(ledger, people or {})
         self.remembers = remembers and store.is_durable

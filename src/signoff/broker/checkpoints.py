@@ -83,14 +83,8 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
 
     def work(tx: Transaction) -> tuple[tuple[str, ...], Checkpoint] | None:
         names = known_as(tx, place)
-        head = _unsigned(tx, names, signer)
-        if head is None:
-            return None
-        (seq, link), at = head, timestamp(now)
-        key, signature = signer.sign(signed_text(seq, link, at))
-        checkpoint = Checkpoint(seq=seq, hash=link, at=at, key=key, signature=signature)
-        tx.checkpoints.add(checkpoint)
-        return names, checkpoint
+        checkpoint = signed(tx, names, signer, now)
+        return None if checkpoint is None else (names, checkpoint)
 
     made = await store.write("checkpoint", work)
     if made is None:
@@ -99,6 +93,21 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
     for name in names:
         # Only now, when the store is sure to keep it: a copy that is ahead of its store would be a false alarm.
         await asyncio.to_thread(signer.keep, name, checkpoint)
+    return checkpoint
+
+
+def signed(tx: Transaction, names: tuple[str, ...], signer: Signer, now: datetime) -> Checkpoint | None:
+    """Sign the record as it stands in a transaction; None where nothing is new. Raises `RecordBroken`.
+
+    A copy is kept when the store is sure to hold it, and not before.
+    """
+    head = _unsigned(tx, names, signer)
+    if head is None:
+        return None
+    (seq, link), at = head, timestamp(now)
+    key, signature = signer.sign(signed_text(seq, link, at))
+    checkpoint = Checkpoint(seq=seq, hash=link, at=at, key=key, signature=signature)
+    tx.checkpoints.add(checkpoint)
     return checkpoint
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
-from signoff.broker.checkpoints import Signer, checkpoint_if_due, make_checkpoint
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, lose, pause, put
+from signoff.broker.signing import Signing
 from signoff.core.lifecycle import Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import RequestError, SignoffError
-from signoff.ports import Store, Transaction
+from signoff.errors import RequestError
+from signoff.ports import Transaction
 from signoff.processes import is_alive
 
 EVERY = timedelta(seconds=5)
@@ -24,9 +22,9 @@ EVERY = timedelta(seconds=5)
 class Deadlines:
     """The broker's part about time. Any number of processes may sweep the same store at once."""
 
-    def __init__(self, ledger: Ledger, signer: Signer | None = None) -> None:
+    def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
-        self._signer = signer
+        self._signing = signing
 
     async def sweep(self) -> list[ApprovalRequest]:
         """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
@@ -51,24 +49,8 @@ class Deadlines:
         clock = self._ledger.clock
         while True:
             await self.sweep()
-            await self.sign_if_due()
+            await self._signing.sign_if_due()
             await clock.sleep_until(clock.now() + EVERY)
-
-    async def sign_if_due(self) -> None:
-        """Sign the end of the record, if it was not for a while and there is a key to sign with."""
-        await self._sign(checkpoint_if_due)
-
-    async def sign_end(self) -> None:
-        """Sign the record as it stands, if there is a key to sign with: at the end of a run."""
-        await self._sign(make_checkpoint)
-
-    async def _sign(self, make: Callable[[Store, Signer, datetime], Awaitable[object]]) -> None:
-        if self._signer is None:
-            return
-        try:
-            await make(self._ledger.store, self._signer, self._ledger.now())
-        except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
-            warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
 
 
 def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:

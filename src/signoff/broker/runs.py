@@ -12,6 +12,7 @@ from signoff.broker.conversations import conversation_log, following, not_news, 
 from signoff.broker.deadlines import feed
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import enter, settle
+from signoff.broker.signing import Signed, Signing
 from signoff.broker.status import RunStatus, run_status
 from signoff.broker.switch import check_not_halted
 from signoff.core.lifecycle import Cancelled
@@ -19,7 +20,7 @@ from signoff.core.moment import moment_text
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
-from signoff.errors import RunError, RunOver, RunTaken, Stale, UnknownRun
+from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -43,8 +44,9 @@ class Progress:
 class Runs:
     """The broker's part about runs."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
+        self._signing = signing
         self._in_hand: dict[str, object] = {}
         """Runs that something in this very process is busy with, each with what tells it from others."""
 
@@ -202,16 +204,18 @@ class Runs:
         secrets: Sequence[str] = (),
         last: Progress | None = None,
     ) -> None:
-        """Record how a run ended, and keep `last`, its messages. What it still asked is withdrawn.
+        """Record how a run ended, sign that, and keep `last`, its messages. What it still asked is withdrawn.
 
         Raises `Stale` where the messages that those build upon are not there.
         """
         text, now = self._detail(detail, secrets), self._ledger.now()
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> Signed | SignoffError | None:
             _end(tx, self._ledger, run_id, epoch, state, text, now, last)
+            return self._signing.sign_in(tx, now)
 
-        await self._ledger.store.write("end", work)
+        self._signing.get_ready()
+        self._signing.keep(await self._ledger.store.write("end", work))
 
     def end_later(
         self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()

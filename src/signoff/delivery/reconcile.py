@@ -159,7 +159,7 @@ class Reconciler:
             if sweep or now >= self._sweeps_at:
                 self._sweeps_at = now + EVERY
                 await self._broker.sweep()
-                await self._broker.deadlines.sign_if_due()
+                await self._broker.signing.sign_if_due()
                 await self._tell_endings()
             plan = await self._planned(now)
             self._turned_away = False

@@ -156,14 +156,15 @@ async def execute(
         try:
             result = await _guarded(run, handler)
         except Exception:
-            await broker.deadlines.sign_end()
+            await broker.signing.sign_end()
             raise
         if isinstance(result.output, DeferredToolRequests):
             await saver.put_down(result.conversation)
         else:
             conversation = result.conversation if saver.run.setup.chat else None  # for the next turn
             await saver.ended(RunState.DONE, str(result.output), conversation)
-            await broker.deadlines.sign_end()
+            if not saver.saved:  # otherwise its end was signed with the same write
+                await broker.signing.sign_end()
         return result
 
 

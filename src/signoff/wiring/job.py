@@ -143,7 +143,7 @@ class Job:
     async def _sign(self) -> None:
         """Sign the record if that is due. It stays due where the store does not work, and the answer is not lost."""
         with suppress(StoreError):
-            await self.runner.gate.broker.deadlines.sign_if_due()
+            await self.runner.gate.broker.signing.sign_if_due()
 
     async def _said(self, turn: str, follower: str = "") -> Conversation:
         """What was said up to the end of a turn; `follower` is the run that is to follow it, if that is there."""

@@ -1,0 +1,121 @@
+"""Signs the record: at the end of every run, and now and then."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import warnings
+import weakref
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from signoff.broker.checkpoints import Signer, checkpoint_if_due, known_as, make_checkpoint, place_of, signed
+from signoff.broker.ledger import Ledger
+from signoff.core.record import Checkpoint
+from signoff.errors import SignoffError
+from signoff.ports import Store, Transaction
+
+WITHIN = 1.0
+"""Seconds in which a signature that is in the store has its copy outside of it."""
+
+
+class Signed(NamedTuple):
+    """A signature that a transaction makes."""
+
+    names: tuple[str, ...]
+    """What its copies are kept under."""
+    checkpoint: Checkpoint
+
+
+class Signing:
+    """Signs the end of the record, where there is a key to sign with."""
+
+    def __init__(self, ledger: Ledger, signer: Signer | None = None) -> None:
+        self._ledger = ledger
+        self._signer = signer
+        self._copies = Copies(signer) if signer is not None else None
+
+    async def sign_if_due(self) -> None:
+        """Sign the end of the record, if it was not for a while."""
+        await self._sign(checkpoint_if_due)
+
+    async def sign_end(self) -> None:
+        """Sign the record as it stands."""
+        await self._sign(make_checkpoint)
+
+    async def _sign(self, make: Callable[[Store, Signer, datetime], Awaitable[object]]) -> None:
+        if self._signer is None:
+            return
+        try:
+            await make(self._ledger.store, self._signer, self._ledger.now())
+        except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
+            _warn(error)
+
+    # --- together with the last write of a run ---
+
+    def get_ready(self) -> None:
+        """Make the key if there is none. Files are written before the store is taken, not while."""
+        if self._signer is not None and self._ledger.store.is_durable:
+            self._signer.public_key(make=True)
+
+    def sign_in(self, tx: Transaction, now: datetime) -> Signed | SignoffError | None:
+        """Sign the record as it stands with this transaction: what is to be kept of it, or why that cannot be."""
+        if self._signer is None:
+            return None
+        try:
+            names = known_as(tx, place_of(self._ledger.store))
+            made = signed(tx, names, self._signer, now)
+        except SignoffError as error:
+            return error
+        return None if made is None else Signed(names, made)
+
+    def keep(self, made: Signed | SignoffError | None) -> None:
+        """Keep copies of a signature, now that the store has it; soon, and with the next ones if they come sooner."""
+        if isinstance(made, SignoffError):
+            _warn(made)
+        elif made is not None and self._copies is not None:
+            self._copies.keep(made)
+
+
+class Copies:
+    """Writes copies of signatures at most once in a while, and before the program ends."""
+
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+        self._lock = threading.Lock()
+        self._newest: dict[tuple[str, ...], Checkpoint] = {}
+        self._timer: threading.Timer | None = None
+        _all.add(self)
+
+    def keep(self, made: Signed) -> None:
+        with self._lock:
+            self._newest[made.names] = made.checkpoint
+            if self._timer is None or not self._timer.is_alive():  # a fork has none of its parent's threads
+                self._timer = threading.Timer(WITHIN, self.write)
+                self._timer.name, self._timer.daemon = "signoff copies", True
+                self._timer.start()
+
+    def write(self) -> None:
+        """Write what is waited with."""
+        with self._lock:
+            newest, self._newest, self._timer = self._newest, {}, None
+        for names, checkpoint in newest.items():
+            try:
+                for name in names:
+                    self._signer.keep(name, checkpoint)
+            except SignoffError as error:
+                _warn(error)
+
+
+_all: weakref.WeakSet[Copies] = weakref.WeakSet()
+
+
+@atexit.register
+def _write_all() -> None:
+    for copies in list(_all):
+        copies.write()
+
+
+def _warn(error: SignoffError) -> None:
+    warnings.warn(f"the record could not be signed: {error}", RuntimeWarning, stacklevel=2)
