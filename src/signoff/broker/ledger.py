@@ -27,6 +27,8 @@ class Ledger:
         self.journal = journal or Journal()
         self._process = this_process(new_id(), self.clock.now())
         self._beaten: datetime | None = None
+        self._is_enlisted = False
+        """Whether the store was seen to know this process: what is written with a change may be undone with it."""
         self.channels: set[str] = set()
         """Those that this very process runs."""
         if store.is_durable:
@@ -52,13 +54,18 @@ class Ledger:
         """This process. A fork of it is another one, which holds nothing yet."""
         if self._process.pid != os.getpid():
             self._process, self._beaten = this_process(new_id(), self.clock.now()), None
+            self._is_enlisted = False
         return self._process
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Say that this process lives, which whoever finds its claims and runs will want to know."""
-        if self._beaten is None or now - self._beaten >= BEAT or tx.processes.get(self.process.id) is None:
-            tx.processes.put(seen(self.process, now))
-            self._beaten = now
+        process = self.process
+        if self._beaten is not None and now - self._beaten < BEAT:
+            self._is_enlisted = self._is_enlisted or tx.processes.get(process.id) is not None
+            if self._is_enlisted:
+                return
+        tx.processes.put(seen(process, now))
+        self._beaten = now
 
     def beat(self) -> None:
         """Say again that this process lives, if it ever said so."""

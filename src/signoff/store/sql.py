@@ -303,36 +303,37 @@ class SqlGrants:
 
 
 class SqlRuns:
-    """See `signoff.ports.Runs`."""
+    """See `signoff.ports.Runs`. A run is read once in a piece of work."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
-        self._known: set[str] = set()
-        """Ids of those that are there: as a rule one is read before it is replaced."""
+        self._known: dict[str, KeptRun] = {}
 
     def add(self, run: KeptRun) -> None:
         self._sql.run("add_run", run.id, run_state(run), dump_run(run))
         self._put_origins(run)
-        self._known.add(run.id)
+        self._known[run.id] = run
 
     def put(self, run: KeptRun) -> None:
         if run.id not in self._known and self._sql.value("run", kept(run.id)) is None:
             raise Stale(f"there is no run {run.id}")
         self._sql.run("put_run", run.id, run_state(run), dump_run(run))
         self._put_origins(run)
+        self._known[run.id] = run
 
     def _put_origins(self, run: KeptRun) -> None:
         for channel, place in run.places.items():
             self._sql.run("put_origin", run.id, kept(channel), kept(place))
 
     def get(self, run_id: str) -> KeptRun | None:
+        if (known := self._known.get(run_id)) is not None:
+            return known
         body = self._sql.value("run", kept(run_id))
         return None if body is None else self._loaded(body)
 
     def _loaded(self, body: str) -> KeptRun:
         run = load_run(body)
-        self._known.add(run.id)
-        return run
+        return self._known.setdefault(run.id, run)
 
     def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
         return [self._loaded(body) for (body,) in self._sql.rows("runs_going" if going else "runs", _limit(limit))]

@@ -37,6 +37,10 @@ _ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, s
 """Errors that are about one piece of work; all others are about the file."""
 
 
+class _NeedsCare(Exception):
+    """A piece of a batch failed, and only savepoints can undo it alone."""
+
+
 class SqliteStore(DurableStore):
     """A store in a file, which is made if it is not there.
 
@@ -80,6 +84,14 @@ class SqliteStore(DurableStore):
 
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
         try:
+            return self._attempt(works, careful=False, synced=synced)
+        except _NeedsCare:
+            return self._attempt(works, careful=True, synced=synced)
+
+    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
+        """Everything in one transaction. Where a piece of several fails after it changed something, all is done again,
+        with `careful`: each piece behind a savepoint."""
+        try:
             connection = self._writing()
             if synced is not self._synced:
                 connection.execute(f"pragma synchronous = {'full' if synced else 'normal'}")
@@ -91,7 +103,12 @@ class SqliteStore(DurableStore):
         wire = WritingWire(connection)
         chain = Chain(wire, QUERIES)
         try:
-            outcomes = [self._piece(connection, wire, chain, work, alone=len(works) == 1) for work in works]
+            if careful:
+                outcomes = [self._careful_piece(connection, wire, chain, work) for work in works]
+            else:
+                outcomes = [self._piece(wire, chain, work) for work in works]
+                if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
+                    raise _NeedsCare
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
                 connection.execute("rollback")
                 return Batch(outcomes, changed=False)
@@ -104,27 +121,25 @@ class SqliteStore(DurableStore):
             rollback(connection)
             raise
 
-    def _piece(
-        self, connection: sqlite3.Connection, wire: WritingWire, chain: Chain, work: Work, *, alone: bool
-    ) -> Outcome:
-        """Do one piece of work; if it raises, undo it and nothing else."""
-        mark = chain.mark()
-        if not alone:
-            connection.execute("savepoint piece")
+    def _piece(self, wire: WritingWire, chain: Chain, work: Work) -> Outcome:
         try:
-            outcome = Outcome(work(SqlTransaction(wire, QUERIES, chain)))
+            return Outcome(work(SqlTransaction(wire, QUERIES, chain)))
         except _ITS_OWN as error:
-            outcome = Outcome(error=store_error(error, self.path))
+            return Outcome(error=store_error(error, self.path))
         except sqlite3.Error:
             raise
         except BaseException as error:
-            outcome = Outcome(error=error)
+            return Outcome(error=error)
+
+    def _careful_piece(self, connection: sqlite3.Connection, wire: WritingWire, chain: Chain, work: Work) -> Outcome:
+        """Do one piece of work; if it raises, undo it and nothing else."""
+        mark = chain.mark()
+        connection.execute("savepoint piece")
+        outcome = self._piece(wire, chain, work)
         if outcome.error is not None:
             chain.back_to(mark)
-        if not alone:
-            if outcome.error is not None:
-                connection.execute("rollback to piece")
-            connection.execute("release piece")
+            connection.execute("rollback to piece")
+        connection.execute("release piece")
         return outcome
 
     def _writing(self) -> sqlite3.Connection:
