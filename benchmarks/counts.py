@@ -1,0 +1,113 @@
+"""What a trip does, counted: no machine and no other program on it makes a difference.
+
+    python -m benchmarks.counts
+
+`tests/meta/test_counts.py` holds every figure, so that a change which makes a trip do more is seen when it is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from benchmarks.instructions import MANY, VARIANTS
+from signoff.core import canonical, codec
+from signoff.core.request import ApprovalRequest
+from signoff.gate.capability import Signoff
+from signoff.store.sqlite import SqliteStore
+from signoff.store.writer import Writer
+
+BEFORE, TRIPS = 3, 10
+BEGINNING = 10
+"""Offset of the first instructions of a function."""
+STATEMENTS = frozenset({"Connection.execute", "Connection.executemany"})
+HOOKS = (
+    "for_run wrap_run before_node_run get_wrapper_toolset prepare_tools before_model_request after_model_request "
+    "wrap_tool_execute handle_deferred_tool_calls"
+).split()
+COUNTED = (
+    "signoff, suspended",
+    "signoff, in place",
+    f"{MANY} asked, signoff in place",
+    f"{MANY} asked, signoff suspended",
+    "two levels",
+)
+
+
+def _codes(*functions: Callable[..., Any]) -> tuple[CodeType, ...]:
+    return tuple(function.__code__ for function in functions)
+
+
+WATCHED: dict[str, tuple[CodeType, ...]] = {
+    "transactions": _codes(SqliteStore._attempt),
+    "reads": _codes(SqliteStore._read),
+    "hand-overs": _codes(Writer._put),
+    "canonicalisations": _codes(canonical.canonical),
+    "texts written": _codes(codec.dumps),
+    "requests read": _codes(codec.load_question),
+    "copies of a request": _codes(ApprovalRequest.changed_to),
+    "hooks": tuple(vars(Signoff)[name].__code__ for name in HOOKS if name in vars(Signoff)),
+}
+"""By name: the functions whose calls are counted, in all threads but those that watch."""
+
+
+class Counts:
+    """Counts what is done in this thread, and in those that begin from now on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.found: Counter[str] = Counter()
+        self._names = {code: name for name, codes in WATCHED.items() for code in codes}
+        threading.setprofile(self._see)
+        sys.setprofile(self._see)
+
+    def end(self) -> None:
+        threading.setprofile(None)  # type: ignore[arg-type]
+        sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, arg: Any) -> None:
+        if not self.is_on:
+            return
+        if event == "call":
+            # A coroutine is called again whenever it goes on: only its beginning counts.
+            if (name := self._names.get(frame.f_code)) is not None and frame.f_lasti < BEGINNING:
+                self.found[name] += 1
+        elif event == "c_call" and getattr(arg, "__qualname__", "") in STATEMENTS:
+            if threading.current_thread().name != "signoff store watch":
+                self.found["statements"] += 1
+
+
+async def counted(variant: str) -> dict[str, float]:
+    """By name: how often one trip does it."""
+    counts = Counts()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            trip = await VARIANTS[variant][0](Path(folder).resolve())
+            for _ in range(BEFORE):
+                await trip()
+            counts.is_on = True
+            for _ in range(TRIPS):
+                await trip()
+            counts.is_on = False
+    finally:
+        counts.end()
+    return {name: counts.found[name] / TRIPS for name in ("statements", *WATCHED)}
+
+
+def main() -> None:
+    names = ["statements", *WATCHED]
+    print(f"{'':32}" + "".join(f"{name:>20}" for name in names))
+    for variant in COUNTED:
+        found = asyncio.run(counted(variant))
+        print(f"{variant:32}" + "".join(f"{found[name]:>20.1f}" for name in names), flush=True)
+
+
+if __name__ == "__main__":
+    main()
