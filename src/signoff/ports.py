@@ -338,6 +338,11 @@ class Store(Protocol):
         ...
 
     @property
+    def keeps_record(self) -> bool:
+        """Whether the events of the record can be read again."""
+        ...
+
+    @property
     def clock_lead(self) -> timedelta | None:
         """How far the store's own clock is ahead of this machine's, zero where both agree; None where it has none."""
         ...

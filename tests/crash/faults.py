@@ -88,6 +88,7 @@ class FaultyStore:
     """
 
     is_durable = True
+    keeps_record = True
 
     def __init__(self, store: Store, faults: Faults, *, lazy: bool = True) -> None:
         self._store = store

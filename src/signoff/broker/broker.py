@@ -57,7 +57,7 @@ class Broker:
 
         Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
         """
-        self.ledger = ledger = Ledger(store, clock, Journal(tuple(masked)))
+        self.ledger = ledger = Ledger(store, clock, Journal(tuple(masked), is_kept=store.keeps_record))
         self.store = store
         self.clock = ledger.clock
         self.watch = Watch(store)

@@ -11,8 +11,11 @@ LENGTH = 10
 
 def new_id() -> str:
     """A fresh id: short, random, and hard to misread."""
-    number, letters = secrets.randbits(64), ""
-    for _ in range(LENGTH):
-        number, rest = divmod(number, len(ALPHABET))
-        letters += ALPHABET[rest]
-    return letters
+    # Of the 256 bytes there are, those that would make a letter more likely than another are left out.
+    letters = secrets.token_bytes(2 * LENGTH).translate(_LETTERS, _LEFT_OUT)[:LENGTH].decode()
+    return letters if len(letters) == LENGTH else new_id()
+
+
+_EVEN = 256 - 256 % len(ALPHABET)
+_LETTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+_LEFT_OUT = bytes(range(_EVEN, 256))

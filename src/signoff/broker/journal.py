@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, cast
 
 from signoff.core.call import Call
@@ -31,6 +32,8 @@ class Journal:
 
     secrets: tuple[str, ...] = ()
     """Values that are masked wherever they stand, besides what looks like a secret."""
+    is_kept: bool = True
+    """Whether anybody keeps the events. Otherwise all that is said of one is what it is about."""
 
     def passed(
         self,
@@ -45,6 +48,8 @@ class Journal:
         secrets: Sequence[str] = (),
     ) -> Draft:
         """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
+        if not self.is_kept:
+            return Draft(kind=kind, at=at, run=run)
         body = {**self._call(call, secrets), **self._verdict(verdict, secrets)}
         if by:
             body["by"] = by
@@ -53,6 +58,8 @@ class Journal:
         return Draft(kind=kind, at=at, run=run, body=body)
 
     def asked(self, request: ApprovalRequest, at: datetime) -> Draft:
+        if not self.is_kept:
+            return self.about(request, "asked", at)
         body: dict[str, Any] = {
             "title": request.title,
             "args_digest": request.args_digest,
@@ -76,6 +83,8 @@ class Journal:
         return self.about(request, "asked", at, body)
 
     def voted(self, request: ApprovalRequest, at: datetime) -> Draft:
+        if not self.is_kept:
+            return self.about(request, "voted", at)
         vote = request.votes[-1]
         body = {"approved": vote.decision.approved, **_answerer(vote.by), "args_digest": vote.args_digest}
         if vote.stands_for is not None:
@@ -87,6 +96,8 @@ class Journal:
         return self.about(request, "voted", at, body)
 
     def settled(self, request: ApprovalRequest, at: datetime) -> Draft:
+        if not self.is_kept:
+            return self.about(request, "settled", at)
         decision = request.decision
         body: dict[str, Any] = {"state": str(request.state)}
         if decision is not None:
@@ -99,6 +110,8 @@ class Journal:
 
     def step(self, request: ApprovalRequest, kind: str, at: datetime, **body: Any) -> Draft:
         """Any other step of a request: `assigned`, `reminded`, `escalated`, `claimed`, `ran`, `failed`, `unknown` …"""
+        if not self.is_kept:
+            return self.about(request, kind, at)
         told = {
             name: self.text(value, secrets=request.secrets) if isinstance(value, str) else value
             for name, value in body.items()
@@ -147,7 +160,9 @@ class Journal:
             body["conversation"] = call.conversation_id
         return body
 
-    def about(self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any]) -> Draft:
+    def about(
+        self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any] = MappingProxyType({})
+    ) -> Draft:
         """A step of a request, told in texts that are safe already."""
         return Draft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 

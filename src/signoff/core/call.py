@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from signoff.core.canonical import digest, same_form
+from signoff.core.canonical import canonical, digest, digest_of, same_form
 
 LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read", "data.write", "money"})
 """The capability labels signoff knows: what a call does, whatever its tool is named."""
@@ -59,22 +59,30 @@ class Call:
 
     def changed(self, **fields: Any) -> Call:
         """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        stale = _DERIVED if "args" in fields or "tool" in fields else _FROM_PLACE
+        kept = {name: value for name, value in self.__dict__.items() if name not in stale}
         return Call.made({**kept, **fields})
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest of tool and arguments: equal exactly when both are equal as JSON values."""
-        return digest({"args": self.args, "tool": self.tool})
+        return digest_of(f'{{"args":{self.args_text},"tool":{canonical(self.tool)}}}')
+
+    @cached_property
+    def args_text(self) -> str:
+        """The canonical text of the arguments: worked out once, as much is made of it."""
+        return canonical(self.args)
 
     @cached_property
     def args_digest(self) -> str:
         """Digest of the arguments alone: what an approval is bound to."""
-        return digest(self.args)
+        return digest_of(self.args_text)
 
     @cached_property
     def memory_key(self) -> str:
         """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are found by it."""
+        if self.args_text.isascii() and self.tool.isascii():  # then there is but one form
+            return self.fingerprint
         return digest(same_form({"args": self.args, "tool": self.tool}))
 
     @cached_property
@@ -88,4 +96,5 @@ class Call:
         return " > ".join((*self.worker, self.tool))
 
 
-_DERIVED = frozenset({"fingerprint", "args_digest", "memory_key", "key"})
+_FROM_PLACE = frozenset({"key"})
+_DERIVED = _FROM_PLACE | {"fingerprint", "args_text", "args_digest", "memory_key"}

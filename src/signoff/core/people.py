@@ -6,8 +6,10 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def person_key(name: str) -> str:
     """The same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
     return unicodedata.normalize("NFKC", name).strip().casefold()

@@ -69,14 +69,19 @@ class Redactor:
     avoid: object = None
     """Whatever will be masked or shown next to a mask: no placeholder is made that occurs in it already."""
     _declared: tuple[str, ...] = field(init=False)
-    stem: str = field(init=False)
-    """How every placeholder begins, after its bracket."""
+    _stem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._declared = tuple(sorted({form for secret in self.secrets for form in _forms(secret)}))
-        self.stem = _STEM
-        while any(f"{OPEN}{self.stem} " in text for text in _texts(self.avoid, 0)):
-            self.stem += "'"
+
+    @property
+    def stem(self) -> str:
+        """How every placeholder begins, after its bracket. Looked for with the first mask: most values need none."""
+        if not self._stem:
+            self._stem = _STEM
+            while any(f"{OPEN}{self._stem} " in text for text in _texts(self.avoid, 0)):
+                self._stem += "'"
+        return self._stem
 
     def mapping(self, args: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         """A mapping of arguments, masked by name, value and shape."""

@@ -161,7 +161,8 @@ class ApprovalRequest:
     @cached_property
     def args_digest(self) -> str:
         """Digest of the arguments that would run."""
-        return digest(self.effective_args)
+        args, call = self.effective_args, self.call
+        return call.args_digest if call is not None and args is call.args else digest(args)
 
     @property
     def binding(self) -> Binding:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST = 120
+_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
@@ -19,12 +20,8 @@ def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) 
         return _line(f"{tool}: {reason}" + (f" ({path})" if isinstance(path, str) and path else ""))
     if isinstance(path, str) and path:
         return _line(f"{tool} {path}")
-    inside = ", ".join(f"{name}={_value(value)}" for name, value in args.items())
+    inside = ", ".join(f"{name}={_text(value)}" for name, value in args.items())
     return _line(f"{tool}({inside})")
-
-
-def _value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _line(text: str) -> str:

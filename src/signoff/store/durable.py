@@ -27,6 +27,7 @@ class DurableStore(ABC):
     """A `signoff.ports.Store` over a database."""
 
     is_durable = True
+    keeps_record = True
     clock_lead: timedelta | None = None
 
     def __init__(self) -> None:

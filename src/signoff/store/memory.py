@@ -29,6 +29,7 @@ class MemoryStore:
     clock_lead: timedelta | None = None
 
     def __init__(self, *, record: bool = False) -> None:
+        self.keeps_record = record
         self._tables = Tables(Chain() if record else Steps())
         # A thread that is inside comes in again when `work` leaves something for `later`.
         self._lock = threading.RLock()
