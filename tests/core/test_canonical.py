@@ -152,3 +152,24 @@ def test_d3_the_memory_key_ignores_key_order_unicode_form_and_number_spelling() 
 def test_keys_that_meet_in_one_form_cannot_be_remembered() -> None:
     with pytest.raises(CannotCanonicalise, match="Unicode form"):
         same_form({"é": 1, "e\u0301": 2})
+
+
+@examples(1_000)
+@given(st.text(max_size=20), st.dictionaries(st.text(max_size=5), values, max_size=4))
+def test_what_identifies_a_call_is_the_digest_of_its_parts(tool: str, args: dict[str, object]) -> None:
+    """Worked out from one text of the arguments, and the same as always: remembered answers are found by it."""
+    call = Call(tool=tool, args=args)
+    try:
+        expected = digest({"args": args, "tool": tool})
+    except CannotCanonicalise:
+        with pytest.raises(CannotCanonicalise):
+            _ = call.fingerprint
+        return
+    assert call.fingerprint == expected
+    assert call.args_digest == digest(args)
+    try:
+        known = digest(same_form({"args": args, "tool": tool}))
+    except CannotCanonicalise:  # two keys that differ only in their form
+        return
+    assert call.memory_key == known
+    assert call.changed(worker=("a",)).memory_key == known
