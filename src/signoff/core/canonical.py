@@ -36,16 +36,12 @@ def canonical(value: object) -> str:
 
 def digest(value: object) -> str:
     """SHA-256 of the canonical text, in hexadecimal."""
-    return _OF_NOTHING if type(value) is dict and not value else digest_of(canonical(value))
+    return digest_of(canonical(value))
 
 
 def digest_of(text: str) -> str:
     """SHA-256 of a text that is canonical already, in hexadecimal."""
     return sha256(text.encode()).hexdigest()
-
-
-_OF_NOTHING = digest_of("{}")
-"""The digest of an empty object, which is asked for most."""
 
 
 def same_form(value: object) -> Any:

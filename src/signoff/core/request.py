@@ -181,4 +181,12 @@ class ApprovalRequest:
     def _leads(self) -> str:
         """Unknown for edited arguments: they are read anew when they are about to run."""
         edited = self.decision is not None and self.decision.edited_args is not None
-        return "" if edited or self.call is None else digest(self.call.resolved)
+        return "" if edited or self.call is None else digest_of_leads(self.call.resolved)
+
+
+def digest_of_leads(resolved: Mapping[str, Any]) -> str:
+    """What tells apart where the paths of two calls lead. Most have none."""
+    return digest(resolved) if resolved else _NOWHERE
+
+
+_NOWHERE = digest({})

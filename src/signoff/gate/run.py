@@ -30,7 +30,7 @@ from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN, SILENCE, settled_text
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
-from signoff.core.request import ApprovalRequest, Binding, State
+from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
 from signoff.core.verdict import Effect, OnTimeout, Requirement
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
 from signoff.gate.arguments import as_json, validated, with_notice
@@ -233,7 +233,7 @@ class GatedRun:
             policy_revision=self.gate.policy.revision,
             toolset=call.toolset,
             root=call.start or self.gate.reader.root,
-            leads=digest(call.resolved),
+            leads=digest_of_leads(call.resolved),
         )
         return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
 
