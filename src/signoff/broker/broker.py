@@ -7,7 +7,7 @@ It is the only writer. Every change is one transaction, made of functions that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -134,11 +134,18 @@ class Broker:
     # --- answering ---
 
     async def answer(
-        self, request_id: str, decision: ApprovalDecision, *, by: Answerer, checked: bool = False
+        self,
+        request_id: str,
+        decision: ApprovalDecision,
+        *,
+        by: Answerer,
+        checked: bool = False,
+        refuse: Callable[[ApprovalRequest, ApprovalDecision], None] | None = None,
     ) -> ApprovalRequest:
         """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised.
 
-        Edited arguments have to fit the tool's schema as it was, unless the caller `checked` them already.
+        Edited arguments have to fit the tool's schema as it was, unless the caller `checked` them already. `refuse`
+        raises for an answer that the caller does not take.
         """
         if decision.edited_args is not None and not checked:
             from signoff.broker.edits import fitting, refuse_veiled
@@ -157,6 +164,8 @@ class Broker:
             if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
                 self.people.check(request, by)
                 check_terms(request, decision)
+                if refuse is not None:
+                    refuse(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
             voted = stored.put(tx, request, Voted(by, decision, absent), now)
             drafts = [ledger.journal.voted(voted, now)]

@@ -34,13 +34,19 @@ class Answers:
 
     async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
-        request_id = request.id
-        self.memory.check(decision)
-        if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
-            raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
         if request.state is State.PENDING and decision.edited_args is not None:
             decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
-        settled = await self.broker.answer(request_id, decision, by=by, checked=True)
+        return await self._voted(request.id, decision, by)
+
+    async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        """As `take`, where nobody has read the request: that is done only to check edited arguments."""
+        if decision.edited_args is not None:
+            return await self.take(await self.broker.get(request_id), decision, by)
+        return await self._voted(request_id, decision, by)
+
+    async def _voted(self, request_id: str, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+        self.memory.check(decision)
+        settled = await self.broker.answer(request_id, decision, by=by, checked=True, refuse=_refuse_unreadable)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
             self._remember(settled)
@@ -78,3 +84,8 @@ class Answers:
             return
         if decision.by is not None and decision.by.kind is not AnswererKind.MODE:
             self.memory.remember(request, decision)
+
+
+def _refuse_unreadable(request: ApprovalRequest, decision: ApprovalDecision) -> None:
+    if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
+        raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))

@@ -191,7 +191,7 @@ class Signoff(AbstractCapability[Any]):
         if edited arguments do not fit.
         """
         who = Answerer(name=by, via="api") if isinstance(by, str) else by
-        return await self._gate.answers.take(await self._gate.broker.get(request_id), decision, who)
+        return await self._gate.answers.take_by_id(request_id, decision, who)
 
     def reached_through(self, channel: str) -> None:
         """Say that a channel in this process reaches people: runs that name no approver wait for answers from there."""
