@@ -16,7 +16,7 @@ _VALUE = re.compile(re.escape("?"))
 _NOTE = re.compile(r"^--.*$", re.MULTILINE)
 
 
-class Queries:
+class Queries(dict[str, str]):
     """Every query of one database, by name: `queries["inbox"]`."""
 
     def __init__(self, dialect: Dialect, schema: str = "") -> None:
@@ -26,13 +26,7 @@ class Queries:
         parts = {"{request}": whole, "{delivery}": texts.pop("whole_delivery")}
         for part, text in parts.items():
             texts = {name: one.replace(part, text) for name, one in texts.items()}
-        self._texts = {name: told(text, dialect, schema) for name, text in texts.items()}
-
-    def __getitem__(self, name: str) -> str:
-        return self._texts[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
+        super().__init__({name: told(text, dialect, schema) for name, text in texts.items()})
 
 
 def told(text: str, dialect: Dialect, schema: str) -> str:
