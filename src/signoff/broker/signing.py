@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -57,10 +58,14 @@ class Signing:
     def get_ready(self) -> None:
         """Make the key if there is none. Files are written before the store is taken, not while."""
         if self._signer is not None and self._ledger.store.is_durable:
-            self._signer.public_key(make=True)
+            with suppress(SignoffError):  # said when it is to sign
+                self._signer.public_key(make=True)
 
     def sign_in(self, tx: Transaction, now: datetime) -> Signed | SignoffError | None:
-        """Sign the record as it stands with this transaction: what is to be kept of it, or why that cannot be."""
+        """Sign the record as it stands with this transaction: what is to be kept of it, or why that cannot be.
+
+        Nothing that goes wrong with it undoes the transaction: a run that is over is over.
+        """
         if self._signer is None:
             return None
         try:
