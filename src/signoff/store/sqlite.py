@@ -106,7 +106,8 @@ class SqliteStore(DurableStore):
             if careful:
                 outcomes = [self._careful_piece(connection, wire, chain, work) for work in works]
             else:
-                outcomes = [self._piece(wire, chain, work) for work in works]
+                tx = SqlTransaction(wire, QUERIES, chain)  # what one piece has read, the next need not read again
+                outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
                     raise _NeedsCare
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
@@ -121,9 +122,9 @@ class SqliteStore(DurableStore):
             rollback(connection)
             raise
 
-    def _piece(self, wire: WritingWire, chain: Chain, work: Work) -> Outcome:
+    def _piece(self, tx: SqlTransaction, work: Work) -> Outcome:
         try:
-            return Outcome(work(SqlTransaction(wire, QUERIES, chain)))
+            return Outcome(work(tx))
         except _ITS_OWN as error:
             return Outcome(error=store_error(error, self.path))
         except sqlite3.Error:
@@ -135,7 +136,7 @@ class SqliteStore(DurableStore):
         """Do one piece of work; if it raises, undo it and nothing else."""
         mark = chain.mark()
         connection.execute("savepoint piece")
-        outcome = self._piece(wire, chain, work)
+        outcome = self._piece(SqlTransaction(wire, QUERIES, chain), work)
         if outcome.error is not None:
             chain.back_to(mark)
             connection.execute("rollback to piece")
