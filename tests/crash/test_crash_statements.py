@@ -38,9 +38,16 @@ def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = 
     played = place.play(cases)
     wrong = [(one["killed"], one["found"], one["problems"]) for one in played if one["problems"]]
     assert wrong == []
-    # How many statements there are depends a little on how fast the machine is; the last may not be reached.
+    # How many statements there are depends a little on how fast the machine is, and on what the first play left in a
+    # database that all of them share: the last of an act may not be reached.
     killed = [one["killed"] for one in played if one["killed"]]
-    assert len(killed) >= min(0.9 * len(cases), len(cases) - 2), killed
+    missed = [case for case, one in zip(cases, played, strict=True) if not one["killed"]]
+
+    def is_last(case: dict[str, Any]) -> bool:
+        counts: dict[str, int] = whole["commits" if "sent" in case else "statements"]
+        return case["statement"] >= counts[case["act"]] - 2
+
+    assert all(map(is_last, missed)) and len(missed) <= max(3, 0.1 * len(cases)), missed
     print(f"\n{trip}, {database}: killed at {len(killed)} of {sum(whole['statements'].values())} statements")
 
 
