@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import os
 import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -22,12 +24,14 @@ from benchmarks.instructions import MANY, VARIANTS
 from signoff.core import canonical, codec
 from signoff.core.request import ApprovalRequest
 from signoff.gate.capability import Signoff
+from signoff.store import rows
+from signoff.store.durable import _close_all
 from signoff.store.sqlite import SqliteStore
 from signoff.store.writer import Writer
 
 BEFORE, TRIPS = 3, 10
 BEGINNING = 10
-"""Offset of the first instructions of a function."""
+"""Offset of the first instructions of a coroutine."""
 STATEMENTS = frozenset({"Connection.execute", "Connection.executemany"})
 HOOKS = (
     "for_run wrap_run before_node_run get_wrapper_toolset prepare_tools before_model_request after_model_request "
@@ -52,11 +56,16 @@ WATCHED: dict[str, tuple[CodeType, ...]] = {
     "hand-overs": _codes(Writer._put),
     "canonicalisations": _codes(canonical.canonical),
     "texts written": _codes(codec.dumps),
-    "requests read": _codes(codec.load_question),
+    "requests read": _codes(rows.request_of),
     "copies of a request": _codes(ApprovalRequest.changed_to),
     "hooks": tuple(vars(Signoff)[name].__code__ for name in HOOKS if name in vars(Signoff)),
 }
 """By name: the functions whose calls are counted, in all threads but those that watch."""
+
+
+def _begins(frame: FrameType) -> bool:
+    """Whether a function is called. A coroutine is called again whenever it goes on: only its beginning counts."""
+    return not frame.f_code.co_flags & inspect.CO_COROUTINE or frame.f_lasti < BEGINNING
 
 
 class Counts:
@@ -77,8 +86,7 @@ class Counts:
         if not self.is_on:
             return
         if event == "call":
-            # A coroutine is called again whenever it goes on: only its beginning counts.
-            if (name := self._names.get(frame.f_code)) is not None and frame.f_lasti < BEGINNING:
+            if (name := self._names.get(frame.f_code)) is not None and _begins(frame):
                 self.found[name] += 1
         elif event == "c_call" and getattr(arg, "__qualname__", "") in STATEMENTS:
             if threading.current_thread().name != "signoff store watch":
@@ -88,7 +96,10 @@ class Counts:
 def counted(variant: str) -> dict[str, float]:
     """By name: how often one trip does it."""
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_counted(variant, Path(os.path.realpath(folder))))
+        try:
+            return asyncio.run(_counted(variant, Path(os.path.realpath(folder))))
+        finally:
+            _close_all()  # before the folder goes
 
 
 async def _counted(variant: str, folder: Path) -> dict[str, float]:
@@ -106,13 +117,17 @@ async def _counted(variant: str, folder: Path) -> dict[str, float]:
     return {name: counts.found[name] / TRIPS for name in ("statements", *WATCHED)}
 
 
-def main() -> None:
+def main(variants: Sequence[str]) -> None:
+    """Print a table; of a single variant, its figures as JSON."""
+    if len(variants) == 1:
+        print(json.dumps(counted(variants[0])))
+        return
     names = ["statements", *WATCHED]
     print(f"{'':32}" + "".join(f"{name:>20}" for name in names))
-    for variant in COUNTED:
+    for variant in variants or COUNTED:
         found = counted(variant)
         print(f"{variant:32}" + "".join(f"{found[name]:>20.1f}" for name in names), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
