@@ -42,7 +42,7 @@ LITTLE = 1.5
 
 
 @pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="calls are told to whoever counts as Python 3.11 tells them"
+    sys.version_info[:2] != (3, 11), reason="the figures are those of Python 3.11"
 )
 @pytest.mark.parametrize("variant", KNOWN)
 def test_a_trip_does_what_it_did(variant: str, tmp_path: Path) -> None:
