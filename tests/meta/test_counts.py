@@ -41,9 +41,7 @@ SLACK = {"statements": 10.0, "reads": 2.0, "transactions": 2.0}
 LITTLE = 1.5
 
 
-@pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="the figures are those of Python 3.11"
-)
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the figures are those of Python 3.11")
 @pytest.mark.parametrize("variant", KNOWN)
 def test_a_trip_does_what_it_did(variant: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.counts", variant]
