@@ -188,11 +188,16 @@ async def test_a_plain_approver_sees_the_context_of_the_run(till: Till) -> None:
 
 
 async def test_an_approver_cannot_change_what_it_is_asked_about(till: Till) -> None:
-    def approver(request: ApprovalRequest) -> bool:
+    shown: list[int] = []
+
+    def approver(request: ApprovalRequest) -> ApprovalDecision:
+        shown.append(request.args["amount"])
         request.args["amount"] = 5_000  # type: ignore[index]
-        return True
+        refused = {"amount": "plenty", "to": "shop"} if not request.problem else None
+        return ApprovalDecision(approved=True, edited_args=refused)
 
     await agent_with(gate(approver), pays(5), till).run("go")
+    assert shown == [5, 5]
     assert till.paid == [(5, "shop")]
 
 
