@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from benchmarks.instructions import MANY, VARIANTS
+from benchmarks.instructions import MANY, VARIANTS, slow_down
 from signoff.core import canonical, codec
 from signoff.core.request import ApprovalRequest
 from signoff.gate.capability import Signoff
@@ -103,6 +103,7 @@ def counted(variant: str) -> dict[str, float]:
 
 
 async def _counted(variant: str, folder: Path) -> dict[str, float]:
+    slow_down()
     counts = Counts()
     try:
         trip = await VARIANTS[variant][0](folder)

@@ -29,12 +29,17 @@ from benchmarks.agents import agent, run_whole, tools
 from benchmarks.policies import ONE_RULE, realistic
 from benchmarks.script import FOLDER, Tally
 from signoff import Policy, Signoff
+from signoff.broker import signing, watch
+from signoff.store import sqlite
+from signoff.store.writer import Writer
 
 Trip = Callable[[], Awaitable[Any]]
 BEFORE = 3
 """Trips before counting."""
 MANY = 100
 """Calls in one turn of the model."""
+SLOWER = 50
+"""How many times as long a trip takes while it is counted, or more."""
 
 
 class Hooked(AbstractCapability[Any]):
@@ -140,7 +145,16 @@ RATIOS = (
 # --- in the process that is counted ---
 
 
+def slow_down() -> None:
+    """What is done by the clock is to be done as often in a trip as it is where nobody counts."""
+    sqlite.LOOK *= SLOWER
+    watch.NOT_URGENT *= SLOWER
+    signing.WITHIN *= SLOWER
+    Writer.__init__.__kwdefaults__["soon"] *= SLOWER
+
+
 async def play(variant: str, folder: Path) -> None:
+    slow_down()
     make, count = VARIANTS[variant]
     trip = await make(folder)
     for _ in range(BEFORE):

@@ -16,6 +16,8 @@ from tests.crash.trips import TRIPS
 ON_BOTH = "suspended"
 """The trip of which more statements are played every day, and on PostgreSQL as well."""
 EVERY_DAY = (ON_BOTH, "in place", "batch")
+MAY_BE_FEWER = 12
+"""Statements of an act: two pieces of work that nobody waits for are written by themselves, or with what is next."""
 
 
 @on_both("trip", EVERY_DAY, postgres=[ON_BOTH], at_night=False)
@@ -45,9 +47,9 @@ def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = 
 
     def is_last(case: dict[str, Any]) -> bool:
         counts: dict[str, int] = whole["commits" if "sent" in case else "statements"]
-        return case["statement"] >= counts[case["act"]] - 2
+        return case["statement"] > counts[case["act"]] - MAY_BE_FEWER
 
-    assert all(map(is_last, missed)) and len(missed) <= max(3, 0.1 * len(cases)), missed
+    assert all(map(is_last, missed)) and len(killed) >= 0.8 * len(cases), missed
     print(f"\n{trip}, {database}: killed at {len(killed)} of {sum(whole['statements'].values())} statements")
 
 
