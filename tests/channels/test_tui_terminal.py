@@ -113,8 +113,8 @@ def test_the_terminal_is_left_as_it_was_and_what_was_typed_before_does_not_count
 
 def test_the_screen_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
     with seated(tmp_path) as ana:
-        ana.says("more")
         ana.sees("may read run?")
+        ana.says("more")
         ana.program.setwinsize(80, 120)
         ana.sees("line 59.")
         ana.presses("q")
