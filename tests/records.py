@@ -60,15 +60,14 @@ def chain(count: int, seed: int = 1) -> list[Entry]:
 
 def rewritten(entries: Sequence[Entry], change: dict[int, dict[str, Any]]) -> list[Entry]:
     """The chain with fields of some events changed, and every hash made anew: what a careful forger writes."""
-    from dataclasses import replace
 
     from signoff.core.record import hash_of
 
     forged: list[Entry] = []
     for entry in entries:
-        new = replace(entry, prev=forged[-1].hash if forged else START, **change.get(entry.seq, {}))
+        new = entry._replace(prev=forged[-1].hash if forged else START, **change.get(entry.seq, {}))
         link = hash_of(new.seq, new.at, new.kind, new.request, new.run, new.body, new.prev)
-        forged.append(replace(new, hash=link))
+        forged.append(new._replace(hash=link))
     return forged
 
 

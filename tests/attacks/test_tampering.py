@@ -188,8 +188,8 @@ def rewrite_an_event(file: bytes, chance: random.Random) -> bytes:
     events = [at for at, line in enumerate(lines) if b'"prev":' in line]
     at = chance.choice(events)
     entry = export.event_of(lines[at])
-    [forged] = rewritten([replace(entry, body='{"approved":true,"by":"ana"}')], {})
-    forged = replace(forged, prev=entry.prev)
+    [forged] = rewritten([entry._replace(body='{"approved":true,"by":"ana"}')], {})
+    forged = forged._replace(prev=entry.prev)
     link = export_hash(forged)
     lines[at] = export.event_line(replace(forged, hash=link))
     return b"".join(lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -132,7 +131,7 @@ async def test_a_machine_does_not_sign_away_what_it_signed_before(store: Store, 
     made = await make_checkpoint(store, keys, NOON)
     assert made is not None
     [name, *_] = await store.read(lambda tx: known_as(tx, place_of(store)))
-    keys.keep(name, replace(made, seq=6))
+    keys.keep(name, made._replace(seq=6))
     await append(store, 5)
     with pytest.raises(RecordBroken, match=r"event 6 is not the one .* move .* away") as raised:
         await make_checkpoint(store, keys, NOON)

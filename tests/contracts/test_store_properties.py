@@ -154,7 +154,7 @@ def others(draw: st.DrawFn) -> Change:
         lambda tx: tx.segments.add(samples.SEGMENTS[number - 1]),
         lambda tx: tx.processes.put(replace(samples.PROCESS, id=f"process-{number}", born=text)),
         lambda tx: tx.delegations.add(samples.delegation(text, "b", number, number + 5)),
-        lambda tx: tx.checkpoints.add(replace(samples.CHECKPOINT, seq=number)),
+        lambda tx: tx.checkpoints.add(samples.CHECKPOINT._replace(seq=number)),
         lambda tx: tx.settings.put("name", text if number > 1 else None),
         lambda tx: tx.requests.add(samples.rich_request(f"r{number}")),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -154,7 +153,7 @@ def test_a_walk_may_begin_in_the_middle() -> None:
 @pytest.mark.parametrize("field", ["at", "kind", "request", "run", "body", "prev", "hash"])
 def test_a_changed_field(field: str) -> None:
     changed = [*CHAIN]
-    changed[6] = replace(CHAIN[6], **{field: getattr(CHAIN[6], field)[:-1] + "~"})
+    changed[6] = CHAIN[6]._replace(**{field: getattr(CHAIN[6], field)[:-1] + "~"})
     seq, text = broken(changed)
     assert seq == 7
     assert "event 7 was changed" in text
@@ -163,7 +162,7 @@ def test_a_changed_field(field: str) -> None:
 @pytest.mark.parametrize("value", [None, b"blob", 5], ids=repr)
 def test_a_field_that_is_no_text_any_longer(value: Any) -> None:
     changed = [*CHAIN]
-    changed[6] = replace(CHAIN[6], kind=value)
+    changed[6] = CHAIN[6]._replace(kind=value)
     assert broken(changed)[0] == 7
 
 
@@ -186,8 +185,8 @@ def test_changed_with_a_fresh_hash() -> None:
 
 def test_an_event_that_was_signed_is_not_blamed_for_the_next() -> None:
     forged = [*CHAIN]
-    forged[7] = replace(CHAIN[7], prev="f" * 64)
-    forged[7] = replace(forged[7], hash=hash_of(8, *_fields(forged[7])))
+    forged[7] = CHAIN[7]._replace(prev="f" * 64)
+    forged[7] = forged[7]._replace(hash=hash_of(8, *_fields(forged[7])))
     seq, text = broken(forged, checkpoint(CHAIN[6]))
     assert seq == 8
     assert "event 8 was changed or put here" in text
@@ -223,14 +222,14 @@ def test_a_checkpoint_of_another_record() -> None:
 
 
 def test_a_wrong_signature_is_told_where_it_stands() -> None:
-    bad = replace(checkpoint(CHAIN[19]), signature="0" * 128)
+    bad = checkpoint(CHAIN[19])._replace(signature="0" * 128)
     assert broken(CHAIN, bad) == (
         20,
         "the checkpoint at event 20 has a wrong signature: it was changed or made up",
     )
     assert broken(CHAIN[:5], bad)[0] == 20
     spoiled = [*CHAIN]
-    spoiled[4] = replace(CHAIN[4], kind="~")
+    spoiled[4] = CHAIN[4]._replace(kind="~")
     assert broken(spoiled, bad)[0] == 5, "the first bad event is named, not the first bad checkpoint"
 
 
@@ -244,7 +243,7 @@ def test_a_checkpoint_that_comes_too_late() -> None:
 
 @pytest.mark.parametrize("change", [{"seq": "20"}, {"key": b"blob"}, {"signature": None}, {"hash": 5}], ids=str)
 def test_a_checkpoint_that_is_none(change: dict[str, Any]) -> None:
-    assert "a checkpoint was changed" in broken(CHAIN, replace(checkpoint(CHAIN[19]), **change))[1]
+    assert "a checkpoint was changed" in broken(CHAIN, checkpoint(CHAIN[19])._replace(**change))[1]
 
 
 # --- who vouches ---
@@ -335,7 +334,7 @@ def test_there_is_one_spelling(spelling: str) -> None:
 
 @pytest.mark.parametrize("depth", [90, 120, 300, 480, 700, 900, 990, 2_000, 50_000])
 def test_a_bottomless_body_is_read_or_refused(depth: int) -> None:
-    line = event_line(replace(CHAIN[0], body='{"a":' + "[" * depth + "]" * depth + "}"))
+    line = event_line(CHAIN[0]._replace(body='{"a":' + "[" * depth + "]" * depth + "}"))
     try:
         assert event_of(line).seq == 1
     except ValueError:
@@ -453,7 +452,7 @@ def test_an_event_in_words(body: dict[str, Any], who: str, what: str) -> None:
 
 @pytest.mark.parametrize("body", ["[1]", "{", "nonsense"])
 def test_an_event_that_cannot_be_read_is_shown_as_it_is(body: str) -> None:
-    assert account_of(replace(CHAIN[0], body=body)).what == body
+    assert account_of(CHAIN[0]._replace(body=body)).what == body
 
 
 def cells(row: str) -> list[str]:

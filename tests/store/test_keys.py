@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,16 +115,16 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_the_newest_checkpoint_is_kept(keys: Keys) -> None:
     assert keys.newest("store") is None
     keys.keep("store", NEWEST)
-    keys.keep("store", replace(NEWEST, seq=2))
-    keys.keep("other", replace(NEWEST, seq=1))
+    keys.keep("store", NEWEST._replace(seq=2))
+    keys.keep("other", NEWEST._replace(seq=1))
     assert keys.newest("store") == NEWEST
-    assert Keys(keys.folder).newest("other") == replace(NEWEST, seq=1)
+    assert Keys(keys.folder).newest("other") == NEWEST._replace(seq=1)
     assert keys.copy_of("store").stat().st_mode & 0o777 == 0o600
 
 
 def test_many_at_once_keep_the_newest(keys: Keys) -> None:
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda seq: Keys(keys.folder).keep("store", replace(NEWEST, seq=seq)), range(1, 40)))
+        list(pool.map(lambda seq: Keys(keys.folder).keep("store", NEWEST._replace(seq=seq)), range(1, 40)))
     newest = keys.newest("store")
     assert newest is not None
     assert newest.seq == 39

@@ -60,7 +60,7 @@ def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
         before = tx.runs.get(before.setup.after)
     if before is None:
         return run
-    return replace(run, conversation_id=before.conversation_id, setup=replace(run.setup, after=before.id))
+    return run.changed(conversation_id=before.conversation_id, setup=replace(run.setup, after=before.id))
 
 
 def was_said(run: KeptRun) -> bool:

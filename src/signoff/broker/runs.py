@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
@@ -184,7 +184,7 @@ class Runs:
                 self.let_go(run_id)
                 run = tx.runs.get(run_id)
                 if run is not None and (run.holder, run.epoch) == (self._ledger.process.id, epoch):
-                    tx.runs.put(replace(run, holder=""))
+                    tx.runs.put(run.changed(holder=""))
 
         self._ledger.store.later("put down", work)
 
@@ -290,7 +290,7 @@ class Runs:
                 return False
             if (known.parent, known.entered) != (entry.parent, entry.entered):
                 return False
-            tx.runs.put(replace(known, state=RunState.DONE))
+            tx.runs.put(known.changed(state=RunState.DONE))
             return True
 
         return await self._ledger.store.write("enter", work)
@@ -310,11 +310,11 @@ def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> 
     if (stored := tx.runs.get(run.id)) is None:
         _begin(tx, ledger, run, now, holder)
     elif run.parent:
-        tx.runs.put(replace(run, started_at=stored.started_at, changed_at=now))
+        tx.runs.put(run.changed(started_at=stored.started_at, changed_at=now))
     else:
         _still_ours(stored, run.epoch)
         heard = _heard(stored, run.heard)
-        tx.runs.put(replace(stored, tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
+        tx.runs.put(stored.changed(tip=run.tip, rest=run.rest, heard=heard, holder=holder, changed_at=now))
     _add_segments(tx, progress)
 
 
@@ -336,10 +336,10 @@ def refuse_over(tx: Transaction, run_id: str) -> None:
 
 def _begin(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, holder: str) -> KeptRun:
     if run.parent:  # part of a run that is on record: whoever has that in hand has it too
-        begun = replace(run, started_at=now, changed_at=now)
+        begun = run.changed(started_at=now, changed_at=now)
         tx.runs.add(begun)
         return begun
-    begun = replace(run, started_at=now, changed_at=now, holder=holder)
+    begun = run.changed(started_at=now, changed_at=now, holder=holder)
     tx.runs.add(begun)
     ledger.enlist(tx, now)
     tx.record.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
@@ -348,7 +348,7 @@ def _begin(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, holder:
 
 def _put_down(tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
     run = check(tx, run_id, epoch)
-    tx.runs.put(replace(run, holder="", heard=_heard(run, heard)))
+    tx.runs.put(run.changed(holder="", heard=_heard(run, heard)))
 
 
 def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptRun:
@@ -359,7 +359,7 @@ def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptR
             raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
     if run.format != FORMAT:
         raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
-    taken = replace(run, epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now)
+    taken = run.changed(epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now)
     tx.runs.put(taken)
     ledger.enlist(tx, now)
     tx.record.append([ledger.journal.run(taken, "run resumed", now, epoch=taken.epoch)])
@@ -379,7 +379,7 @@ def _end(
     run = check(tx, run_id, epoch)
     if last is not None:
         _add_segments(tx, last)
-        run = replace(run, tip=last.run.tip, rest=last.run.rest)
+        run = run.changed(tip=last.run.tip, rest=last.run.rest)
     _close(tx, ledger, run, state, detail, now, why="the run ended")
 
 
@@ -392,7 +392,7 @@ def _close(
     tx.results.drop(run.id)
     # One more epoch: whoever still has it in hand finds out with its next step.
     epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
-    closed = replace(run, state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
+    closed = run.changed(state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
     tx.runs.put(closed)
     tx.record.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
     return closed

@@ -11,7 +11,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -335,7 +334,7 @@ class ApproverChannel:
         except Exception as problem:
             if self._is_worth_asking(request, problem):
                 draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
-                return replace(request, problem=str(problem), metadata={**request.metadata, **draft})
+                return request.changed_to(problem=str(problem), metadata={**request.metadata, **draft})
             self._say(f"your answer could not be taken: {problem}", request)
             await self._unanswered(request, problem, inbox, is_over=not isinstance(problem, NotEntitled))
             return None
@@ -354,7 +353,7 @@ class ApproverChannel:
         by = decision.by or self._by
         if by is None:
             raise ChannelFailed("an answer came without a name, so it does not count; say whose with `by`")
-        return await inbox.answer(request_id, replace(decision, by=by))
+        return await inbox.answer(request_id, decision.changed(by=by))
 
     def _is_worth_asking(self, request: ApprovalRequest, problem: Exception) -> bool:
         """Whether whoever is asked again, and told the problem, could do something about it."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from signoff.core.canonical import canonical, digest, digest_of, same_form
+from signoff.core.values import cached
 
 LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read", "data.write", "money"})
 """The capability labels signoff knows: what a call does, whatever its tool is named."""
@@ -59,33 +59,37 @@ class Call:
 
     def changed(self, **fields: Any) -> Call:
         """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
-        stale = _DERIVED if "args" in fields or "tool" in fields else _FROM_PLACE
-        kept = {name: value for name, value in self.__dict__.items() if name not in stale}
-        return Call.made({**kept, **fields})
+        call = object.__new__(Call)
+        held = call.__dict__
+        held.update(self.__dict__)
+        for name in _DERIVED if "args" in fields or "tool" in fields else _FROM_PLACE:
+            held.pop(name, None)
+        held.update(fields)
+        return call
 
-    @cached_property
+    @cached
     def fingerprint(self) -> str:
         """Digest of tool and arguments: equal exactly when both are equal as JSON values."""
         return digest_of(f'{{"args":{self.args_text},"tool":{canonical(self.tool)}}}')
 
-    @cached_property
+    @cached
     def args_text(self) -> str:
         """The canonical text of the arguments: worked out once, as much is made of it."""
         return canonical(self.args)
 
-    @cached_property
+    @cached
     def args_digest(self) -> str:
         """Digest of the arguments alone: what an approval is bound to."""
         return digest_of(self.args_text)
 
-    @cached_property
+    @cached
     def memory_key(self) -> str:
         """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are found by it."""
         if self.args_text.isascii() and self.tool.isascii():  # then there is but one form
             return self.fingerprint
         return digest(same_form({"args": self.args, "tool": self.tool}))
 
-    @cached_property
+    @cached
     def key(self) -> str:
         """What identifies this call among all calls: providers reuse call ids, so its run belongs to it."""
         return f"{self.run_id}:{self.path or self.call_id}"
@@ -96,5 +100,5 @@ class Call:
         return " > ".join((*self.worker, self.tool))
 
 
-_FROM_PLACE = frozenset({"key"})
-_DERIVED = _FROM_PLACE | {"fingerprint", "args_text", "args_digest", "memory_key"}
+_FROM_PLACE = ("key",)
+_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key")

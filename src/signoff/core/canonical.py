@@ -7,21 +7,22 @@ JavaScript BigInt literal, so that it can never collide with the text of a doubl
 
 from __future__ import annotations
 
-import json
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias, cast
 
+from signoff.core.json_text import writer
 from signoff.errors import CannotCanonicalise
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 
 _SAFE_INT = 2**53
 _DEEPEST = 100
-_plain_text = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
-_quote = json.JSONEncoder(ensure_ascii=False).encode
+_plain_text = writer(ensure_ascii=False, sort_keys=True)
+_quote = encode_basestring
 
 
 def canonical(value: object) -> str:
@@ -72,22 +73,29 @@ def _composed(text: str) -> str:
 
 
 def _is_plain(value: object, depth: int) -> bool:
-    """Whether the C encoder's text is canonical as it is: no doubles, no large integers, ASCII keys only."""
+    """Whether the C encoder's text of an object or an array is canonical: no doubles, no large integers, ASCII keys."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
-    if kind is int:
-        return -_SAFE_INT <= value <= _SAFE_INT  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     if depth > _DEEPEST:
         return False
     if kind is dict:
-        for key, item in cast("dict[object, object]", value).items():
-            if type(key) is not str or not key.isascii() or not _is_plain(item, depth + 1):
+        for key in cast("dict[object, object]", value):
+            if type(key) is not str or not key.isascii():
                 return False
-        return True
-    if kind is list:
-        return all(_is_plain(item, depth + 1) for item in cast("list[object]", value))
-    return False
+        items = cast("dict[str, object]", value).values()
+    elif kind is list:
+        items = cast("list[object]", value)
+    else:
+        return False
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is bool or item is None:
+            continue
+        if kind is int:
+            if not -_SAFE_INT <= cast("int", item) <= _SAFE_INT:
+                return False
+        elif not _is_plain(item, depth + 1):
+            return False
+    return True
 
 
 def _text(value: object, depth: int) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from signoff.core.values import Changeable
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Changeable):
     """A claimed approval. There is at most one for a request, ever."""
 
     holder: str

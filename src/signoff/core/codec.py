@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import datetime, timedelta
@@ -15,6 +14,7 @@ from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
+from signoff.core.json_text import read, writer
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
@@ -39,7 +39,7 @@ def _stand_in(value: object) -> object:
 
 
 # In ASCII, because then even half of a surrogate pair can be kept, and every database takes it.
-_text = json.JSONEncoder(separators=(",", ":"), default=_stand_in).encode
+_text = writer(default=_stand_in)
 
 
 def dumps(value: object) -> str:
@@ -77,12 +77,9 @@ class _Shape(Generic[T]):
         self._defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in parts]
         self._out = [codecs[name][0] if name in codecs else None for name in self._names]
         self._back = [(name, back) for name, (_, back) in codecs.items()]
-
-    @property
-    def defaults(self) -> Data:
-        """What fields have that were not written."""
         pairs = zip(self._names, self._defaults, strict=True)
-        return {name: default for name, default in pairs if default is not MISSING}
+        self.defaults: Data = {name: default for name, default in pairs if default is not MISSING}
+        """What fields have that were not written."""
 
     def dump(self, value: T) -> Data:
         data: Data = {}
@@ -256,7 +253,7 @@ def dump_question(request: ApprovalRequest) -> str:
 
 def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     """A request from its question and all of its fields that change."""
-    data = json.loads(text)
+    data = read(text)
     same = data.pop("same", False)
     if "owner" in data:  # as 0.1 wrote them
         data["owners"] = data.pop("owner").split("\n")
@@ -289,7 +286,7 @@ def dump_vote(vote: Vote) -> str:
 
 def load_votes(text: str) -> tuple[Vote, ...]:
     """From a JSON array of votes."""
-    return tuple(_VOTE.load(one) for one in json.loads(text))
+    return tuple(_VOTE.load(one) for one in read(text))
 
 
 def dump_decision(decision: ApprovalDecision) -> str:
@@ -297,7 +294,7 @@ def dump_decision(decision: ApprovalDecision) -> str:
 
 
 def load_decision(text: str) -> ApprovalDecision:
-    return _DECISION.load(json.loads(text))
+    return _DECISION.load(read(text))
 
 
 def dump_claim(claim: Claim) -> str:
@@ -305,7 +302,7 @@ def dump_claim(claim: Claim) -> str:
 
 
 def load_claim(text: str) -> Claim:
-    return _CLAIM.load(json.loads(text))
+    return _CLAIM.load(read(text))
 
 
 def dump_grant(grant: Grant) -> str:
@@ -313,7 +310,7 @@ def dump_grant(grant: Grant) -> str:
 
 
 def load_grant(text: str) -> Grant:
-    return _GRANT.load(json.loads(text))
+    return _GRANT.load(read(text))
 
 
 def dump_run(run: KeptRun) -> str:
@@ -321,7 +318,7 @@ def dump_run(run: KeptRun) -> str:
 
 
 def load_run(text: str) -> KeptRun:
-    return _RUN.load(json.loads(text))
+    return _RUN.load(read(text))
 
 
 def dump_process(process: Process) -> str:
@@ -329,7 +326,7 @@ def dump_process(process: Process) -> str:
 
 
 def load_process(text: str) -> Process:
-    return _PROCESS.load(json.loads(text))
+    return _PROCESS.load(read(text))
 
 
 def dump_delegation(delegation: Delegation) -> str:
@@ -337,4 +334,4 @@ def dump_delegation(delegation: Delegation) -> str:
 
 
 def load_delegation(text: str) -> Delegation:
-    return _DELEGATION.load(json.loads(text))
+    return _DELEGATION.load(read(text))

@@ -10,6 +10,7 @@ from typing import Any
 
 from signoff.core.people import Answerer
 from signoff.core.terms import Terms
+from signoff.core.values import Changeable
 
 
 class Remember(StrEnum):
@@ -29,8 +30,8 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalDecision:
+@dataclass(frozen=True, kw_only=True)
+class ApprovalDecision(Changeable):
     """An answer to an approval request. Only `approved` is needed: `ApprovalDecision(approved=False, note="…")`."""
 
     approved: bool

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 
 from signoff.core.account import account_of
 from signoff.core.canonical import canonical
+from signoff.core.json_text import writer
 from signoff.core.record import Checkpoint, Entry, IsSigned, Verified, Walk
 from signoff.core.safe import kept_text
 from signoff.errors import CannotCanonicalise, Place, RecordBroken, WrongFile
@@ -264,7 +265,7 @@ def _integer(text: str) -> int | float:
 
 
 _loads = json.JSONDecoder(parse_constant=_not_json, parse_float=_double, parse_int=_integer).decode
-_plain_text = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
+_plain_text = writer(ensure_ascii=False, sort_keys=True)
 _BIG = re.compile(r"[0-9]n")
 
 

@@ -18,7 +18,7 @@ except through the votes its requirement asks for, or a rule that says `on_timeo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -201,7 +201,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if request.deadline is not None and _is_due(request, now):
         late = AlreadySettled(f"request {request.id} ran out of time at {moment_text(request.deadline)}")
         raise late.with_moment(request.deadline)
-    decision = replace(event.decision, by=event.by, at=now)
+    decision = event.decision.changed(by=event.by, at=now)
     stands_for, refusal = _entitled(request, event.by, event.absent, denies=not decision.approved)
     if refusal:
         raise NotEntitled(refusal)
@@ -216,7 +216,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     votes = (*(earlier for earlier in request.votes if earlier.by.key != vote.by.key), vote)
     voted = request.changed_to(votes=votes, assigned="")
     if not decision.approved:
-        return voted.changed_to(state=State.DENIED, decision=replace(decision, ending=Ending.DENIED))
+        return voted.changed_to(state=State.DENIED, decision=decision.changed(ending=Ending.DENIED))
     agreed = approvals(request.requirement, votes, vote.args_digest, request.parties)
     if len(agreed) >= request.requirement.quorum:
         return voted.changed_to(state=State.APPROVED, decision=decision)
@@ -282,13 +282,13 @@ def _claim(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalReq
 
 def _succeed(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Succeeded)
-    claim = replace(_claim_of(request), ended_at=now, digest=event.digest, preview=event.preview)
+    claim = _claim_of(request).changed(ended_at=now, digest=event.digest, preview=event.preview)
     return request.changed_to(state=State.SUCCEEDED, claim=claim)
 
 
 def _fail(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Failed)
-    return request.changed_to(state=State.FAILED, claim=replace(_claim_of(request), ended_at=now, error=event.error))
+    return request.changed_to(state=State.FAILED, claim=_claim_of(request).changed(ended_at=now, error=event.error))
 
 
 def _lose(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -296,7 +296,7 @@ def _lose(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
 
 
 def _enter(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    return request.changed_to(claim=replace(_claim_of(request), inside=True))
+    return request.changed_to(claim=_claim_of(request).changed(inside=True))
 
 
 def _pause(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -312,7 +312,7 @@ def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
         raise NotEntitled(refusal)
     if event.by.kind is not AnswererKind.PERSON:
         raise NotEntitled(f"{event.by.name} is not a person, and only a person can know what became of the call")
-    claim = replace(_claim_of(request), ended_at=now, told_by=event.by.name, preview=event.note)
+    claim = _claim_of(request).changed(ended_at=now, told_by=event.by.name, preview=event.note)
     if event.happened:
         return request.changed_to(state=State.SUCCEEDED, claim=claim)
     note = f"{event.by.name} says that it did not happen" + (f": {event.note}" if event.note else "")

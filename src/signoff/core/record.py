@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
-from json.encoder import JSONEncoder
 from json.encoder import encode_basestring as _quoted
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise, RecordBroken
@@ -31,9 +30,8 @@ class Draft:
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """An event in its place."""
+class Entry(NamedTuple):
+    """An event in its place; its fields in the order of a store's columns."""
 
     seq: int
     """1, 2, 3 … without gaps."""
@@ -47,9 +45,8 @@ class Entry:
     hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """Somebody's signature under everything up to an event."""
+class Checkpoint(NamedTuple):
+    """Somebody's signature under everything up to an event; its fields in the order of a store's columns."""
 
     seq: int
     hash: str
@@ -64,13 +61,13 @@ def linked(draft: Draft, seq: int, prev: str) -> Entry:
     """The event as number `seq`, after the event whose hash is `prev`."""
     at = timestamp(draft.at)
     try:
-        body = _plain_text(draft.body) if _is_plain(draft.body, 0) else canonical(draft.body)
+        body = canonical(draft.body)
         link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
     except CannotCanonicalise:
         # An event is never lost for what it holds: what has no JSON form is written as a text.
         body = canonical(_readable(draft.body, 0))
         link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
-    return Entry(seq=seq, at=at, kind=draft.kind, request=draft.request, run=draft.run, body=body, prev=prev, hash=link)
+    return Entry(seq, at, draft.kind, draft.request, draft.run, body, prev, link)
 
 
 def timestamp(moment: datetime) -> str:
@@ -255,31 +252,6 @@ def _events(count: int) -> str:
 
 
 _DEEPEST = 50
-_plain_text = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
-
-
-def _is_plain(value: object, depth: int) -> bool:
-    """Whether the C encoder's text is the canonical one: as `canonical` finds out, in half the time."""
-    kind = type(value)
-    if depth > _DEEPEST or (kind is not dict and kind is not list):
-        return False
-    if kind is dict:
-        for key in cast("dict[object, object]", value):
-            if type(key) is not str or not key.isascii():
-                return False
-        items = cast("dict[str, object]", value).values()
-    else:
-        items = cast("list[object]", value)
-    for item in items:
-        kind = type(item)
-        if kind is str or kind is bool or item is None:
-            continue
-        if kind is int:
-            if not -_SAFE_INT <= cast("int", item) <= _SAFE_INT:
-                return False
-        elif not _is_plain(item, depth + 1):
-            return False
-    return True
 
 
 def _readable(value: object, depth: int) -> object:

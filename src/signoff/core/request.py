@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 from signoff.core.call import Call
@@ -14,6 +13,7 @@ from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Parties
+from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
 
@@ -116,6 +116,15 @@ class ApprovalRequest:
     version: int = 0
     """Counts changes; the store swaps only against the version it was read at."""
 
+    @classmethod
+    def made(cls, **given: Any) -> ApprovalRequest:
+        """As the class itself makes one, several times faster. `args` and `metadata` have to be given."""
+        request = object.__new__(cls)
+        held = request.__dict__
+        held.update(_DEFAULTS)
+        held.update(given)
+        return request
+
     def changed_to(self, **fields: Any) -> ApprovalRequest:
         """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
         request = object.__new__(type(self))
@@ -158,7 +167,7 @@ class ApprovalRequest:
             return self.decision.edited_args
         return self.args
 
-    @cached_property
+    @cached
     def args_digest(self) -> str:
         """Digest of the arguments that would run."""
         args, call = self.effective_args, self.call
@@ -182,6 +191,9 @@ class ApprovalRequest:
         """Unknown for edited arguments: they are read anew when they are about to run."""
         edited = self.decision is not None and self.decision.edited_args is not None
         return "" if edited or self.call is None else digest_of_leads(self.call.resolved)
+
+
+_DEFAULTS = {one.name: one.default for one in fields(ApprovalRequest) if one.default is not MISSING}
 
 
 def digest_of_leads(resolved: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from signoff.core.mode import ApprovalMode
+from signoff.core.values import Changeable
 
 FORMAT = 2
 """Of the saved state. 1 was one JSON text for a whole run; 2 keeps messages in segments, each stored once."""
@@ -53,6 +54,9 @@ class RunSetup:
     """Id of the turn before."""
 
 
+PLAIN_SETUP = RunSetup()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnteredCall:
     """A call that runs are inside of: all that has to be the same when it is let through again."""
@@ -65,8 +69,8 @@ class EnteredCall:
     """Whether it was let through although policy asks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRun:
+@dataclass(frozen=True, kw_only=True)
+class KeptRun(Changeable):
     """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
 
     id: str
@@ -76,7 +80,7 @@ class KeptRun:
     agent: str = ""
     """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""
     prompt: str = ""
-    setup: RunSetup = field(default_factory=RunSetup)
+    setup: RunSetup = PLAIN_SETUP
     entered: EnteredCall | None = None
     """Set where it is no run, but stands for a call that runs are inside of."""
     places: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -6,6 +6,7 @@ import dataclasses
 import hmac
 import inspect
 import json
+import marshal
 import math
 import secrets
 from collections.abc import Iterator, Mapping
@@ -85,15 +86,21 @@ def _is_json(value: object) -> bool:
     if kind is float:
         return math.isfinite(cast("float", value))
     if kind is dict:
-        return all(type(k) is str and _is_json(v) for k, v in cast("dict[object, object]", value).items())
+        for key, item in cast("dict[object, object]", value).items():
+            if type(key) is not str or not _is_json(item):
+                return False
+        return True
     if kind is list:
-        return all(_is_json(item) for item in cast("list[object]", value))
+        return all(map(_is_json, cast("list[object]", value)))
     return False
 
 
 def copied(args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments in JSON form that nobody else can change; what stands for a secret still does."""
-    copies = json.loads(json.dumps(args))
+    try:
+        return marshal.loads(marshal.dumps(cast("dict[str, Any]", args)))
+    except ValueError:  # a text of a kind of its own is in it
+        copies = json.loads(json.dumps(args))
     return {name: Veiled(copies[name]) if isinstance(value, Veiled) else copies[name] for name, value in args.items()}
 
 

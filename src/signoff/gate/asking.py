@@ -54,7 +54,7 @@ async def question_about(
     """
     call, gate, root = gated.sealed, gated.level.gate, gated.level.root
     metadata = {**await gated.described(), **(said or {})}
-    request = ApprovalRequest(
+    request = ApprovalRequest.made(
         id=new_id(),
         tool_call_id=call.call_id,
         tool_name=call.tool,

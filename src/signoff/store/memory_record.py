@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 
 from signoff.core.record import START, Draft, Entry, linked
 from signoff.store.memory_changes import Changes
@@ -50,7 +50,8 @@ class Steps:
         """None where that is forgotten."""
         if after < self._forgotten:
             return None
-        return (request for number, request in self._last if number > after)
+        newest_first = takewhile(lambda step: step[0] > after, reversed(self._last))
+        return reversed([request for _, request in newest_first])
 
 
 class Chain:

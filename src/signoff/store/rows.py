@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff.core.codec import (
     CHANGING,
     dump_grant,
     dump_question,
+    dump_run,
     load_claim,
     load_decision,
     load_question,
+    load_run,
     load_votes,
 )
 from signoff.core.delivery import Delivery, DeliveryState
@@ -25,10 +27,11 @@ from signoff.core.inbox import Item
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, RunState, Segment
+from signoff.core.run import PLAIN_SETUP, KeptRun, RunState, Segment
 from signoff.core.subject import Kind, Occasion, Subject
 
 Row = Sequence[Any]
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -112,22 +115,56 @@ def request_of(row: Row) -> ApprovalRequest:
         "remind_at": moment(remind_at),
         "escalated": bool(escalated),
         "assigned": told(assigned),
-        "votes": load_votes(votes) if votes is not None else (),
-        "decision": load_decision(decision) if decision is not None else None,
+        "votes": _votes(votes) if votes is not None else (),
+        "decision": _decision(decision) if decision is not None else None,
         "claim": load_claim(claim) if claim is not None else None,
     }
-    if len(question) > LARGEST_REMEMBERED:
-        return load_question(question, changing)
     return _asked(question).changed_to(**changing)
 
 
 LARGEST_REMEMBERED = 16_000
 
 
-@lru_cache(maxsize=512)
-def _asked(question: str) -> ApprovalRequest:
-    """A request as it was asked. A question never changes, and every step of a request reads it again."""
-    return load_question(question, _UNCHANGED)
+def _recent(load: Callable[[str], T]) -> Callable[[str], T]:
+    """As `load`, which gives the same for the same text, and is asked for the same texts again and again."""
+    known = lru_cache(maxsize=512)(load)
+    return lambda text: known(text) if len(text) <= LARGEST_REMEMBERED else load(text)
+
+
+_asked = _recent(lambda question: load_question(question, _UNCHANGED))
+"""A request as it was asked. A question never changes, and every step of a request reads it again."""
+_votes = _recent(load_votes)
+_decision = _recent(load_decision)
+
+
+class _Recent(dict[str, KeptRun]):
+    """The last runs that were written or read, by their text. What a step writes, the next one reads."""
+
+    def note(self, body: str, run: KeptRun) -> None:
+        if len(body) <= LARGEST_REMEMBERED:
+            if len(self) >= MOST_RUNS:
+                self.clear()
+            self[body] = run
+
+
+MOST_RUNS = 256
+_runs = _Recent()
+
+
+def run_body(run: KeptRun) -> str:
+    """A run as it is kept."""
+    body = dump_run(run)
+    if run.setup is PLAIN_SETUP:  # in others there may be what is read in another form than it was written in
+        _runs.note(body, run)
+    return body
+
+
+def run_of(body: str) -> KeptRun:
+    """What `run_body` was given."""
+    if (run := _runs.get(body)) is None:
+        run = load_run(body)
+        _runs.note(body, run)
+    return run
 
 
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}

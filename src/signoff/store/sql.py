@@ -14,12 +14,10 @@ from signoff.core.codec import (
     dump_decision,
     dump_delegation,
     dump_process,
-    dump_run,
     dump_vote,
     load_delegation,
     load_grant,
     load_process,
-    load_run,
 )
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
@@ -50,6 +48,8 @@ from signoff.store.rows import (
     opened_column,
     question_columns,
     request_of,
+    run_body,
+    run_of,
     run_state,
     segment_key,
     segment_of,
@@ -312,14 +312,14 @@ class SqlRuns:
         self._known: dict[str, KeptRun] = {}
 
     def add(self, run: KeptRun) -> None:
-        self._sql.run("add_run", run.id, run_state(run), dump_run(run))
+        self._sql.run("add_run", run.id, run_state(run), run_body(run))
         self._put_origins(run)
         self._known[run.id] = run
 
     def put(self, run: KeptRun) -> None:
         if run.id not in self._known and self._sql.value("run", kept(run.id)) is None:
             raise Stale(f"there is no run {run.id}")
-        self._sql.run("put_run", run.id, run_state(run), dump_run(run))
+        self._sql.run("put_run", run.id, run_state(run), run_body(run))
         self._put_origins(run)
         self._known[run.id] = run
 
@@ -334,7 +334,7 @@ class SqlRuns:
         return None if body is None else self._loaded(body)
 
     def _loaded(self, body: str) -> KeptRun:
-        run = load_run(body)
+        run = run_of(body)
         return self._known.setdefault(run.id, run)
 
     def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
@@ -435,7 +435,7 @@ class SqlRecord:
             seq += 1
             entry = linked(draft, seq, prev)
             prev = entry.hash
-            self._sql.run("append", *(getattr(entry, name) for name in _ENTRY))
+            self._sql.run("append", *entry)
         self._chain.end = (seq, prev)
 
     def head(self) -> tuple[int, str]:
@@ -450,7 +450,7 @@ class SqlRecord:
             rows = self._sql.rows("entries_of_run", run, after, _limit(limit))
         else:
             rows = self._sql.rows("entries", after, _limit(limit))
-        return [Entry(**dict(zip(_ENTRY, row, strict=True))) for row in rows]
+        return [Entry(*row) for row in rows]
 
     def touched(self, after: int) -> Sequence[str]:
         return list(dict.fromkeys(row[0] for row in self._sql.rows("touched", after)))
@@ -463,10 +463,10 @@ class SqlCheckpoints:
         self._sql = sql
 
     def add(self, checkpoint: Checkpoint) -> None:
-        self._sql.run("add_checkpoint", *(getattr(checkpoint, name) for name in _CHECKPOINT))
+        self._sql.run("add_checkpoint", *checkpoint)
 
     def all(self) -> Sequence[Checkpoint]:
-        return [Checkpoint(**dict(zip(_CHECKPOINT, row, strict=True))) for row in self._sql.rows("checkpoints")]
+        return [Checkpoint(*row) for row in self._sql.rows("checkpoints")]
 
 
 class SqlLeases:
@@ -620,9 +620,6 @@ _NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
     "conversations": lambda tx: SqlConversations(tx.sql),
     "settings": lambda tx: SqlSettings(tx.sql),
 }
-
-_ENTRY = ("seq", "at", "kind", "request", "run", "body", "prev", "hash")
-_CHECKPOINT = ("seq", "hash", "at", "key", "signature")
 
 
 def _differ(one: object, other: object) -> bool:
