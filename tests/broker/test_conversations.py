@@ -24,12 +24,8 @@ async def end(broker: Broker, run: str, state: RunState = RunState.DONE, *, whol
     """The run ends; its conversation is kept, or not."""
     taken = await broker.runs.take(run)
     if whole:
-        await broker.store.write("save", lambda tx: tx.runs.put(KeptRun(**{**fields(taken), "rest": "{}"})))
+        await broker.store.write("save", lambda tx: tx.runs.put(taken.changed(rest="{}")))
     await broker.runs.end(run, taken.epoch, state)
-
-
-def fields(run: KeptRun) -> dict[str, object]:
-    return {name: getattr(run, name) for name in KeptRun.__slots__}
 
 
 async def test_a_turn_follows_the_last_that_was_brought_to_an_end(broker: Broker) -> None:

@@ -203,7 +203,8 @@ class _Writer:
     def title(self) -> str:
         request = self.request
         tool, metadata = request.tool_name, request.metadata
-        if request.summary and request.summary != summary_of(tool, request.args, metadata):
+        plain = summary_of(tool, request.args, metadata)
+        if request.summary and request.summary != plain:
             return self.line(request.summary, "the summary")
         # Redacted before it is cut to a line: half a secret would not be recognised.
         said = {name: value for name, value in metadata.items() if name in ("summary", "reason", "path")}
@@ -211,6 +212,8 @@ class _Writer:
             name: self.redactor.text(text, "the summary") if isinstance(text, str) else text
             for name, text in said.items()
         }
+        if not self.redactor.masked and self._shown == request.args:
+            return self.safe(plain)
         return self.safe(self._without_half_a_mask(summary_of(tool, self._shown, safe)))
 
     def _without_half_a_mask(self, line: str) -> str:

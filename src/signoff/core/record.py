@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
 from json.encoder import encode_basestring as _quoted
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.core.canonical import canonical
@@ -19,15 +20,14 @@ START = "0" * 64
 """What stands for the hash before the first event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """An event that has not been given its place in the chain yet. Nothing secret is in it."""
 
     kind: str
     at: datetime
     request: str = ""
     run: str = ""
-    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    body: Mapping[str, Any] = MappingProxyType({})
 
 
 class Entry(NamedTuple):

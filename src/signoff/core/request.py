@@ -50,6 +50,8 @@ class Binding:
 
     def changed_since(self, then: Binding) -> tuple[str, ...]:
         """What differs from the binding that was approved, in words."""
+        if self == then:
+            return ()
         changed: list[str] = []
         if self.tool != then.tool:
             changed.append(f"the tool (it was {then.tool})")

@@ -20,7 +20,7 @@ def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) 
         return _line(f"{tool}: {reason}" + (f" ({path})" if isinstance(path, str) and path else ""))
     if isinstance(path, str) and path:
         return _line(f"{tool} {path}")
-    inside = ", ".join(f"{name}={_text(value)}" for name, value in args.items())
+    inside = ", ".join([f"{name}={_text(value)}" for name, value in args.items()])
     return _line(f"{tool}({inside})")
 
 

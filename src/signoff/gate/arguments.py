@@ -80,19 +80,27 @@ def _ordered(value: object) -> object:
 
 
 def _is_json(value: object) -> bool:
+    """Whether an object or an array is JSON as it is."""
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return True
-    if kind is float:
-        return math.isfinite(cast("float", value))
     if kind is dict:
-        for key, item in cast("dict[object, object]", value).items():
-            if type(key) is not str or not _is_json(item):
+        for key in cast("dict[object, object]", value):
+            if type(key) is not str:
                 return False
-        return True
-    if kind is list:
-        return all(map(_is_json, cast("list[object]", value)))
-    return False
+        items = cast("dict[str, object]", value).values()
+    elif kind is list:
+        items = cast("list[object]", value)
+    else:
+        return False
+    for item in items:
+        kind = type(item)
+        if kind is str or kind is int or kind is bool or item is None:
+            continue
+        if kind is float:
+            if not math.isfinite(cast("float", item)):
+                return False
+        elif not _is_json(item):
+            return False
+    return True
 
 
 def copied(args: Mapping[str, Any]) -> dict[str, Any]:
