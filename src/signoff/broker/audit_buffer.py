@@ -48,7 +48,7 @@ class AuditBuffer:
     ) -> None:
         """Add a step of a call. `secrets` are masked, besides what the broker knows."""
         now, args = self._ledger.now(), json.dumps(call.args)
-        self._steps.append(_Step(kind, now, run, call, args, verdict, by, text, secrets))
+        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, secrets))
 
     def flush(self) -> None:
         """Have what is buffered written down, ahead of whatever is written next."""

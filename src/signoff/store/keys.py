@@ -84,6 +84,8 @@ class Keys:
             raise StoreError("there is no folder for the key that signs the record\n  set HOME or XDG_STATE_HOME")
         self.folder = found
         self._private: Ed25519PrivateKey | None = None
+        self._copies: dict[str, Path] = {}
+        """The files that hold copies, by store."""
 
     def public_key(self, *, make: bool = False) -> str:
         """The public key in hex; empty where there is no key yet, unless one is to be made."""
@@ -112,8 +114,11 @@ class Keys:
     def copy_of(self, store: str) -> Path:
         """The file that holds the copy for a store."""
         # The id comes from a database that is not to be believed: it names no other file than one of these.
-        name = store if _PLAIN_NAME.fullmatch(store) else sha256(store.encode("utf-8", "backslashreplace")).hexdigest()
-        return self.folder / f"seen-{name}.json"
+        if (file := self._copies.get(store)) is None:
+            plain = _PLAIN_NAME.fullmatch(store)
+            name = store if plain else sha256(store.encode("utf-8", "backslashreplace")).hexdigest()
+            file = self._copies[store] = self.folder / f"seen-{name}.json"
+        return file
 
     @property
     def _file(self) -> Path:

@@ -7,20 +7,22 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from signoff.core.codec import (
     CHANGING,
+    dump_decision,
     dump_grant,
     dump_question,
     dump_run,
+    dump_vote,
     load_claim,
     load_decision,
     load_question,
     load_run,
     load_votes,
 )
+from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
@@ -29,6 +31,7 @@ from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import PLAIN_SETUP, KeptRun, RunState, Segment
 from signoff.core.subject import Kind, Occasion, Subject
+from signoff.core.vote import Vote
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -122,49 +125,66 @@ def request_of(row: Row) -> ApprovalRequest:
     return _asked(question).changed_to(**changing)
 
 
+class _Recent(Generic[T]):
+    """Reads texts of a kind, and knows what the last of them say: what one step writes or reads, the next one reads.
+
+    Only for what nobody changes. It says what a text means, never what stands in the store.
+    """
+
+    def __init__(self, load: Callable[[str], T]) -> None:
+        self._load = load
+        self._known: dict[str, T] = {}
+
+    def __call__(self, text: str) -> T:
+        value = self._known.get(text)
+        if value is None:
+            value = self._load(text)
+            self.note(text, value)
+        return value
+
+    def note(self, text: str, value: T) -> None:
+        """What a text says that was just made of it."""
+        if len(text) <= LARGEST_REMEMBERED:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[text] = value
+
+
 LARGEST_REMEMBERED = 16_000
+MOST_REMEMBERED = 512
+
+_asked = _Recent(lambda question: load_question(question, _UNCHANGED))
+"""A request as it was asked: a question never changes."""
+_votes = _Recent(load_votes)
+_decision = _Recent(load_decision)
+run_of = _Recent(load_run)
+"""What `run_text` was given."""
 
 
-def _recent(load: Callable[[str], T]) -> Callable[[str], T]:
-    """As `load`, which gives the same for the same text, and is asked for the same texts again and again."""
-    known = lru_cache(maxsize=512)(load)
-    return lambda text: known(text) if len(text) <= LARGEST_REMEMBERED else load(text)
+def vote_text(vote: Vote) -> str:
+    text = dump_vote(vote)
+    if _is_plain(vote.decision):
+        _votes.note(f"[{text}]", (vote,))
+    return text
 
 
-_asked = _recent(lambda question: load_question(question, _UNCHANGED))
-"""A request as it was asked. A question never changes, and every step of a request reads it again."""
-_votes = _recent(load_votes)
-_decision = _recent(load_decision)
+def decision_text(decision: ApprovalDecision) -> str:
+    text = dump_decision(decision)
+    if _is_plain(decision):
+        _decision.note(text, decision)
+    return text
 
 
-class _Recent(dict[str, KeptRun]):
-    """The last runs that were written or read, by their text. What a step writes, the next one reads."""
-
-    def note(self, body: str, run: KeptRun) -> None:
-        if len(body) <= LARGEST_REMEMBERED:
-            if len(self) >= MOST_RUNS:
-                self.clear()
-            self[body] = run
+def _is_plain(decision: ApprovalDecision) -> bool:
+    """Whether it is sure to be read as it was written: there is nothing in it that may have another form in JSON."""
+    return type(decision) is ApprovalDecision and decision.edited_args is None and decision.terms is None
 
 
-MOST_RUNS = 256
-_runs = _Recent()
-
-
-def run_body(run: KeptRun) -> str:
-    """A run as it is kept."""
-    body = dump_run(run)
-    if run.setup is PLAIN_SETUP:  # in others there may be what is read in another form than it was written in
-        _runs.note(body, run)
-    return body
-
-
-def run_of(body: str) -> KeptRun:
-    """What `run_body` was given."""
-    if (run := _runs.get(body)) is None:
-        run = load_run(body)
-        _runs.note(body, run)
-    return run
+def run_text(run: KeptRun) -> str:
+    text = dump_run(run)
+    if run.setup is PLAIN_SETUP:  # in another one there may be what has another form in JSON
+        run_of.note(text, run)
+    return text
 
 
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from signoff.core.codec import (
     CHANGING,
     dump_claim,
-    dump_decision,
     dump_delegation,
     dump_process,
-    dump_vote,
     load_delegation,
     load_grant,
     load_process,
@@ -36,6 +34,7 @@ from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
     changing_columns,
+    decision_text,
     delivery_columns,
     delivery_of,
     grant_columns,
@@ -48,13 +47,14 @@ from signoff.store.rows import (
     opened_column,
     question_columns,
     request_of,
-    run_body,
     run_of,
     run_state,
+    run_text,
     segment_key,
     segment_of,
     subject_columns,
     told,
+    vote_text,
 )
 
 ALL = 2**62
@@ -190,7 +190,7 @@ class SqlRequests:
                 self._sql.run("drop_decision", request.id)
             else:
                 at = micros(decision.at)
-                self._sql.run("put_decision", request.id, decision.ending.value, at, dump_decision(decision))
+                self._sql.run("put_decision", request.id, decision.ending.value, at, decision_text(decision))
         claim, taken = request.claim, before.claim if before else None
         if _differ(taken, claim):
             if claim is None:
@@ -206,7 +206,7 @@ class SqlRequests:
             return
         for place, vote in enumerate(request.votes):
             if place >= len(before) or _differ(before[place], vote):
-                self._sql.run("put_vote", request.id, place, kept(vote.by.key), dump_vote(vote))
+                self._sql.run("put_vote", request.id, place, kept(vote.by.key), vote_text(vote))
         if len(before) > len(request.votes):
             self._sql.run("drop_votes", request.id, len(request.votes))
 
@@ -312,14 +312,14 @@ class SqlRuns:
         self._known: dict[str, KeptRun] = {}
 
     def add(self, run: KeptRun) -> None:
-        self._sql.run("add_run", run.id, run_state(run), run_body(run))
+        self._sql.run("add_run", run.id, run_state(run), run_text(run))
         self._put_origins(run)
         self._known[run.id] = run
 
     def put(self, run: KeptRun) -> None:
         if run.id not in self._known and self._sql.value("run", kept(run.id)) is None:
             raise Stale(f"there is no run {run.id}")
-        self._sql.run("put_run", run.id, run_state(run), run_body(run))
+        self._sql.run("put_run", run.id, run_state(run), run_text(run))
         self._put_origins(run)
         self._known[run.id] = run
 
