@@ -67,14 +67,18 @@ def measure(effort: Effort, bench: Bench) -> Report:
     for name in samplers:
         if name in pairs:
             pair = pairs[name]
-            rows.append(Row(name, (Figure.of(pair.values).times(1e3), added[name], pair.ratio)))
+            rows.append(Row(name, (Figure.of(pair.values).times(1e3), added[name], pair.ratio, pair.of_processor)))
         else:
-            rows.append(Row(name, (Figure.of(pooled(pairs, base_of, name)).times(1e3), None, None)))
+            rows.append(Row(name, (Figure.of(pooled(pairs, base_of, name)).times(1e3), None, None, None)))
     return Report(
         name="allow",
         title="Added cost of an allowed call",
         about=f"One run, one turn of the model with {calls} calls. Added: over the bare agent of the same framework.",
-        tables=(Table("variant", ("run, ms", "added per call, µs", "ratio to bare"), tuple(rows)),),
+        tables=(
+            Table(
+                "variant", ("run, ms", "added per call, µs", "ratio to bare", "the same, of the processor"), tuple(rows)
+            ),
+        ),
         targets=tuple(
             Target(f"{name}, µs added per call", figure.median, LIMIT)
             for name, figure in added.items()

@@ -68,12 +68,12 @@ def _samplers(runner: asyncio.Runner, calls: int, peer: LangChain) -> Iterator[t
 
 def _table(pairs: Mapping[Key, Pairs], native: list[float], calls: int) -> Table:
     title = "1 call" if calls == 1 else f"{calls} calls in one batch"
-    rows = [Row(NATIVE, (Figure.of(native).times(1e3), None, 1 - pairs[BARE, calls].ratio.median))]
+    rows = [Row(NATIVE, (Figure.of(native).times(1e3), None, None, 1 - pairs[BARE, calls].ratio.median))]
     for (name, size), pair in pairs.items():
         if size == calls:
             added = None if name in (BARE, PEER_BARE) else _added(pairs, name, calls)
-            rows.append(Row(name, (Figure.of(pair.values).times(1e3), pair.ratio, added)))
-    return Table(title, ("cycle, ms", "cycle, in trips", "added, in trips"), tuple(rows))
+            rows.append(Row(name, (Figure.of(pair.values).times(1e3), pair.ratio, pair.of_processor, added)))
+    return Table(title, ("cycle, ms", "cycle, in trips", "the same, of the processor", "added, in trips"), tuple(rows))
 
 
 def _added(pairs: Mapping[Key, Pairs], name: str, calls: int) -> float:

@@ -84,12 +84,13 @@ def measure(effort: Effort, bench: Bench) -> Report:
 
 def _table(plain: list[float], pairs: Mapping[str, Pairs], calls: int) -> Table:
     each = 1e6 / calls
-    rows = [Row(PLAIN, (Figure.of(plain).times(each), None, None))]
+    rows = [Row(PLAIN, (Figure.of(plain).times(each), None, None, None))]
     rows += [
-        Row(name, (Figure.of(pair.values).times(each), pair.difference.times(each), pair.ratio))
+        Row(name, (Figure.of(pair.values).times(each), pair.difference.times(each), pair.ratio, pair.of_processor))
         for name, pair in pairs.items()
     ]
-    return Table("variant", ("µs a delegated call", "added, µs", "ratio to an agent as a tool"), tuple(rows))
+    columns = ("µs a delegated call", "added, µs", "ratio to an agent as a tool", "the same, of the processor")
+    return Table("variant", columns, tuple(rows))
 
 
 # --- calls that policy allows ---

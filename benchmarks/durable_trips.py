@@ -25,6 +25,7 @@ from benchmarks.trips import Approver
 from signoff import Answerer, ApprovalDecision, Signoff
 from signoff.gate.resume import resume_run
 from signoff.ports import Store
+from signoff.store import rows
 from signoff.store.open import open_store
 
 Trip = Callable[[], Awaitable[None]]
@@ -55,9 +56,9 @@ async def trips(variant: str, place: str, messages: int, tally: Tally) -> Trips:
         case "memory":
             return Trips(_in_memory(before, tally))
         case "row, suspended" | "row, in place":
-            rows = await _rows(place)
+            table = await _rows(place)
             way = _row_suspended if variant == "row, suspended" else _row_in_place
-            return Trips(way(rows, before, tally), close=rows.close)
+            return Trips(way(table, before, tally), close=table.close)
         case "suspended" | "elsewhere" | "unseen":
             processes = 1 if variant == "suspended" else 2  # each opens the database for itself
             stores = [counting_store(place) for _ in range(processes)]
@@ -184,6 +185,7 @@ def _suspended(
         run = await approve(asks, paused)
         if resumes is not asks:
             resumes.histories.forget()
+            rows.forget()
         ended(await resume_run(resuming, run))
 
     return trip

@@ -1,6 +1,7 @@
 """How many of signoff's files one call walks through, and how often it changes from one file to another.
 
     python -m benchmarks.files
+    python -m tests.discord.walk        # the same of a press on Discord, against the stand-in of the tests
 
 Counted are calls of Python functions in signoff's own files, in all threads, during the second of two equal trips. The
 figures do not depend on the machine. A walk through many files is one that a reader has to make as well.
@@ -12,7 +13,7 @@ import asyncio
 import sys
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,10 @@ class Walk:
     files: set[str] = field(default_factory=set[str])
     changes: int = 0
 
+    def begin(self) -> None:
+        """Whatever was before does not count."""
+        self.last, self.files, self.changes = {}, set(), 0
+
     def step(self, frame: FrameType, event: str, _: object) -> None:
         """What `sys.setprofile` calls."""
         file = frame.f_code.co_filename
@@ -48,9 +53,9 @@ class Walk:
 
 @contextmanager
 def walked() -> Generator[Walk]:
-    """Within, the walk is noted: in this thread, and in every other one there is or will be."""
+    """Within, the walk is noted: in this thread, and in those that begin from now on."""
     walk = Walk()
-    threading.setprofile_all_threads(walk.step) if sys.version_info >= (3, 12) else threading.setprofile(walk.step)
+    threading.setprofile(walk.step)
     sys.setprofile(walk.step)
     try:
         yield walk
@@ -61,8 +66,9 @@ def walked() -> Generator[Walk]:
 
 async def of_second(trip: Callable[[], Awaitable[Any]]) -> Walk:
     """The walk of a trip that does nothing for the first time."""
-    await trip()
     with walked() as walk:
+        await trip()
+        walk.begin()
         await trip()
     return walk
 
@@ -82,15 +88,19 @@ async def on_sqlite(variant: str) -> Walk:
             await ways.close()
 
 
+def print_walks(walks: Mapping[str, Walk], what: str) -> None:
+    print(f"{what:34}{'files':>7}{'changes of file':>18}")
+    for name, walk in walks.items():
+        print(f"{name:34}{len(walk.files):>7}{walk.changes:>18}")
+
+
 async def main() -> None:
     walks = {
         "approved in place, in memory": await in_memory(),
         "approved in place, SQLite": await on_sqlite("in place"),
         "suspended and resumed, SQLite": await on_sqlite("suspended"),
     }
-    print(f"{'one approved call':34}{'files':>7}{'changes of file':>18}")
-    for name, walk in walks.items():
-        print(f"{name:34}{len(walk.files):>7}{walk.changes:>18}")
+    print_walks(walks, "one approved call")
 
 
 if __name__ == "__main__":

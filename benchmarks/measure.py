@@ -11,9 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from benchmarks.player import Player
+
 Name = TypeVar("Name")
 Sampler = Callable[[], float]
 """Does a piece of work once and says how many seconds it took."""
+
+SPIN = 0.003
+"""Seconds of the processor that are spent before every sample, to see whether anybody else wants it."""
+MOST_STRETCHED = 1.1
+"""How many times as long that may take by the clock, in all but one of ten cases."""
+stretches: list[float] = []
+"""How many times as long it took, since a benchmark began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,14 @@ class Pairs:
 
     values: list[float] = field(default_factory=list[float])
     bases: list[float] = field(default_factory=list[float])
+    work: list[float] = field(default_factory=list[float])
+    """Seconds of the processor, for each of `values`."""
+    base_work: list[float] = field(default_factory=list[float])
+
+    @property
+    def of_processor(self) -> Figure:
+        """As `ratio`, of the time of the processor: other programs make next to no difference."""
+        return Figure.of([value / base for value, base in zip(self.work, self.base_work, strict=True)])
 
     @property
     def difference(self) -> Figure:
@@ -120,9 +137,11 @@ def take_pairs(samplers: Mapping[Name, Sampler], base_of: Mapping[Name, Name], e
         for number in range(effort.rounds):
             for name in _rotated(list(base_of), number):
                 pair, base = pairs[name], base_of[name]
-                both = [(name, pair.values), (base, pair.bases)]
-                for one, samples in both if number % 2 else reversed(both):
+                both = [(name, pair.values, pair.work), (base, pair.bases, pair.base_work)]
+                for one, samples, work in both if number % 2 else reversed(both):
+                    before = _worked()
                     samples.append(_sample(samplers[one]))
+                    work.append(_worked() - before - SPIN)
     return pairs
 
 
@@ -148,7 +167,31 @@ def _warmed_up(samplers: Mapping[Name, Sampler], effort: Effort) -> Iterator[Non
 def _sample(sampler: Sampler) -> float:
     """The collector stays on, as it is part of what a variant costs; it starts with nothing to collect."""
     gc.collect()
+    stretches.append(_stretch())
     return sampler()
+
+
+def _stretch() -> float:
+    """How many times as long as the processor works something takes that only computes: 1 where nobody else works."""
+    begun, worked = time.perf_counter(), time.thread_time()
+    while (now := time.thread_time()) < worked + SPIN:
+        pass
+    return (time.perf_counter() - begun) / (now - worked)
+
+
+def _worked() -> float:
+    """Seconds of the processor that this process and those that play have taken so far."""
+    return time.process_time() + Player.work
+
+
+def too_busy(stretches: Sequence[float]) -> tuple[str, ...]:
+    """What to say of a machine that was busy with something else."""
+    if not stretches or (often := Figure.of(stretches).high) <= MOST_STRETCHED:
+        return ()
+    return (
+        f"times by the clock are worth nothing here: other programs were busy, and what only computes took up to "
+        f"{often:.2f} times its time of the processor; ratios of the processor and counts hold",
+    )
 
 
 def _rotated(names: list[Name], number: int) -> list[Name]:

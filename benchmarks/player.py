@@ -24,6 +24,9 @@ Own = TypeVar("Own", bound="Player")
 class Player:
     """The asking end. The process says its version first; one that ends without a word has nothing to play with."""
 
+    work = 0.0
+    """Seconds of the processor that all of them have taken."""
+
     def __init__(
         self, program: Path, python: str = sys.executable, environment: Mapping[str, str] | None = None
     ) -> None:
@@ -50,7 +53,9 @@ class Player:
         answer = self._read()
         if not answer:
             raise RuntimeError(f"the process {self._name} ended; what it said is above")
-        return json.loads(answer)
+        played: dict[str, Any] = json.loads(answer)
+        Player.work += played.get("work", 0.0)
+        return played
 
     def close(self) -> None:
         with self._process as process:

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import bench as benches
 from benchmarks import syncs
 from benchmarks.bench import Bench
-from benchmarks.measure import Effort, Figure, Pairs, take_pairs, take_turns
+from benchmarks.measure import Effort, Figure, Pairs, stretches, take_pairs, take_turns, too_busy
 from benchmarks.report import Report, Target, as_markdown, as_text
 from benchmarks.run import BEGIN, BENCHMARKS, END, README
 
@@ -145,6 +145,25 @@ def test_a_variant_and_its_base_are_sampled_back_to_back() -> None:
     assert {name: (len(pair.values), len(pair.bases)) for name, pair in pairs.items()} == {"a": (2, 2), "b": (2, 2)}
     assert ["".join(sorted(turns[at : at + 2])) for at in range(0, 8, 2)] == ["abase", "bbase", "abase", "bbase"]
     assert {turns[at] for at in range(0, 8, 2)} > {"base"}
+
+
+def test_before_every_sample_it_is_looked_whether_the_machine_is_busy() -> None:
+    stretches.clear()
+    pairs = take_pairs({"a": sum_up, "base": sum_up}, {"a": "base"}, Effort(rounds=3, warm_up=0))
+    assert len(stretches) == 6
+    assert min(stretches) > 0.9
+    assert all(work > 0 for work in (*pairs["a"].work, *pairs["a"].base_work))
+
+
+def sum_up() -> float:
+    return float(sum(range(100_000)) > 0)
+
+
+def test_a_report_says_when_times_by_the_clock_are_worth_nothing() -> None:
+    assert too_busy([]) == too_busy([1.0] * 19 + [3.0]) == ()
+    [told] = too_busy([1.0] * 15 + [1.9] * 5)
+    assert "worth nothing" in told
+    assert "1.90 times" in told
 
 
 def test_figures_compare_a_sample_with_its_own_base() -> None:

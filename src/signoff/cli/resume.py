@@ -10,6 +10,7 @@ import click
 
 from signoff.cli import ids, options
 from signoff.cli.main import FAILED, WAITING
+from signoff.cli.starting import uncollected
 
 if TYPE_CHECKING:
     from signoff.broker.runs import RunStatus
@@ -151,10 +152,11 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
 async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
     """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on."""
-    from signoff.wiring import Task, job_of
-
     run = status.run
-    job = job_of(run, options)
+    with uncollected():
+        from signoff.wiring import Task, job_of
+
+        job = job_of(run, options)
     going.begun(job)(run.id)
     finished = await going.on(job.resume(run))
     code = going.say(finished)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from signoff.cli import options
+from signoff.cli import options as flags
+from signoff.cli.starting import uncollected
 
 if TYPE_CHECKING:
     from signoff.cli.going import Going
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Without a terminal, calls that need an answer are denied, or the run stops with exit code 3.",
 )
-@options.ui
+@flags.ui
 @click.option("--suspend", is_flag=True, help="Stop with exit code 3 as soon as an answer is needed; resume later.")
 @click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
 @click.option(
@@ -86,8 +87,9 @@ def run(
     if how["suspend"] and how["wait"] is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
     going = Going(as_json=as_json)
-    task = _task(prompt, input_json, files, chat=chat)
-    finished = carried_out(_run(worker, task, _options(going, chat=chat, **how), going), going, traceback=traceback)
+    with uncollected():
+        task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
+    finished = carried_out(_run(worker, task, options, going), going, traceback=traceback)
     if chat:
         from signoff.cli.main import WAITING
 
@@ -97,9 +99,10 @@ def run(
 
 
 async def _run(worker: str, task: Task, options: RunOptions, going: Going) -> Finished | None:
-    from signoff.wiring import job_for
+    with uncollected():
+        from signoff.wiring import job_for
 
-    job = job_for(worker, options)
+        job = job_for(worker, options)
     if options.chat:
         from signoff.cli.chat import talk
 

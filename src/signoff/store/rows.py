@@ -142,6 +142,9 @@ class _Recent(Generic[T]):
             self.note(text, value)
         return value
 
+    def forget(self) -> None:
+        self._known.clear()
+
     def note(self, text: str, value: T) -> None:
         """What a text says that was just made of it."""
         if len(text) <= LARGEST_REMEMBERED:
@@ -159,6 +162,12 @@ _votes = _Recent(load_votes)
 _decision = _Recent(load_decision)
 run_of = _Recent(load_run)
 """What `run_text` was given."""
+
+
+def forget() -> None:
+    """Know no more than a process that has just begun."""
+    for recent in (_asked, _votes, _decision, run_of):
+        recent.forget()
 
 
 def vote_text(vote: Vote) -> str:

@@ -28,23 +28,28 @@ from signoff.toolsets.hiding import hide
 class McpConfig(BaseModel):
     """What `use: mcp` takes: `command` for a program of this machine, or `url`."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    # Described by arguments: docstrings of fields are found by reading the source, which every start would wait for.
+    model_config = ConfigDict(extra="forbid")
 
-    command: str | list[str] | None = None
-    """The program and its arguments. `python` is the Python that runs signoff."""
-    env: dict[str, str] = Field(default_factory=dict)
-    """Variables for the program, which otherwise gets little more than PATH and HOME."""
-    cwd: str | None = None
-    """Where the program is started; by default, in the project's folder."""
+    command: str | list[str] | None = Field(
+        default=None, description="The program and its arguments. `python` is the Python that runs signoff."
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        description="Variables for the program, which otherwise gets little more than PATH and HOME.",
+    )
+    cwd: str | None = Field(
+        default=None, description="Where the program is started; by default, in the project's folder."
+    )
     url: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Sent with every request to `url`."""
-    timeout: float = Field(default=60, gt=0)
-    """Seconds to wait for the server: to start, and for each answer."""
-    tools: list[str] | None = None
-    """The only tools that are offered; by default, all."""
-    trust_annotations: bool = False
-    """Whether what the server says about its tools may let calls run unasked."""
+    headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to `url`.")
+    timeout: float = Field(
+        default=60, gt=0, description="Seconds to wait for the server: to start, and for each answer."
+    )
+    tools: list[str] | None = Field(default=None, description="The only tools that are offered; by default, all.")
+    trust_annotations: bool = Field(
+        default=False, description="Whether what the server says about its tools may let calls run unasked."
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -1,0 +1,23 @@
+"""The start of a program that runs agents: it makes much, and nearly all of it stays."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Within, nobody looks for garbage; afterwards, not in what was made by then.
+
+    Importing PydanticAI makes so many objects that all of them are looked through several times, in vain.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
