@@ -3,8 +3,8 @@
     python -m benchmarks.endurance          # 5,000 suspended trips and as many in place, on SQLite: some minutes
     python -m benchmarks.endurance 500
 
-Given after each tenth of the trips. Memory is what the process holds once everything that can be collected is; cost is the
-time of the processor, in all threads, so that other programs change it little.
+Given after each tenth of the trips. Memory is what the process holds once everything that can be collected is; cost is
+the time of the processor, in all threads, so that other programs change it little.
 """
 
 from __future__ import annotations
