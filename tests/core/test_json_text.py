@@ -20,33 +20,35 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 OPTIONS = [{}, {"ensure_ascii": False, "sort_keys": True}, {"default": str}]
 
 
-@pytest.fixture(params=["in C", "in Python", "of another Python"], autouse=True, scope="module")
-def encoders(request: pytest.FixtureRequest) -> Any:
-    """The encoder in C is no public one: it may be missing, or take something else."""
+MAKERS = [encoder.c_make_encoder, None, lambda: None]
+"""The encoder in C is no public one: it may be missing, or take something else."""
+
+
+def written(value: Any, maker: Any, **options: Any) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "in Python":
-            patch.setattr(encoder, "c_make_encoder", None)
-        elif request.param == "of another Python":
-            patch.setattr(encoder, "c_make_encoder", lambda: None)
-        yield
+        patch.setattr(encoder, "c_make_encoder", maker)
+        write = writer(**options)
+    return write(value)
 
 
 @given(value=VALUES)
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_text_is_the_one_that_the_standard_library_writes(options: dict[str, Any], value: Any) -> None:
-    text = writer(**options)(value)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_text_is_the_one_that_the_standard_library_writes(maker: Any, options: dict[str, Any], value: Any) -> None:
+    text = written(value, maker, **options)
     assert text == json.dumps(value, separators=(",", ":"), **options)
     assert read(text) == json.loads(text)
 
 
-def test_what_has_no_json_form_is_refused_or_handed_on() -> None:
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_has_no_json_form_is_refused_or_handed_on(maker: Any) -> None:
     with pytest.raises(TypeError):
-        writer()({"a": object})
-    assert writer(default=lambda value: "odd")({"a": object}) == '{"a":"odd"}'
+        written({"a": object}, maker)
+    assert written({"a": object}, maker, default=lambda value: "odd") == '{"a":"odd"}'
     ring: list[Any] = []
     ring.append(ring)
     with pytest.raises(RecursionError):
-        writer()(ring)
+        written(ring, maker)
 
 
 @pytest.mark.parametrize("text", [' {"a": 1}\n', "\t[1 , 2]", '"ä"'])
