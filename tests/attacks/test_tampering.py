@@ -8,7 +8,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -147,7 +146,7 @@ def insert_a_line(file: bytes, chance: random.Random) -> bytes:
     lines = file.splitlines(keepends=True)
     at = chance.randrange(1, len(lines))
     forged = chain(1, seed=chance.randrange(1_000))[0]
-    lines.insert(at, export.event_line(replace(forged, seq=at)))
+    lines.insert(at, export.event_line(forged._replace(seq=at)))
     return b"".join(lines)
 
 
@@ -191,7 +190,7 @@ def rewrite_an_event(file: bytes, chance: random.Random) -> bytes:
     [forged] = rewritten([entry._replace(body='{"approved":true,"by":"ana"}')], {})
     forged = forged._replace(prev=entry.prev)
     link = export_hash(forged)
-    lines[at] = export.event_line(replace(forged, hash=link))
+    lines[at] = export.event_line(forged._replace(hash=link))
     return b"".join(lines)
 
 

@@ -626,9 +626,7 @@ async def test_events_are_chained_across_transactions(store: Store) -> None:
     assert [entry.body for entry in entries] == [f'{{"n":{n}}}' for n in range(1, 7)]
     assert seen == entries[4:]
     assert head == await got(store, "record.head") == (6, entries[-1].hash)
-    assert entries[3] == dataclasses.replace(
-        entries[3], kind="asked", request="r", run="x", at="2026-01-01T12:00:04.000000Z"
-    )
+    assert entries[3] == entries[3]._replace(kind="asked", request="r", run="x", at="2026-01-01T12:00:04.000000Z")
 
 
 async def test_events_keep_every_text(store: Store) -> None:
