@@ -26,7 +26,9 @@ print(json.dumps([said, frozen > 1000, gc.collect() > 0]))
 
 
 def test_nothing_is_collected_at_the_start_and_everything_later() -> None:
-    done = start.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=start.PATIENCE)
+    done = start.run(
+        [sys.executable, "-c", PROGRAM], fresh=True, capture_output=True, text=True, timeout=start.PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [[False, True, True, True], True, True]
 
