@@ -225,7 +225,7 @@ def test_log_follows() -> None:
         assert json.loads(printed.next("the second event"))["body"] == {"title": "second"}
         assert json.loads(printed.next("the third event"))["body"] == {"title": "third"}
         following.send_signal(signal.SIGINT)
-        assert following.wait(30) == 0
+        assert following.wait(start.PATIENCE) == 0
         assert following.stderr.read() == ""
 
 
