@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import durable_trips
 from benchmarks.script import Tally
+from signoff.store.durable import _close_all
 
 BLOCKS = 10
 WAYS = ("suspended", "in place")
@@ -75,6 +76,7 @@ def main(trips: int) -> int:
                     f"{one.milliseconds:>11.2f}{one.commits:>9.2f}",
                     flush=True,
                 )
+            _close_all()  # before the folder goes
     return 0
 
 

@@ -18,6 +18,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Effort, Figure, Pairs, stretches, take_pairs, take_turns, too_busy
 from benchmarks.report import Report, Target, as_markdown, as_text
 from benchmarks.run import BEGIN, BENCHMARKS, END, README
+from tests import start
 
 TINY = Effort(
     rounds=1,
@@ -145,6 +146,19 @@ def test_a_variant_and_its_base_are_sampled_back_to_back() -> None:
     assert {name: (len(pair.values), len(pair.bases)) for name, pair in pairs.items()} == {"a": (2, 2), "b": (2, 2)}
     assert ["".join(sorted(turns[at : at + 2])) for at in range(0, 8, 2)] == ["abase", "bbase", "abase", "bbase"]
     assert {turns[at] for at in range(0, 8, 2)} > {"base"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
+def test_a_process_holds_no_more_after_more_trips(tmp_path: Path) -> None:
+    program = "import sys; from benchmarks.endurance import main; sys.exit(main(20))"
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    done = start.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    held = [line.split() for line in done.stdout.splitlines()]
+    for way in (held[1:11], held[12:22]):
+        assert [int(row[0]) for row in way] == list(range(2, 22, 2))
+        assert int(way[-1][2]) <= int(way[2][2]), "files that stay open"
+        assert int(way[-1][3]) <= int(way[2][3]), "threads that do not end"
 
 
 def test_before_every_sample_it_is_looked_whether_the_machine_is_busy() -> None:
