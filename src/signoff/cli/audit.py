@@ -278,8 +278,7 @@ def _lines(stream: IO[bytes], name: str, progress: Callable[[int], object]) -> I
 def _with_store(
     store: str | None, policy: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False
 ) -> T:
-    import asyncio
-
+    from signoff.cli.loops import run
     from signoff.cli.opening import store_meant
     from signoff.wiring import settings_for
 
@@ -287,7 +286,7 @@ def _with_store(
         return await work(kept)
 
     with closing(store_meant(store, settings_for(policy), make=make)) as kept:
-        return asyncio.run(main())
+        return run(main())
 
 
 def _place(store: str | None, policy: str | None) -> str:

@@ -39,10 +39,9 @@ def demo(answers: str | None, folder: Path | None) -> None:
       signoff demo
       signoff demo --answers approve,deny,edit,always
     """
-    import asyncio
-
     from rich.console import Console
 
+    from signoff.cli.loops import run
     from signoff.cli.progress import print_event
     from signoff.wiring import run_demo
 
@@ -57,7 +56,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
         events.append(event)
         print_event(event)
 
-    finished = asyncio.run(run_demo(root, approver=approver, grants=grants, observe=observe))
+    finished = run(run_demo(root, approver=approver, grants=grants, observe=observe))
     click.echo(f"\nThe agent says: {finished.output}\n")
     _summary(events, root)
 

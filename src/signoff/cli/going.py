@@ -91,13 +91,12 @@ class Going:
 
 def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:
     """Do the work; what goes wrong is one message and an exit code."""
-    import asyncio
-
+    from signoff.cli.loops import run
     from signoff.errors import Halted, SignoffError
 
     try:
         with going.alone_on_stdout():
-            return asyncio.run(work)
+            return run(work)
     except KeyboardInterrupt:
         going.progress.ended()
         click.echo(f"\nsignoff: stopped. {_go_on(going.run)}", err=True)

@@ -61,9 +61,10 @@ def inbox(
     kept = store_at(chosen, make=watch)  # who waits for news needs a store to watch
     try:
         if watch:
+            from signoff.cli.loops import run
             from signoff.cli.watching import stay
 
-            asyncio.run(stay(kept, view, as_json=as_json))
+            run(stay(kept, view, as_json=as_json))
         else:
             _show(asyncio.run(view.page(kept)), as_json, mine, chosen)
     finally:

@@ -96,10 +96,10 @@ def with_broker(
     store: str | None, policy: str | None, work: Callable[[Broker, Settings], Awaitable[T]], *, make: bool = False
 ) -> T:
     """Do a command's work with the broker, and let go of it."""
-    import asyncio
+    from signoff.cli.loops import run
 
     async def main() -> T:
         return await work(broker, settings)
 
     with opened(store, policy, make=make) as (broker, settings):
-        return asyncio.run(main())
+        return run(main())
