@@ -59,7 +59,7 @@ def test_days_at_random(store: str, days: int, seed: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 def test_many_other_days_at_random(store: str, part: int) -> None:
-    for seed in seeds(500):
+    for seed in seeds(125):
         a_day(store, seed, 250)
 
 
