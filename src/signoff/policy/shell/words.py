@@ -319,7 +319,7 @@ def _no_program(word: Word, raw: str) -> Refused | None:
         return Refused("names its program by a pattern", raw, word.at)
     if word.text in _DECLARES:
         return Refused(f"uses {_quoted(word.text)}, which bash reads in its own way", raw, word.at)
-    if raw[0] in "%-+":
+    if word.text.startswith(("%", "-", "+")):  # quoted or not: to bash `\%1` is a job, too
         return Refused("starts with a job of the shell or an option, not with a program", raw, word.at)
     return None
 
