@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from signoff.channels.editing import edit_arguments, start_of
 from signoff.channels.keyboard import Withdrawn
-from signoff.channels.keys import BACK, KEYS, choice_for, is_yes
+from signoff.channels.keys import BACK, KEYS, choice_for, is_yes, keys_for
 from signoff.channels.render import Drawing, draw_card, draw_facts
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
@@ -94,7 +94,7 @@ class Dialog:
             self.screen.say("Not all of it is shown: press m to see the rest; only then can you approve.", "yellow")
 
     def _offer(self) -> None:
-        self.screen.offer([*(KEYS[choice] for choice in self._offered), *([BACK] if self.in_list else [])])
+        self.screen.offer([*keys_for(self._offered, self.card.keeps), *([BACK] if self.in_list else [])])
 
     def _hint(self, typed: str) -> None:
         what = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
-from signoff.core.card import Choice
+from signoff.core.card import Choice, session_text
+from signoff.core.decision import Keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,15 @@ KEYS = {
     Choice.WHY: Key("?", "why", ("why", "h", "help")),
 }
 """In the order they are offered. No key is Enter."""
+
+
+def keys_for(offered: Iterable[Choice], keeps: Keeps) -> list[Key]:
+    """The keys of what is on offer, in words that fit how long an answer is remembered."""
+    return [
+        replace(KEYS[one], label=f"approve {session_text(keeps)}") if one is Choice.SESSION else KEYS[one]
+        for one in offered
+    ]
+
 
 BACK = Key("b", "back to the list", ("back",))
 ONE_BY_ONE = Key("o", "one after the other", ("one",))

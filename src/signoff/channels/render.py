@@ -114,6 +114,9 @@ def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = 
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
     frame.fields(_facts(card))
     _draw_args(frame, card.args, cut)
+    if card.details:
+        frame.rule(look.edges.middle, "what the tool says")
+        frame.fields([(one.name, one.text, "") for one in card.details], cut.rows)
     if card.preview is not None:
         _draw_preview(frame, card.preview, cut.rows)
     _draw_notes(frame, card, whole=cut is WHOLE)
@@ -178,7 +181,7 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
 def _to_fit(card: Card, look: Look) -> Cut:
     """So many rows for a long text that the whole card about fits the screen."""
     rows = max(10, look.height - 12)
-    blocks: Iterable[CardArg | Preview] = (*card.args, *([card.preview] if card.preview else ()))
+    blocks: Iterable[CardArg | Preview] = (*card.args, *card.details, *([card.preview] if card.preview else ()))
     long = sum(block.text.count("\n") >= 4 or len(block.text) > 4 * look.width for block in blocks)
     return Cut(rows=max(_TAIL + 4, rows // max(1, long)), args=max(12, look.height - 8))
 

@@ -22,8 +22,8 @@ from signoff.channels.keyboard import Interrupted, Keyboard, Stopped, Withdrawn
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
 from signoff.channels.turns import Outcome, Turns
-from signoff.core.card import Card, card_for, safe_summary
-from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.card import Card, card_for, safe_summary, session_text
+from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
@@ -238,10 +238,10 @@ def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision)
     title = card.title
     if decision.edited_args is not None:  # the title is about the call as it was asked
         title = safe_summary(request.changed_to(decision=decision), secrets=request.secrets)
-    return f"{said(decision)}: {title}"
+    return f"{said(decision, card.keeps)}: {title}"
 
 
-def said(decision: ApprovalDecision) -> str:
+def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS) -> str:
     """What whoever answers says, in words. Whether it counts, and is enough, is not known here yet."""
     if decision.ending is Ending.CANCELLED:
         return f"withdrawn, {redacted_text(decision.note)}"
@@ -251,7 +251,7 @@ def said(decision: ApprovalDecision) -> str:
         return "you approve it with your changes"
     match decision.remember:
         case Remember.SESSION:
-            return "you approve it for this session"
+            return f"you approve it {session_text(keeps)}"
         case Remember.ALWAYS:
             return "you approve it always"
         case Remember.NONE:

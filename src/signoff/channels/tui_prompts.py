@@ -20,7 +20,7 @@ from signoff.channels.dialog import reasons
 from signoff.channels.editing import UNUSABLE, Draft, changes_title
 from signoff.channels.render import Look, draw_diff, draw_facts, folded
 from signoff.channels.tui_paper import Draw, Paper
-from signoff.core.card import Card, Choice, remember_text
+from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import Remember
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
@@ -132,7 +132,7 @@ class RememberPrompt(Sheet[Remember]):
         letters = {Remember.SESSION: ("s", Choice.SESSION), Remember.ALWAYS: ("w", Choice.ALWAYS)}
         self._offered = {scope: letter for scope, (letter, choice) in letters.items() if choice in card.choices}
         self._texts = {scope: remember_text(request, scope) for scope in self._offered}
-        labels = {Remember.SESSION: "approve for this session", Remember.ALWAYS: "approve always"}
+        labels = {Remember.SESSION: f"approve {session_text(card.keeps)}", Remember.ALWAYS: "approve always"}
         self.keys = " · ".join(
             [*(f"{letter} {labels[scope]}" for scope, letter in self._offered.items()), "Escape back"]
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, cast
 
-from signoff.core.decision import Remember
+from signoff.core.decision import Keeps, Remember
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.quorum import approvals
@@ -28,6 +28,10 @@ _MOST_WARNINGS = 6
 _ONE_LINE = 60
 _DESCRIBE = frozenset("summary reason note path diff before after preview".split())
 """What a tool says about exactly the call that it was asked about."""
+_LINES = ("summary", "reason", "path")
+"""What the one line about a call is made of."""
+_OURS = frozenset({"signoff", "leads_to"})
+"""What the gate itself says about a call, for programs."""
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
@@ -87,6 +91,8 @@ class Card:
     until: str = ""
     """What happens without an answer, and when."""
     args: tuple[CardArg, ...] = ()
+    details: tuple[CardArg, ...] = ()
+    """Whatever else the tool said about the call."""
     masked: tuple[str, ...] = ()
     """What was masked, and why, one sentence each."""
     warnings: tuple[str, ...] = ()
@@ -97,6 +103,8 @@ class Card:
     problem: str = ""
     """Why the last answer was not accepted."""
     choices: tuple[Choice, ...] = ()
+    keeps: Keeps = Keeps.ALWAYS
+    """How long an answer can be remembered at most."""
     digest: str = ""
     """Digest of the arguments that would run: what an approval of this card holds for."""
 
@@ -117,14 +125,16 @@ def card_for(
     verdict, call = request.verdict, request.call
     writer = _Writer(request, secrets)
     args = tuple(writer.args())
+    title, why = writer.title(), writer.line(_why(request), "the reason")
+    details = tuple(writer.details(f"{title}\n{why}"))
     unreadable = call.unreadable if call else ()
     return Card(
         request_id=writer.line(request.id or request.tool_call_id),
-        title=writer.title(),
+        title=title,
         tool=writer.line(request.tool_name),
         chain=writer.line(" > ".join((*request.worker, request.tool_name))),
         toolset=writer.line((call.toolset if call else None) or ""),
-        why=writer.line(_why(request), "the reason"),
+        why=why,
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
@@ -135,9 +145,11 @@ def card_for(
         changed=writer.line("; ".join(request.changed)),
         problem=writer.block(request.problem, "the problem"),
         args=args,
+        details=details,
         warnings=(*map(writer.line, map(_cannot_show, unreadable)), *writer.warnings()),
         masked=tuple(writer.safe(str(masked)) for masked in writer.redactor.masked),
         choices=_choices(request, remember=remember, keeps_always=keeps_always),
+        keeps=request.keeps,
         digest=request.args_digest,
     )
 
@@ -149,11 +161,25 @@ def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> st
 
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
     """Exactly what would be remembered, spelled out."""
-    how_long = "again, in this session or any later one," if scope is Remember.ALWAYS else "again in this session"
+    how_long = "in this session or any later one" if scope is Remember.ALWAYS else f"for {_LASTS[request.keeps]}"
     return (
-        f"You will not be asked {how_long} for {visible(request.tool_name)} with exactly these arguments. "
+        f"You will not be asked again, {how_long}, about {visible(request.tool_name)} with exactly these arguments. "
         "Any other arguments, and a changed tool, are asked about as before; a rule that denies still denies."
     )
+
+
+_LASTS = {
+    Keeps.NOTHING: "this call",
+    Keeps.BATCH: "the calls asked about now",
+    Keeps.RUN: "this run",
+    Keeps.SESSION: "this session",
+    Keeps.ALWAYS: "this session",
+}
+
+
+def session_text(keeps: Keeps) -> str:
+    """What an answer for the session is: `approve for this session`, or for as long as it can be remembered at all."""
+    return f"for {_LASTS[keeps]}"
 
 
 @dataclass(slots=True)
@@ -191,14 +217,27 @@ class _Writer:
 
     def args(self) -> Iterator[CardArg]:
         for name, value in self._shown.items():
-            text = value if isinstance(value, str) and not _reads_as_json(value) else _as_json(value)
-            shown = self.safe(text, lines=not isinstance(value, str) or _has_lines(value))
-            yield CardArg(
-                name=self.safe(name),
-                text=shown,
-                masked=f"{OPEN}{self.redactor.stem} " in shown,
-                long=len(shown) > LONG_TEXT or shown.count("\n") >= LONG_LINES,
-            )
+            yield self._named(name, value)
+
+    def details(self, said: str) -> Iterator[CardArg]:
+        """What the tool said about the call that is nowhere else on the card; `said` are its words that are."""
+        metadata = self.request.metadata
+        shown = {*_OURS, *_previewed(metadata), *(("note",) if _note(self.request) else ())}
+        rest = {name: value for name, value in metadata.items() if name not in shown and value not in (None, "")}
+        for name, value in self.redactor.mapping(rest).items() if rest else ():
+            one = self._named(name, value)
+            if name not in _LINES or one.text not in said:
+                yield one
+
+    def _named(self, name: str, value: object) -> CardArg:
+        text = value if isinstance(value, str) and not _reads_as_json(value) else _as_json(value)
+        shown = self.safe(text, lines=not isinstance(value, str) or _has_lines(value))
+        return CardArg(
+            name=self.safe(name),
+            text=shown,
+            masked=f"{OPEN}{self.redactor.stem} " in shown,
+            long=len(shown) > LONG_TEXT or shown.count("\n") >= LONG_LINES,
+        )
 
     def title(self) -> str:
         request = self.request
@@ -207,7 +246,7 @@ class _Writer:
         if request.summary and request.summary != plain:
             return self.line(request.summary, "the summary")
         # Redacted before it is cut to a line: half a secret would not be recognised.
-        said = {name: value for name, value in metadata.items() if name in ("summary", "reason", "path")}
+        said = {name: value for name, value in metadata.items() if name in _LINES}
         safe = {
             name: self.redactor.text(text, "the summary") if isinstance(text, str) else text
             for name, text in said.items()
@@ -302,15 +341,28 @@ def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) ->
     offered = set(Choice)
     if request.call is not None and request.call.unreadable:
         offered -= APPROVING
-    if request.requirement.is_strict or not remember:
+    if request.requirement.is_strict or not remember or request.keeps is Keeps.NOTHING:
         offered -= {Choice.SESSION, Choice.ALWAYS}
-    if not keeps_always:
+    if not keeps_always or request.keeps is not Keeps.ALWAYS:
         offered -= {Choice.ALWAYS}
     return tuple(choice for choice in Choice if choice in offered)
 
 
 def _cannot_show(argument: str) -> str:
     return f"{argument} cannot be shown, so this call cannot be approved here"
+
+
+def _previewed(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the preview is made of."""
+    if _is_text(metadata.get("diff")):
+        return ("diff",)
+    if isinstance(metadata.get("after"), str) or isinstance(metadata.get("before"), str):
+        return ("before", "after")
+    return ("preview",)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _preview_of(metadata: Mapping[str, Any]) -> Preview | None:

@@ -21,6 +21,17 @@ class Remember(StrEnum):
     ALWAYS = "always"
 
 
+class Keeps(StrEnum):
+    """How long the answer to a request can be remembered at most."""
+
+    NOTHING = "nothing"
+    BATCH = "batch"
+    """For the calls that are asked about together with it."""
+    RUN = "run"
+    SESSION = "session"
+    ALWAYS = "always"
+
+
 class Ending(StrEnum):
     """How a request ended."""
 

@@ -11,6 +11,7 @@ from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
+from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, named, scope_text
 
 _EXACT = Context(prec=1_000)
@@ -135,6 +136,15 @@ class Grant:
             note=decision.note,
             summary=summary,
         )
+
+
+def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
+    """What the answer to a request is remembered as; None where nothing was to be remembered."""
+    if decision.remember is Remember.NONE:
+        return None
+    args = decision.edited_args if decision.edited_args is not None else request.args
+    call = request.call or Call(tool=request.tool_name, args=args, call_id=request.tool_call_id)
+    return Grant.of(call.changed(args=args), decision, summary=request.summary)
 
 
 def grant_text(grant: Grant, zone: Zone = in_utc) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
-from signoff.core.decision import ApprovalDecision
+from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.people import Parties
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
@@ -100,6 +100,8 @@ class ApprovalRequest:
     decision: ApprovalDecision | None = None
     claim: Claim | None = None
     """Who took the right to run, and what became of it."""
+    keeps: Keeps = Keeps.ALWAYS
+    """How long the answer can be remembered at most, where whoever asks keeps it."""
     root: str = ""
     """The folder that relative paths in it start from."""
     secrets: tuple[str, ...] = ()

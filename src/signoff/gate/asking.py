@@ -18,6 +18,7 @@ from signoff.broker import new_id
 from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
+from signoff.core.decision import Keeps
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
@@ -70,6 +71,7 @@ async def question_about(
         owners=gate.owners,
         run=root.run.id if root is not None else "",
         root=call.start or gate.reader.root,
+        keeps=Keeps.ALWAYS if gate.answers.memory.keeps_always else Keeps.SESSION,
     )
     request = request.changed_to(
         secrets=_secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)

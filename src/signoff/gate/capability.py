@@ -19,7 +19,6 @@ from pydantic_ai.capabilities import (
     CombinedCapability,
     WrapperCapability,
 )
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
@@ -39,6 +38,7 @@ from signoff.gate.calls import running_call
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
+from signoff.gate.nesting import is_left_over
 from signoff.gate.options import Rules, Who, as_wait, check_options, open_given, read_rules, rooted, signer
 from signoff.gate.run import GatedRun
 from signoff.gate.saving import Histories
@@ -242,7 +242,7 @@ class Signoff(AbstractCapability[Any]):
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
         run = self._in_run()
-        if run.questions.parked and isinstance(error, UserError) and "DeferredToolRequests" in str(error):
+        if run.questions.parked and is_left_over(error):
             raise pause_of(run) if run.level.pauses_with_call else WrongUse(_CANNOT_PAUSE) from error
         raise error
 

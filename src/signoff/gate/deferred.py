@@ -23,17 +23,21 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from signoff.channels.approver import ApproverCalls
 from signoff.core.call import Call
-from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.grant import Grant
+from signoff.core.decision import ApprovalDecision, Keeps
+from signoff.core.grant import grant_from
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
+from signoff.core.terms import Scope
 from signoff.errors import WrongUse
 from signoff.gate.agents import signoff_of
 from signoff.gate.calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.nesting import is_left_over, ungated
+from signoff.gate.options import check_approver
 from signoff.gate.tools import schema_hash
 from signoff.ports import Approver, GrantStore
+from signoff.store.grants import ApprovalMemory
 
 
 def build_approval_requests(
@@ -93,20 +97,12 @@ async def collect_approvals(
     """A decision for every waiting call: from memory, else by the mode, else from the person.
 
     What comes back is exactly what PydanticAI takes: `ToolApproved`, with `override_args` where the person edited the
-    arguments, or `ToolDenied` with the denial as JSON.
+    arguments, or `ToolDenied` with the denial as JSON. Without `memory`, answers are remembered among these calls.
     """
-    results = DeferredToolResults()
-    mode = ApprovalMode(mode)
-    waiting: list[ApprovalRequest] = []
-    for request in build_approval_requests(requests, worker=worker, tools=tools):
-        decision = _without_person(request, memory, mode)
-        if decision is None:
-            waiting.append(request)
-        else:
-            results.approvals[request.tool_call_id] = _result(request, decision)
-    for request, decision in await _from_person(waiting, ui, memory, mode):
-        results.approvals[request.tool_call_id] = _result(request, decision)
-    return results
+    check_approver(ui)
+    keeps = Keeps.BATCH if len(requests.approvals) > 1 else Keeps.NOTHING
+    how = _Asking(ui, _Kept.of(memory, keeps), ApprovalMode(mode))
+    return await _collected(requests, how, worker=worker, tools=tools)
 
 
 def collect_approvals_sync(
@@ -119,49 +115,104 @@ def collect_approvals_sync(
     tools: Mapping[str, ToolDefinition] | None = None,
 ) -> DeferredToolResults:
     """`collect_approvals` for code without an event loop."""
+    _refuse_running_loop("collect_approvals")
     return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
 
 
-def _without_person(request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode) -> ApprovalDecision | None:
-    grant = memory.lookup(request.call) if memory is not None and request.call is not None else None
+def _refuse_running_loop(name: str) -> None:
+    """Raise `WrongUse` where an event loop runs already: a second one cannot run inside it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise WrongUse(
+        f"{name}_sync was called where an event loop is running: in an async function, a notebook or a bot.\n"
+        f"  Write `await {name}(…)` there."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is remembered, and for how long it can be."""
+
+    memory: GrantStore
+    keeps: Keeps
+
+    @classmethod
+    def of(cls, memory: GrantStore | None, otherwise: Keeps) -> _Kept:
+        """The caller's memory, or one that is gone with what is being done."""
+        if memory is None:
+            return cls(ApprovalMemory(file=None), otherwise)
+        return cls(memory, Keeps.ALWAYS if memory.keeps_always else Keeps.SESSION)
+
+    def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        grant = grant_from(request, decision)
+        if grant is None:
+            return
+        is_ours = self.keeps not in (Keeps.SESSION, Keeps.ALWAYS)
+        # Who says always where nothing outlives the run means: for as long as there is a memory.
+        self.memory.remember(replace(grant, scope=Scope.SESSION) if is_ours else grant)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How requests are answered: by whom, from what memory, in which mode."""
+
+    ui: Approver | None
+    kept: _Kept
+    mode: ApprovalMode
+
+
+async def _collected(
+    requests: DeferredToolRequests, how: _Asking, *, worker: Sequence[str], tools: Mapping[str, ToolDefinition] | None
+) -> DeferredToolResults:
+    results = DeferredToolResults()
+    waiting: list[ApprovalRequest] = []
+    for request in build_approval_requests(requests, worker=worker, tools=tools):
+        decision = _without_person(request, how)
+        if decision is None:
+            waiting.append(request.changed_to(keeps=how.kept.keeps))
+        else:
+            results.approvals[request.tool_call_id] = _result(request, decision)
+    for request, decision in await _from_person(waiting, how):
+        results.approvals[request.tool_call_id] = _result(request, decision)
+    return results
+
+
+def _without_person(request: ApprovalRequest, how: _Asking) -> ApprovalDecision | None:
+    grant = how.kept.memory.lookup(request.call) if request.call is not None else None
     if grant is not None:
         return ApprovalDecision(approved=grant.approved, note=grant.note)
-    if mode is ApprovalMode.AUTO_APPROVE:
+    if how.mode is ApprovalMode.AUTO_APPROVE:
         return ApprovalDecision(approved=True)
-    if mode is ApprovalMode.AUTO_DENY:
+    if how.mode is ApprovalMode.AUTO_DENY:
         return ApprovalDecision(approved=False, note="nobody is asked in this run")
     return None
 
 
 async def _from_person(
-    waiting: Sequence[ApprovalRequest], ui: Approver | None, memory: GrantStore | None, mode: ApprovalMode
+    waiting: Sequence[ApprovalRequest], how: _Asking
 ) -> list[tuple[ApprovalRequest, ApprovalDecision]]:
     if not waiting:
         return []
+    ui = how.ui
     if ui is None:
         from signoff.channels.terminal import TerminalApprover
 
         ui = TerminalApprover()
-    approver = ApproverCalls(ui, mode)
+    approver = ApproverCalls(ui, how.mode)
     if len(waiting) > 1 and approver.takes_several:
         together = list(zip(waiting, await approver.ask(waiting), strict=True))
         for request, decision in together:
-            _remember(request, decision, memory)
+            how.kept.remember(request, decision)
         return together
     answered: list[tuple[ApprovalRequest, ApprovalDecision]] = []
     for request in waiting:
         # An answer given a moment ago may cover this one too.
-        decision = _without_person(request, memory, mode) or (await approver.ask([request]))[0]
-        _remember(request, decision, memory)
+        decision = _without_person(request, how) or (await approver.ask([request]))[0]
+        how.kept.remember(request, decision)
         answered.append((request, decision))
     return answered
-
-
-def _remember(request: ApprovalRequest, decision: ApprovalDecision, memory: GrantStore | None) -> None:
-    if memory is None or decision.remember is Remember.NONE or request.call is None:
-        return
-    args = decision.edited_args if decision.edited_args is not None else request.args
-    memory.remember(Grant.of(replace(request.call, args=args), decision, summary=request.summary))
 
 
 def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
@@ -169,15 +220,6 @@ def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApprove
         edited = decision.edited_args
         return ToolApproved(override_args=dict(edited) if edited is not None else None)
     return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """How the runs inside a `run_with_approval` are answered."""
-
-    ui: Approver | None
-    memory: GrantStore | None
-    mode: ApprovalMode
 
 
 _asking: ContextVar[_Asking | None] = ContextVar("signoff_run_with_approval", default=None)
@@ -197,12 +239,14 @@ async def run_with_approval(
 
     `options` go to `agent.run` unchanged: `deps`, `usage_limits`, `message_history`, `event_stream_handler` …; the
     agent keeps its own output type. Called inside a tool of such a run, it asks the same person, and the request names
-    the whole chain of workers. `external` makes the results of externally executed calls.
+    the whole chain of workers. `external` makes the results of externally executed calls. Without `memory`, answers
+    are remembered as long as the run lasts.
     """
+    check_approver(ui)
     outer = _asking.get()
     how = _Asking(
         ui=ui if ui is not None else (outer.ui if outer else None),
-        memory=memory if memory is not None else (outer.memory if outer else None),
+        kept=outer.kept if memory is None and outer is not None else _Kept.of(memory, Keeps.RUN),
         mode=ApprovalMode(mode) if mode is not None else (outer.mode if outer else ApprovalMode.INTERACTIVE),
     )
     token = _asking.set(how)
@@ -218,6 +262,7 @@ async def run_with_approval(
 
 def run_with_approval_sync(agent: Agent[Any, Any], prompt: Any = None, **options: Any) -> AgentRunResult[Any]:
     """`run_with_approval` for code without an event loop."""
+    _refuse_running_loop("run_with_approval")
     return asyncio.run(run_with_approval(agent, prompt, **options))
 
 
@@ -242,15 +287,13 @@ async def _until_done(
 
     async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
         workers = (*around.workers, agent.name) if agent.name else around.workers
-        results = await collect_approvals(
-            requests, how.ui, memory=how.memory, mode=how.mode, worker=workers, tools=ctx.tools
-        )
+        results = await _collected(requests, how, worker=workers, tools=ctx.tools)
         for part in requests.calls if external is not None else ():
             made = external(part) if external is not None else None
             results.calls[part.tool_call_id] = await made if inspect.isawaitable(made) else made
         return results
 
-    capabilities = [*(options.get("capabilities") or ()), HandleDeferredToolCalls(answer)]
+    capabilities = [*(options.get("capabilities") or ()), _Answers(answer)]
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*around.workers, agent.name) if agent.name else around.workers
@@ -258,7 +301,7 @@ async def _until_done(
     try:
         result = await agent.run(prompt, **run_options)
     except UserError as error:
-        if "DeferredToolRequests" in str(error):
+        if is_left_over(error):
             raise WrongUse(_LEFT_OVER) from error
         raise
     finally:
@@ -266,6 +309,17 @@ async def _until_done(
     if isinstance(result.output, DeferredToolRequests):
         raise WrongUse(_LEFT_OVER)
     return result
+
+
+class _Answers(HandleDeferredToolCalls[Any]):
+    """Has a run's waiting calls answered; says so where an agent inside a tool has nobody to ask."""
+
+    async def on_tool_execute_error(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, error: Exception
+    ) -> Any:
+        if is_left_over(error):
+            raise WrongUse(ungated(call.tool_name)) from error
+        raise error
 
 
 _LEFT_OVER = (

@@ -12,6 +12,8 @@ from signoff.errors import ApprovalBlocked, ApprovalDenied, ApprovalError
 
 POLICY = "policy"
 SIGNOFF = "signoff"
+TOOL = "tool"
+"""The tool itself refused, by a `PermissionError`."""
 
 
 def denial(tool: str, *, by: str, reason: str) -> ToolDenied:

@@ -10,7 +10,7 @@ from signoff.broker import Broker
 from signoff.broker.grants import places_of
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
-from signoff.core.grant import Grant
+from signoff.core.grant import Grant, grant_from
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
 from signoff.ports import GrantStore
@@ -63,9 +63,8 @@ class OwnMemory:
             raise WrongUse("nothing can be remembered always here: the memory has no file")
 
     def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
-        assert request.call is not None
-        call = request.call.changed(args=request.effective_args)
-        self.grants.remember(Grant.of(call, decision, summary=request.summary))
+        if (grant := grant_from(request, decision)) is not None:
+            self.grants.remember(grant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.exceptions import ApprovalRequired, UserError
 from pydantic_core import to_json
 
 from signoff.broker.runs import Progress
@@ -246,6 +246,20 @@ def lost_question(tool: str) -> str:
         f"an agent that the tool {tool!r} runs waits for a person, and the call does not wait with it: the question "
         "would be lost.\n"
         "  Run it with `await call_agent(ctx, agent, prompt)`, or give the outer agent Signoff(…, nested=True)."
+    )
+
+
+def is_left_over(error: BaseException) -> bool:
+    """Whether a run ended because a call in it waits for a person, and the agent has no way to say so."""
+    return isinstance(error, UserError) and "DeferredToolRequests" in str(error)
+
+
+def ungated(tool: str) -> str:
+    """Where an agent inside a call has a tool that asks, and nobody to ask."""
+    return (
+        f"an agent that the tool {tool!r} runs has a tool that asks for approval, and no gate to ask through.\n"
+        "  Run it with `await call_agent(ctx, agent, prompt)` where the outer agent has a Signoff, with "
+        "`await run_with_approval(agent, prompt)` where it has none, or give the inner agent a Signoff of its own."
     )
 
 

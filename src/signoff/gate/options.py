@@ -37,6 +37,12 @@ def check_options(given: Mapping[str, Any]) -> None:
             raise WrongUse(f"Signoff({name}={shown}): {wrong}")
 
 
+def check_approver(value: object) -> None:
+    """Raise `WrongUse` where nobody can be asked through this."""
+    if (wrong := _approver(value)) is not None:
+        raise WrongUse(f"ui={_short(value)}: {wrong}")
+
+
 def name_of(option: str, who: Who, ctx: RunContext[Any]) -> str:
     """The name that an option gives for a run. Raises `WrongUse` where its function gives none."""
     if isinstance(who, str):

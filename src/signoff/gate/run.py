@@ -58,10 +58,10 @@ from signoff.gate.course import (
     below,
     course,
 )
-from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial, refusal
+from signoff.gate.denial import POLICY, SIGNOFF, TOOL, decided_by, decided_why, denial, refusal
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.memo import DoesNotFit
-from signoff.gate.nesting import CallPaused, Level, entry_of, lost_question, pause_in
+from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.reading import UNJUDGED, Reading
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
@@ -396,7 +396,8 @@ class GatedRun:
             with around.neighbours.running() if around is not None else nullcontext():
                 result = await self._run(gated, CallStep.APPROVED, since)
         except BaseException as error:
-            await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(error).__name__}: {error}")
+            cause = error.__cause__ if isinstance(error, SkipToolExecution) and error.__cause__ is not None else error
+            await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(cause).__name__}: {cause}")
             raise
         saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
         await self._close_claim(request, CLOSINGS[Ended.RETURNED], saved)
@@ -475,6 +476,10 @@ class GatedRun:
             if gated.enclosing is not None and not isinstance(error, Halted | RunError):
                 gated.enclosing.over()
             self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
+            if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a no, and the run goes on
+                raise SkipToolExecution(denial(call.tool, by=TOOL, reason=_words(error))) from error
+            if is_left_over(error):
+                raise WrongUse(ungated(call.tool)) from error
             raise
         if gated.enclosing is not None:
             gated.enclosing.over()
@@ -615,6 +620,10 @@ def _ended(error: BaseException) -> Ended:
 def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
     edited = decision_of(request).edited_args is not None
     return with_notice(result, gated.call.args) if edited else result
+
+
+def _words(error: PermissionError) -> str:
+    return str(error) or "the tool refused"
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

@@ -18,7 +18,9 @@ from stat import S_ISREG
 from typing import Any, cast
 
 from signoff.core.call import Call
-from signoff.core.grant import Grant
+from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant, grant_from
+from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
 from signoff.store.place import home_of
@@ -91,6 +93,11 @@ class ApprovalMemory:
                     self._write(self._file)
             else:
                 raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
+
+    def store(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
+        """Keep the answer to a request, as far as it says that it is to be remembered."""
+        if (grant := grant_from(request, decision)) is not None:
+            self.remember(grant)
 
     def grants(self) -> tuple[Grant, ...]:
         """Everything remembered, session first."""

@@ -81,6 +81,10 @@ def parts_of(card: Card) -> Iterator[Part]:
     yield Part(label=f"**{count:,} arguments**" if count > 1 else "**Argument**" if count else "**No arguments**")
     for arg in card.args:
         yield Part(name=arg.name, label="**(no name)**", text=arg.text)
+    if card.details:
+        yield Part(label="**What the tool says**")
+    for detail in card.details:
+        yield Part(name=detail.name, label="**(no name)**", text=detail.text)
     if card.preview is not None:
         yield _preview(card.preview)
     yield from _facts(*(("**Masked:**", text) for text in card.masked))
