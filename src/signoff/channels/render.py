@@ -170,6 +170,9 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
     facts = [
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),
+        ("task", card.task, ""),
+        ("model says", f"“{card.claim}”" if card.claim else "", "dim"),
+        *(("before", past, "dim") for past in card.recent),
         ("why", why, ""),
         ("note", card.note, ""),
     ]

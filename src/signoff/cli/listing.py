@@ -82,7 +82,20 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
             if person_key(one.deputy) == person_key(me.name)
         ]
         items = list(_mine(tx, limit + 1, me, absent))
-    return Page(items[:limit], len(items) > limit, halted, due, _deliveries(tx, items, at, limit, all_of_it=me is None))
+    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None)
+    return Page(_with_tasks(tx, items[:limit]), len(items) > limit, halted, due, deliveries)
+
+
+def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
+    """The items with what their runs are for: runs of one worker ask the same again and again."""
+    from signoff.core.safe import safe_text
+
+    tasks: dict[str, str] = {}
+    for name in {item.run for item in items if item.run}:
+        if (run := tx.runs.get(name)) is not None:
+            told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
+            tasks[name] = safe_text(told.strip())
+    return [replace(item, task=tasks.get(item.run, "")) for item in items]
 
 
 def _deliveries(
@@ -145,6 +158,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "tool": item.tool,
         "worker": item.worker,
         "run": item.run,
+        "task": item.task or None,
         "role": item.role or None,
         "quorum": item.quorum,
         "votes": item.votes,
@@ -221,6 +235,8 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
     head = f"{safe(item.id)}  {age}  "
     title = clip(safe(item.title), max(20, width - len(head)))
     yield click.style(safe(item.id), fg="cyan") + head[len(safe(item.id)) :] + click.style(title, bold=True)
+    if item.run:
+        yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
     if not is_unknown:
         yield click.style(clip(_INDENT + " · ".join(_facts(item, at)), width), dim=True)
         return

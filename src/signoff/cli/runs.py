@@ -15,24 +15,31 @@ from signoff.core.moment import in_utc
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.runs import RunStatus
+    from signoff.cli.timeline import Moment, Spent
     from signoff.config import Settings
 
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
 _INDENT = " " * 12
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--all", "everything", is_flag=True, help="Also those that are over.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @options.as_json
 @options.where
-def runs(everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None) -> None:
+@click.pass_context
+def runs(
+    ctx: click.Context, everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None
+) -> None:
     """Runs, newest first: running, waiting for a person, ready to go on, died; with --all also done and cancelled.
 
     \b
-    Example:
+    Examples:
       signoff runs
+      signoff runs show 7kq2
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
@@ -118,6 +125,83 @@ def _data(status: RunStatus) -> dict[str, Any]:
         "answered": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.answered],
         "process": process.pid if process is not None and status.alive else None,
         "detail": run.detail or None,
+    }
+
+
+@runs.command(no_args_is_help=True)
+@click.argument("run_id", metavar="RUN", shell_complete=ids.runs)
+@options.as_json
+@options.where
+def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
+    """One run as a timeline: prompt, words, calls, verdicts, questions, answers, outcomes, tokens. RUN may be its
+    beginning.
+
+    \b
+    Example:
+      signoff runs show 7kq2
+    """
+    from signoff.cli.opening import with_broker
+    from signoff.cli.timeline import Moment, Spent, moments, spent
+    from signoff.cli.words import as_json as json_line
+
+    async def work(broker: Broker, settings: Settings) -> tuple[RunStatus, list[Moment], Spent]:
+        await broker.sweep()
+        status = await broker.runs.status((await broker.runs.get(run_id)).id)
+        segments = await broker.runs.messages(status.run)
+        entries = await broker.store.read(lambda tx: tx.record.entries(run=status.run.id))
+        return status, moments(entries, segments, in_utc if as_json else datetime.astimezone), spent(segments)
+
+    status, found, took = with_broker(store, policy, work)
+    if as_json:
+        click.echo(json_line({**_data(status), "timeline": list(map(_moment_data, found)), "spent": _spent_data(took)}))
+        return
+    for line in _timeline(status, found, took):
+        click.echo(line)
+
+
+def _timeline(status: RunStatus, found: Sequence[Moment], took: Spent) -> Iterator[str]:
+    from shutil import get_terminal_size
+
+    from signoff.cli.words import clip, count, short_local
+
+    width = get_terminal_size().columns if sys.stdout.isatty() else 120
+    yield from _run_lines(status, width)
+    if status.run.requester:
+        from signoff.cli.telling import masked
+
+        yield f"{_INDENT}for {masked(status.run.requester)}"
+    yield ""
+    for one in found:
+        about = "  ".join(filter(None, (one.who, f"“{one.what}”" if one.kind == "model" else one.what)))
+        rules = f"  (rule {', '.join(one.rules)})" if one.rules else ""
+        head = f"{short_local(one.at)}  {one.kind:<10}  "
+        yield clip(f"{head}{about}{rules}" + (f"  [{one.request}]" if one.request else ""), max(width, len(head) + 20))
+    if took.answers:
+        price = f", ${took.cost:.4f}" if took.cost is not None else ""
+        tokens = f"{took.input_tokens:,} tokens in, {took.output_tokens:,} out"
+        yield ""
+        yield click.style(f"{count(took.answers, 'answer')} of the model, {tokens}{price}", dim=True)
+
+
+def _moment_data(one: Moment) -> dict[str, Any]:
+    from signoff.cli.words import iso
+
+    return {
+        "at": iso(one.at),
+        "kind": one.kind,
+        "who": one.who or None,
+        "what": one.what,
+        "rules": list(one.rules),
+        "request": one.request or None,
+    }
+
+
+def _spent_data(took: Spent) -> dict[str, Any]:
+    return {
+        "answers": took.answers,
+        "input_tokens": took.input_tokens,
+        "output_tokens": took.output_tokens,
+        "cost": str(took.cost) if took.cost is not None else None,
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, cast
 
+from signoff.core.context import PastCall, shortened
 from signoff.core.decision import Keeps, Remember
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
@@ -32,6 +33,9 @@ _LINES = ("summary", "reason", "path")
 """What the one line about a call is made of."""
 _OURS = frozenset({"signoff", "leads_to"})
 """What the gate itself says about a call, for programs."""
+_LONGEST_TASK = 200
+_LONGEST_CLAIM = 400
+_OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retry": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
@@ -78,6 +82,12 @@ class Card:
     toolset: str = ""
     why: str = ""
     """Why it is asked, as a sentence."""
+    task: str = ""
+    """What the run was told to do, and for whom."""
+    claim: str = ""
+    """What the model said when it made the call. Nothing checks it."""
+    recent: tuple[str, ...] = ()
+    """The last calls of the run and what became of them, oldest first."""
     note: str = ""
     """What the tool adds about the call: how it would run."""
     rule: str = ""
@@ -135,6 +145,9 @@ def card_for(
         chain=writer.line(" > ".join((*request.worker, request.tool_name))),
         toolset=writer.line((call.toolset if call else None) or ""),
         why=why,
+        task=writer.line(_task(request), "the task"),
+        claim=writer.line(_line(request.context.words, _LONGEST_CLAIM), "the model's words"),
+        recent=tuple(writer.line(_past(one), "an earlier call") for one in request.context.recent),
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
@@ -193,8 +206,9 @@ class _Writer:
 
     def __post_init__(self) -> None:
         request = self.request
+        context = request.context
         shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
-        self.redactor = Redactor((*self.secrets, *request.secrets), avoid=(*shown_texts, request.effective_args))
+        self.redactor = Redactor((*self.secrets, *request.secrets), avoid=(*shown_texts, context.prompt, context.words, request.effective_args))
         self._shown = self.redactor.mapping(request.effective_args)
 
     def line(self, text: str, where: str = "") -> str:
@@ -298,6 +312,21 @@ def _why(request: ApprovalRequest) -> str:
     if request.verdict is not None and request.verdict.reason:
         return request.verdict.reason
     return said if isinstance(said, str) and said.strip() else "the tool asks for approval"
+
+
+def _task(request: ApprovalRequest) -> str:
+    task = _line(request.context.prompt, _LONGEST_TASK)
+    if request.requester:
+        return f"{task} (for {request.requester})" if task else f"for {request.requester}"
+    return task
+
+
+def _past(call: PastCall) -> str:
+    return f"{call.summary}: {_OUTCOMES.get(call.outcome, call.outcome)}"
+
+
+def _line(text: str, longest: int) -> str:
+    return shortened(" ".join(text.split()), longest)
 
 
 def _note(request: ApprovalRequest) -> str:

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
-from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.context import PastCall, RequestContext
+from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
 from signoff.core.mode import ApprovalMode
@@ -219,9 +220,28 @@ _CALL = _Shape(
     leave="deps",
     veils="args",
 )
+_PAST = _Shape(PastCall)
+
+
+def _recent_out(calls: Sequence[PastCall]) -> list[Data]:
+    return [_PAST.dump(one) for one in calls]
+
+
+def _recent_back(data: Sequence[Data]) -> tuple[PastCall, ...]:
+    return tuple(_PAST.load(one) for one in data)
+
+
+_CONTEXT = _Shape(RequestContext, {"recent": (_recent_out, _recent_back)})
 _QUESTION = _Shape(
     ApprovalRequest,
-    {"verdict": _part(_VERDICT), "changed": _TUPLE, "secrets": _TUPLE, "owners": _TUPLE},
+    {
+        "verdict": _part(_VERDICT),
+        "changed": _TUPLE,
+        "secrets": _TUPLE,
+        "owners": _TUPLE,
+        "context": _part(_CONTEXT),
+        "keeps": _choice(Keeps),
+    },
     leave=" ".join(CHANGING),
     veils="args",
 )

@@ -36,3 +36,5 @@ class Item:
     opened_at: datetime
     deadline: datetime | None
     escalated: bool = False
+    task: str = ""
+    """What its run was told to do, and for whom, as it may be shown."""

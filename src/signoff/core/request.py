@@ -11,6 +11,7 @@ from typing import Any
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
+from signoff.core.context import NO_CONTEXT, RequestContext
 from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.people import Parties
 from signoff.core.values import cached
@@ -100,6 +101,8 @@ class ApprovalRequest:
     decision: ApprovalDecision | None = None
     claim: Claim | None = None
     """Who took the right to run, and what became of it."""
+    context: RequestContext = NO_CONTEXT
+    """What the run is for, and how it came to the call."""
     keeps: Keeps = Keeps.ALWAYS
     """How long the answer can be remembered at most, where whoever asks keeps it."""
     root: str = ""

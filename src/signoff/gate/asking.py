@@ -7,23 +7,42 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.broker import new_id
 from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
+from signoff.core.context import (
+    LONGEST_PROMPT,
+    LONGEST_WORDS,
+    MOST_CALLS,
+    PastCall,
+    RequestContext,
+    shortened,
+)
 from signoff.core.decision import Keeps
 from signoff.core.lifecycle import OPEN
+from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
 from signoff.delivery.attended import Attended
-from signoff.errors import NobodyHere, RequestError
+from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.calls import GatedCall, named_approver, newest_response
 from signoff.gate.gate import Gate
 from signoff.gate.nesting import Level, progress_around
@@ -66,6 +85,7 @@ async def question_about(
         verdict=gated.verdict,
         policy_revision=gate.policy.revision,
         schema=gated.tool.tool_def.parameters_json_schema,
+        context=context_of(gated),
         changed=changed,
         requester=(root.run.requester if root is not None else "") or str(gate.requester),
         owners=gate.owners,
@@ -84,8 +104,65 @@ def _secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, 
     if not secrets:
         return ()
     why = request.verdict.reason if request.verdict is not None else ""
-    texts = json.dumps([request.args, request.metadata, request.summary, why], ensure_ascii=False, default=str)
+    told = [request.context.prompt, request.context.words]
+    texts = json.dumps([request.args, request.metadata, request.summary, why, *told], ensure_ascii=False, default=str)
     return tuple(one for one in secrets if one and (one in texts or json.dumps(one)[1:-1] in texts))
+
+
+# --- what led to a question ---
+
+
+def context_of(gated: GatedCall) -> RequestContext:
+    """What the run is for, what its model says, and the calls before this one."""
+    messages = gated.ctx.messages
+    response = newest_response(messages)
+    said = [part.content for part in response.parts if isinstance(part, TextPart)] if response is not None else []
+    outermost, level = gated.ctx, gated.level
+    while level.enclosing is not None:
+        outermost, level = level.enclosing.ctx, level.enclosing.level
+    return RequestContext(
+        prompt=shortened(_prompt(outermost.messages), LONGEST_PROMPT),
+        words=shortened("\n".join(said), LONGEST_WORDS),
+        recent=tuple(_recent(messages, gated.level.gate.secrets)),
+    )
+
+
+def _prompt(messages: Sequence[ModelMessage]) -> str:
+    """The words of the last prompt in a history."""
+    for message in reversed(messages):
+        for part in reversed(message.parts) if isinstance(message, ModelRequest) else ():
+            if isinstance(part, UserPromptPart):
+                content = [part.content] if isinstance(part.content, str) else part.content
+                return "\n".join(one for one in content if isinstance(one, str))
+    return ""
+
+
+def _recent(messages: Sequence[ModelMessage], secrets: Sequence[str]) -> list[PastCall]:
+    """The last calls of a history that came to something."""
+    ended: list[ToolReturnPart | RetryPromptPart] = []
+    made: dict[str, ToolCallPart] = {}
+    for message in reversed(messages):
+        if len(ended) >= MOST_CALLS and all(part.tool_call_id in made for part in ended[:MOST_CALLS]):
+            break
+        if isinstance(message, ModelResponse):
+            made |= {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
+        else:
+            ended += [part for part in reversed(message.parts) if _ends_call(part)]
+    return [_past(part, made.get(part.tool_call_id), secrets) for part in reversed(ended[:MOST_CALLS])]
+
+
+def _ends_call(part: ModelRequestPart) -> TypeGuard[ToolReturnPart | RetryPromptPart]:
+    return isinstance(part, ToolReturnPart) or (isinstance(part, RetryPromptPart) and part.tool_name is not None)
+
+
+def _past(part: ToolReturnPart | RetryPromptPart, call: ToolCallPart | None, secrets: Sequence[str]) -> PastCall:
+    outcome = part.outcome if isinstance(part, ToolReturnPart) else "retry"
+    name = part.tool_name or ""
+    try:
+        args = redact(call.args_as_dict(), secrets=secrets).args if call is not None else {}
+        return PastCall(summary=summary_of(name, args, {}), outcome=outcome)
+    except (ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
+        return PastCall(summary=name, outcome=outcome)
 
 
 @dataclass(slots=True)

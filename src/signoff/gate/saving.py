@@ -349,7 +349,7 @@ async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) ->
     if messages is None:
         messages = list[ModelMessage]()
         for segment in await broker.runs.messages(run):
-            messages.extend(ModelMessagesTypeAdapter.validate_json(_text_of(segment)))
+            messages.extend(ModelMessagesTypeAdapter.validate_json(segment.text))
             histories.remember(segment.id, list(messages))
     return replace(rest, messages=[*messages, *rest.messages])
 
@@ -362,10 +362,6 @@ def _segment(parent: str, messages: list[ModelMessage]) -> Segment:
         count=len(messages),
         body=b"z" + zlib.compress(text, 1) if len(text) > SMALL else b"j" + text,
     )
-
-
-def _text_of(segment: Segment) -> bytes:
-    return zlib.decompress(segment.body[1:]) if segment.body[:1] == b"z" else segment.body[1:]
 
 
 def _has_json(part: ToolReturnPart) -> bool:

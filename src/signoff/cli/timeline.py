@@ -1,0 +1,105 @@
+"""One run as a timeline: the prompt, the model's words, calls, verdicts, questions, answers and outcomes, in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, cast
+
+from signoff.core.account import account_of
+from signoff.core.moment import Zone
+from signoff.core.record import Entry
+from signoff.core.run import Segment
+from signoff.core.safe import safe_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One thing that happened. Its texts are safe to show."""
+
+    at: datetime
+    kind: str
+    """`prompt`, `model` for the model's words, or the kind of the event on the record."""
+    who: str = ""
+    what: str = ""
+    rules: tuple[str, ...] = ()
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What the models of a run took, as far as their answers are kept."""
+
+    answers: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = None
+    """In dollars; None where no price is known."""
+
+
+def moments(entries: Sequence[Entry], segments: Sequence[Segment], zone: Zone) -> list[Moment]:
+    """Everything that is kept of a run, oldest first."""
+    found = [*_of_record(entries, zone), *_of_messages(_messages(segments))]
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def spent(segments: Sequence[Segment]) -> Spent:
+    """What the run took."""
+    usages = [_mapping(one.get("usage")) for one in _messages(segments) if one.get("kind") == "response"]
+    costs = [Decimal(str(cost)) for one in usages if (cost := one.get("cost")) is not None]
+    return Spent(
+        answers=len(usages),
+        input_tokens=sum(_count(one.get("input_tokens")) for one in usages),
+        output_tokens=sum(_count(one.get("output_tokens")) for one in usages),
+        cost=sum(costs, Decimal(0)) if costs and len(costs) == len(usages) else None,
+    )
+
+
+def _of_record(entries: Sequence[Entry], zone: Zone) -> Iterator[Moment]:
+    for entry in entries:
+        told = account_of(entry, zone)
+        yield Moment(
+            at=datetime.fromisoformat(entry.at),
+            kind=safe_text(entry.kind),
+            who=safe_text(told.who),
+            what=safe_text(told.what),
+            rules=tuple(map(safe_text, told.rules)),
+            request=entry.request,
+        )
+
+
+def _of_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
+    for message in messages:
+        for part in _parts(message):
+            kind = {"user-prompt": "prompt", "text": "model"}.get(str(part.get("part_kind")))
+            stamp = part.get("timestamp") or message.get("timestamp")
+            if kind is not None and isinstance(stamp, str) and (text := _text(part.get("content"))):
+                yield Moment(at=datetime.fromisoformat(stamp), kind=kind, what=safe_text(" ".join(text.split())))
+
+
+def _messages(segments: Sequence[Segment]) -> list[Mapping[str, Any]]:
+    return [_mapping(one) for segment in segments for one in json.loads(segment.text)]
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [_mapping(one) for one in cast("list[object]", message.get("parts") or [])]
+
+
+def _text(content: object) -> str:
+    """The words of a prompt or an answer; attachments have none."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(one for one in cast("list[object]", content) if isinstance(one, str))
+    return ""
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
