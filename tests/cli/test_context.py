@@ -20,7 +20,7 @@ SCRIPT = """
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "signoff.yaml").write_text("store: sqlite:signoff.db\n")
+    (tmp_path / "signoff.yaml").write_text("store: sqlite:signoff.db\npolicy: []\n")
     (tmp_path / "workers").mkdir()
     (tmp_path / "workers" / "clerk.yaml").write_text(WORKER)
     (tmp_path / "script.yaml").write_text(SCRIPT)
@@ -52,7 +52,8 @@ def test_the_questions_of_three_runs_are_told_apart_in_the_inbox(project: Path) 
         asked(project, prompt)
     lines = start.signoff("inbox", cwd=project).stdout.splitlines()
     runs = [line.strip() for line in lines if line.strip().startswith("run ")]
-    assert [line.partition(": ")[2] for line in runs] == ["Note the milk", "Note it for ben", "Tidy up"]
+    told = [line.partition(": ")[2].partition(" (for ")[0] for line in runs]
+    assert told == ["Note the milk", "Note it for ben", "Tidy up"]
     assert len(set(runs)) == 3
 
 
@@ -68,7 +69,8 @@ def test_a_run_is_told_as_a_timeline(project: Path) -> None:
     kinds = [kind for kind, _ in happened]
     assert ("prompt", "Note the milk") in happened
     assert ("model", "The milk is missing, so I add it. Please approve quickly.") in happened
-    assert kinds.index("prompt") < kinds.index("asked") < kinds.index("settled") < kinds.index("ran")
+    ran = len(kinds) - 1 - kinds[::-1].index("ran")
+    assert kinds.index("prompt") < kinds.index("asked") < kinds.index("settled") < ran
     assert told["spent"]["answers"] >= 2
     page = start.signoff("runs", "show", waiting["run"], cwd=project).stdout
     assert "Note the milk" in page and "of the model" in page

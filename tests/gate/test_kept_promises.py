@@ -81,9 +81,7 @@ def test_d10_an_answer_for_the_run_is_asked_for_once_and_nothing_longer_is_offer
     assert "always" not in card and "session" not in card
     seat.send("s\r")
     told = read_until(seat, "y yes, Enter no")
-    assert "You will not be asked again, for this run, about delete with exactly these arguments." in " ".join(
-        told.split()
-    )
+    assert "You will not be asked again in this run for delete with exactly these arguments." in " ".join(told.split())
     seat.send("y\r")
     rest = read_until(seat, "output: done")
     assert "you approve it for this run" in rest

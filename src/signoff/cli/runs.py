@@ -141,7 +141,7 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
       signoff runs show 7kq2
     """
     from signoff.cli.opening import with_broker
-    from signoff.cli.timeline import Moment, Spent, moments, spent
+    from signoff.cli.timeline import moments, spent
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> tuple[RunStatus, list[Moment], Spent]:

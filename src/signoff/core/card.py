@@ -136,7 +136,9 @@ def card_for(
     writer = _Writer(request, secrets)
     args = tuple(writer.args())
     title, why = writer.title(), writer.line(_why(request), "the reason")
-    details = tuple(writer.details(f"{title}\n{why}"))
+    preview = writer.preview()
+    said = "\n".join((title, why, preview.text if preview is not None else "", *(arg.text for arg in args)))
+    details = tuple(writer.details(said))
     unreadable = call.unreadable if call else ()
     return Card(
         request_id=writer.line(request.id or request.tool_call_id),
@@ -154,7 +156,7 @@ def card_for(
         message=writer.block(request.requirement.message, "the message"),
         needs=writer.line(_needs(request)),
         until=writer.line(_until(request, zone)),
-        preview=writer.preview(),
+        preview=preview,
         changed=writer.line("; ".join(request.changed)),
         problem=writer.block(request.problem, "the problem"),
         args=args,
@@ -174,9 +176,12 @@ def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> st
 
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
     """Exactly what would be remembered, spelled out."""
-    how_long = "in this session or any later one" if scope is Remember.ALWAYS else f"for {_LASTS[request.keeps]}"
+    within = "among" if request.keeps is Keeps.BATCH else "in"
+    how_long = (
+        ", in this session or any later one," if scope is Remember.ALWAYS else f" {within} {_LASTS[request.keeps]}"
+    )
     return (
-        f"You will not be asked again, {how_long}, about {visible(request.tool_name)} with exactly these arguments. "
+        f"You will not be asked again{how_long} for {visible(request.tool_name)} with exactly these arguments. "
         "Any other arguments, and a changed tool, are asked about as before; a rule that denies still denies."
     )
 
@@ -208,7 +213,10 @@ class _Writer:
         request = self.request
         context = request.context
         shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
-        self.redactor = Redactor((*self.secrets, *request.secrets), avoid=(*shown_texts, context.prompt, context.words, request.effective_args))
+        self.redactor = Redactor(
+            (*self.secrets, *request.secrets),
+            avoid=(*shown_texts, context.prompt, context.words, request.effective_args),
+        )
         self._shown = self.redactor.mapping(request.effective_args)
 
     def line(self, text: str, where: str = "") -> str:
@@ -234,7 +242,7 @@ class _Writer:
             yield self._named(name, value)
 
     def details(self, said: str) -> Iterator[CardArg]:
-        """What the tool said about the call that is nowhere else on the card; `said` are its words that are."""
+        """What the tool said about the call that is nowhere else on the card; `said` is what is."""
         metadata = self.request.metadata
         shown = {*_OURS, *_previewed(metadata), *(("note",) if _note(self.request) else ())}
         rest = {name: value for name, value in metadata.items() if name not in shown and value not in (None, "")}
