@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
@@ -25,10 +25,12 @@ from signoff.wiring.stores import store_for
 
 if TYPE_CHECKING:
     import discord
+    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
     from signoff.broker import Broker
     from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
+    from signoff.gate.handover import Handover
     from signoff.ports import Inbox
     from signoff.wiring.resumption import Resume, Resumption
 
@@ -127,6 +129,82 @@ class DiscordApprovals:
         if (signoff := self._signoff) is not None:
             signoff.reached_through(self.name)
             self._task.add_done_callback(lambda _: signoff.not_reached_through(self.name))
+
+    async def request_approval(
+        self,
+        thread: discord.abc.Messageable,
+        requests: DeferredToolRequests,
+        *,
+        tools: Mapping[str, ToolDefinition] | None = None,
+        worker: Sequence[str] = (),
+        requester: str = "",
+    ) -> DeferredToolResults:
+        """Ask in `thread` about the calls that a run deferred; returns once each has an answer.
+
+        ```python
+        result = await agent.run(prompt)
+        while isinstance(result.output, DeferredToolRequests):
+            results = await approvals.request_approval(thread, result.output)
+            result = await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
+        ```
+
+        For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
+        its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
+        with the same calls in the same thread, such as after a restart, it goes on waiting for the questions that stand
+        there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
+        arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
+        """
+        place = self._place_in(thread)
+        return await self._handover().results(
+            requests,
+            conversation=f"{self.name}:{place.rstrip('/')}",
+            places={self.name: place},
+            worker=worker,
+            tools=tools,
+            requester=requester,
+        )
+
+    @asynccontextmanager
+    async def in_thread(self, thread: discord.abc.Messageable) -> AsyncGenerator[None]:
+        """Within, whatever gated runs ask is asked in `thread`, and nowhere else on Discord.
+
+        ```python
+        async with approvals.in_thread(thread):
+            result = await agent.run(prompt)
+        ```
+
+        It holds for the runs that are started inside, and for agents that their tools run; other tasks have threads of
+        their own. The thread is kept with the run: after a restart it is asked, answered and told there.
+        """
+        place = self._place_in(thread)
+        from signoff.gate.calls import asked_at
+
+        with asked_at(self.name, place):
+            yield
+
+    def _place_in(self, thread: object) -> str:
+        """The address of a thread or text channel; raises `WrongUse` for what cannot be one."""
+        if self._task is None or self._task.done():
+            raise WrongUse("nobody is asked on Discord: start these approvals first, await approvals.start()")
+        import discord
+
+        if not isinstance(thread, discord.Thread | discord.TextChannel):
+            what = "a direct message" if isinstance(thread, discord.DMChannel) else f"a {type(thread).__name__}"
+            raise WrongUse(f"people are asked in a thread or text channel of a server, and this is {what}")
+        own = self._bot.get_channel(int(self._channel))
+        if isinstance(own, discord.TextChannel) and own.guild.id != thread.guild.id:
+            raise WrongUse(f"thread {thread.id} is in another server than the channel {self.name}: ask in its own")
+        from signoff.channels.discord.threads import place
+
+        return place(thread.id)
+
+    def _handover(self) -> Handover:
+        from signoff.gate.handover import Handover
+
+        if self._signoff is not None:
+            return Handover.under(self._signoff)
+        assert self._own is not None, "it was started"
+        return Handover.over(self._own, self._settings.layers)
 
     async def stop(self) -> None:
         """End: what stands on Discord stays, and is brought up to date after the next start."""

@@ -143,8 +143,10 @@ class Looking:
             return False
         if self.is_news(status):
             return True
-        # One that somebody stopped elsewhere is left to them, until there is an answer for it.
-        return not status.waiting and run_id not in self._resting and self.has_place(status.run)
+        # One that somebody stopped elsewhere is left to them, until there is an answer for it; so is one that the
+        # program which began it put down itself.
+        is_left = not status.run.agent and status.word != "died"
+        return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
 
 
 def cannot(run: KeptRun) -> str:

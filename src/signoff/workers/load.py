@@ -18,7 +18,7 @@ def load_agent(path: str) -> Agent[Any, Any]:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
-    if os.getcwd() not in sys.path:
+    if module_name not in sys.modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     found = getattr(_module(module_name, path), attribute, None)
     if found is None:
