@@ -18,8 +18,7 @@ from pydantic_ai.tools import DeferredToolResults, ToolApproved, ToolDenied
 from tests.discord.service import Message, Place, Service
 from tests.discord.service.pointed import point_at
 
-from signoff import DiscordApprovals, Signoff
-from signoff.core.request import State
+from signoff import DiscordApprovals, Signoff, resume_run
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
 
@@ -370,13 +369,23 @@ async def test_h12_wrong_use_is_told(service: Service) -> None:
         result = await agent.run("deploy")
         with pytest.raises(WrongUse, match=r"async with approvals\.in_thread"):
             await bot.approvals.request_approval(channel, result.output)
-        async with bot.approvals.in_thread(channel):
-            result = await agent.run("deploy")
-        waiting = asyncio.create_task(bot.approvals.request_approval(channel, result.output))
-        question = await asked(service, "deploy", service.channel.id)
+
+
+@pytest.mark.mission("H12")
+async def test_h12_a_run_that_suspends_is_answered_in_its_thread_and_goes_on(service: Service, tmp_path: Path) -> None:
+    tools = Tools()
+    gate = Signoff([{"ask": "*"}], wait="suspend", store=f"sqlite:{tmp_path / 's.db'}")
+    agent = Agent(ScriptedModel(DEPLOY), name="homar", output_type=[str, DeferredToolRequests], capabilities=[gate])
+    tools.on(agent)
+
+    async def run(bot: Homar, prompt: str, thread: discord.Thread) -> str:
+        async with bot.approvals.in_thread(thread):
+            await agent.run(prompt)
+        return "You will hear of it."
+
+    async with homar(service, run, signoff=gate, resume=lambda run_id: resume_run(agent, run_id)):
+        said = await mentioned(service)
+        question = await asked(service, "deploy", said.id)
         await service.person("ana").press(question, "Approve")
-        results = await waiting
-        done = await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
-        assert done.output == "Homar says: deployed 1.2"
-        [request, *_] = await gate.broker.store.read(lambda tx: tx.requests.recent(limit=1))
-        assert request.state is State.SUCCEEDED and request.claim is not None and not request.claim.handed_over
+        answer = await service.message(lambda one: "Homar says: deployed 1.2" in one.text)
+    assert answer.place is question.place and "**homar** answered" in answer.text and tools.ran == ["deploy 1.2"]

@@ -13,16 +13,13 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
 
 from signoff.broker import Broker, new_id
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
-from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Kind, Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
 from signoff.gate.answers import Answers
@@ -38,7 +35,6 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
 from signoff.policy.strictest import strictest
-from signoff.ports import Transaction
 from signoff.store.grants import ApprovalMemory
 
 _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
@@ -91,33 +87,32 @@ class Handover:
         `conversation` names what they belong to. `places` say where people are asked, by channel. With `tools`, people
         may edit the arguments, which are held against the tool's schema.
         """
+        # Only a gate says so, or somebody who wants to pass for one: its word is worth nothing here.
+        if any(REQUEST in deferred.metadata.get(one.tool_call_id, {}) for one in deferred.approvals):
+            raise WrongUse(_HAS_GATE)
         results = DeferredToolResults()
-        gated = {one.tool_call_id: said for one in deferred.approvals if (said := _of_gate(deferred, one.tool_call_id))}
-        asked = await self._opened_by_gate(gated, places)
+        asked: dict[str, str] = {}
         fresh: list[ApprovalRequest] = []
         for request in build_approval_requests(deferred, worker=worker, tools=tools):
-            if request.tool_call_id in gated:
-                continue
             made = self._made(request, conversation, tools or {}, requester)
-            if (told := await self._without_person(made)) is not None:
-                results.approvals[request.tool_call_id] = told
+            if (refused := self._refused(made)) is not None:
+                results.approvals[request.tool_call_id] = refused
             elif (known := await self._known(made)) is not None:
-                asked[request.tool_call_id] = [known.id]
+                asked[request.tool_call_id] = known.id
+            elif (grant := await self.answers.recall(made)) is not None:
+                remembered = ApprovalDecision(approved=grant.approved, note=grant.note)
+                self._record("remembered", made, by=grant.by)
+                results.approvals[request.tool_call_id] = _result(made, remembered)
             else:
                 fresh.append(made)
-                asked[request.tool_call_id] = [made.id]
+                asked[request.tool_call_id] = made.id
         await self.broker.open(fresh, policy=self.answers.policy, places=places)
-        settled = await self._settled([one for ids in asked.values() for one in ids])
-        own = [ids[0] for call_id, ids in asked.items() if call_id not in gated]
-        taken = {one.id for one in await self.broker.hand_over([one for one in own if _is_approved(settled[one])])}
-        for call_id, ids in asked.items():
-            if call_id in gated:
-                results.approvals[call_id] = _left_to_gate([settled[one] for one in ids])
-            else:
-                results.approvals[call_id] = _handed(settled[ids[0]], taken)
+        settled = await self._settled(list(asked.values()))
+        approved = [one.id for one in settled.values() if one.state is State.APPROVED]
+        taken = {one.id for one in await self.broker.hand_over(approved)}
+        for call_id, request_id in asked.items():
+            results.approvals[call_id] = _handed(settled[request_id], taken)
         return results
-
-    # --- calls of an agent without a gate ---
 
     def _made(
         self, request: ApprovalRequest, conversation: str, tools: Mapping[str, ToolDefinition], requester: str
@@ -146,14 +141,20 @@ class Handover:
             return verdict
         return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
 
-    async def _without_person(self, request: ApprovalRequest) -> ToolApproved | ToolDenied | None:
-        """The answer that is there already: policy denies it, or it was remembered."""
+    def _refused(self, request: ApprovalRequest) -> ToolDenied | None:
+        """What is told where policy denies it: nobody is asked."""
         verdict = request.verdict
-        if verdict is not None and verdict.effect is Effect.DENY:
-            return denial(request.tool_name, by=POLICY, reason=verdict.reason)
-        if (grant := await self.answers.recall(request)) is None:
+        if verdict is None or verdict.effect is not Effect.DENY:
             return None
-        return _result(request, ApprovalDecision(approved=grant.approved, note=grant.note))
+        self._record("denied", request, by=POLICY)
+        return denial(request.tool_name, by=POLICY, reason=verdict.reason)
+
+    def _record(self, kind: str, request: ApprovalRequest, *, by: str) -> None:
+        """What nobody was asked about is on the record all the same."""
+        assert request.call is not None, "it was made here"
+        buffer = self.broker.audit_buffer
+        buffer.add(kind, request.call, request.verdict, by=by, secrets=request.secrets)
+        buffer.flush()
 
     async def _known(self, request: ApprovalRequest) -> ApprovalRequest | None:
         """What was asked before about the same call, if that still speaks. What it holds for may have changed since."""
@@ -182,60 +183,11 @@ class Handover:
             raise
         return {one.id: one for one in waited}
 
-    # --- calls of an agent with a gate, which asked already ---
 
-    async def _opened_by_gate(
-        self, gated: Mapping[str, Mapping[str, Any]], places: Mapping[str, str]
-    ) -> dict[str, Sequence[str]]:
-        """The questions that a gate asked about these calls, or about those of runs inside them: ids by call id."""
-        asked: dict[str, Sequence[str]] = {}
-        for call_id, said in gated.items():
-            ids = [str(said["request"])] if "request" in said else await self._inside(str(said.get("inside", "")))
-            for one in ids:
-                await self._check_place(one, places)
-            asked[call_id] = ids
-        return asked
-
-    async def _inside(self, run_id: str) -> list[str]:
-        run = await self.broker.runs.inside(run_id)
-        if run is None:
-            raise WrongUse(_OTHER_STORE)
-        requests = await self.broker.store.read(lambda tx: tx.requests.of(run=run.parent))
-        return [one.id for one in requests if one.state in OPEN]
-
-    async def _check_place(self, request_id: str, places: Mapping[str, str]) -> None:
-        """Raise `WrongUse` for what a gate asked elsewhere: it was opened before anybody said where."""
-        subject = Subject(Kind.REQUEST, request_id)
-
-        def work(tx: Transaction) -> tuple[bool, bool]:
-            rows = {name: tx.deliveries.get(name, subject) for name in places}
-            there = all(row is not None and row.place.startswith(places[name]) for name, row in rows.items())
-            return tx.requests.get(request_id) is not None, there
-
-        is_known, is_there = await self.broker.store.read(work)
-        if not is_known:
-            raise WrongUse(_OTHER_STORE)
-        if not is_there:
-            raise WrongUse(_NOT_IN_THREAD)
-
-
-_OTHER_STORE = (
-    "these calls were asked about by a gate with another store: give DiscordApprovals the agent's own, signoff=gate"
+_HAS_GATE = (
+    "the agent has a gate, which asked about this call itself.\n"
+    "  Run it in the thread: async with approvals.in_thread(thread): await agent.run(…)"
 )
-_NOT_IN_THREAD = (
-    "the agent's own gate asked about this call already, and not in this thread.\n"
-    "  Run it there: async with approvals.in_thread(thread): await agent.run(…)"
-)
-
-
-def _of_gate(deferred: DeferredToolRequests, call_id: str) -> Mapping[str, Any]:
-    """What a gate said about a call when it asked; empty for a call of an agent without one."""
-    said = deferred.metadata.get(call_id, {}).get(REQUEST)
-    return said if isinstance(said, Mapping) else {}
-
-
-def _is_approved(request: ApprovalRequest) -> bool:
-    return request.state is State.APPROVED
 
 
 def _handed(request: ApprovalRequest, taken: set[str]) -> ToolApproved | ToolDenied:
@@ -251,12 +203,3 @@ def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApprove
         edited = decision.edited_args
         return ToolApproved(override_args=dict(edited) if edited is not None else None)
     return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
-
-
-def _left_to_gate(requests: Sequence[ApprovalRequest]) -> ToolApproved | ToolDenied:
-    """What PydanticAI is told of a call behind a gate: an approval grants nothing, the gate looks at its record."""
-    if len(requests) == 1 and requests[0].state in (State.DENIED, State.EXPIRED) and requests[0].decision is not None:
-        return _result(requests[0], requests[0].decision)
-    decision = requests[0].decision if len(requests) == 1 else None
-    edited = decision.edited_args if decision is not None else None
-    return ToolApproved(override_args=dict(edited) if edited is not None else None)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Answerer, person_key
+from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.wording import did_you_mean, listed, shown
 from signoff.ports import ApprovalUI, Store
+from signoff.wiring.channels import check_workers
 from signoff.wiring.inbox import gate_inbox, project_inbox
 from signoff.wiring.people import Accounts, OnFile
 from signoff.wiring.project import roles_of, settings_for
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
     from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
     from signoff.gate.handover import Handover
-    from signoff.ports import Inbox
-    from signoff.wiring.resumption import Resume, Resumption
+    from signoff.ports import Begin, Heard, Inbox
+    from signoff.wiring.resumption import Resume
+    from signoff.wiring.running import Running
 
 NAME = "discord"
+_log = logging.getLogger("signoff.discord")
 
 
 class DiscordApprovals:
@@ -89,6 +94,7 @@ class DiscordApprovals:
         is_told = signoff is not None and channel is not None and people is not None and name is None
         self._settings = settings_for(None) if not is_told else Settings(policy=Policy(rules=()), people={})
         entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
+        self._entry = entry
         self.name = entry.name if entry is not None else name or NAME
         self._channel = str(channel) if channel is not None else entry.channel if entry is not None else ""
         self._people: Mapping[str, Answerer] = _people(people, self._settings, self.name)
@@ -116,15 +122,34 @@ class DiscordApprovals:
         from signoff.delivery import Reconciler, Route
         from signoff.wiring.resumption import Resumption
 
+        workers = self._startable()
+        begins: list[Begin] = []
+
+        async def begin(heard: Heard) -> str:
+            # What starts runs needs the reconciler, which needs the channel, which needs this.
+            return await begins[0](heard)
+
         broker = self._broker()
         channel = DiscordChannel(
-            self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
+            self._bot,
+            name=self.name,
+            channel=self._channel,
+            people=self._people,
+            notifies=self._notifies,
+            begin=begin if workers else None,
+            workers=workers,
         )
         reconciler = Reconciler(
             broker, [Route(channel, timeout=self._timeout)], inbox=lambda name: self._inbox(broker, name)
         )
-        resumption = Resumption(broker, reconciler, self.name, self._resume)
-        self._task = asyncio.create_task(_running(reconciler, resumption), name=f"signoff {self.name}")
+        beside: list[Coroutine[Any, Any, None]] = []
+        if workers:
+            running = self._running(broker, reconciler)
+            begins.append(running.begin)
+            beside.append(running.run())
+        # Runs of workers are gone on with by what starts them.
+        own = Resumption(broker, reconciler, self.name, self._resume, only=lambda run: not (workers and run.agent))
+        self._task = asyncio.create_task(_running(reconciler, [own.run(), *beside]), name=f"signoff {self.name}")
         self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
         if (signoff := self._signoff) is not None:
             signoff.reached_through(self.name)
@@ -228,6 +253,36 @@ class DiscordApprovals:
     ) -> None:
         await self.stop()
 
+    def _startable(self) -> tuple[str, ...]:
+        """The workers of the file that people may start by mentioning the bot: where it is the project's in all else.
+
+        Raises `WrongFile` for one that is not there or wrong.
+        """
+        entry = self._entry
+        if entry is None or not entry.workers:
+            return ()
+        if self._signoff is not None or self._store is not None:
+            _log.info("%s: the workers of %s are not started here: the store is another", self.name, entry.spot.place)
+            return ()
+        check_workers(entry, self._settings)
+        return entry.workers
+
+    def _running(self, broker: Broker, reconciler: Reconciler) -> Running:
+        from signoff.wiring.caller import Caller
+        from signoff.wiring.job import RunOptions
+        from signoff.wiring.running import Running
+
+        options = RunOptions(unattended="park", caller=Caller.here())
+        return Running(
+            reconciler,
+            broker,
+            self._settings,
+            [self.name],
+            options,
+            observe=lambda line: _log.info("%s: %s", self.name, visible(line)),
+            only=lambda run: bool(run.agent),
+        )
+
     def _broker(self) -> Broker:
         if self._signoff is not None:
             return self._signoff.broker
@@ -247,14 +302,18 @@ class DiscordApprovals:
         return project_inbox(broker, self._settings, name)
 
 
-async def _running(reconciler: Reconciler, resumption: Resumption) -> None:
-    beside = asyncio.create_task(resumption.run(), name=f"signoff {resumption.channel}")
-    beside.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
+async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
+    current = asyncio.current_task()
+    name = current.get_name() if current is not None else ""
+    tasks = [asyncio.create_task(one, name=name) for one in beside]
+    for task in tasks:
+        task.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
     try:
         await reconciler.run()
     finally:
-        beside.cancel()
-        await asyncio.wait((beside,))
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _report(what: str, task: asyncio.Task[None]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
-from signoff.core.run import RunState
+from signoff.core.run import KeptRun, RunState
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import Looking, cannot, elsewhere
@@ -27,12 +27,21 @@ GRACE = timedelta(seconds=10)
 class Resumption:
     """Looks after the runs that were asked about in one channel."""
 
-    def __init__(self, broker: Broker, reconciler: Reconciler, channel: str, resume: Resume | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        reconciler: Reconciler,
+        channel: str,
+        resume: Resume | None,
+        *,
+        only: Callable[[KeptRun], bool] = lambda run: True,
+    ) -> None:
+        """`only`: which runs are looked after, where something else goes on with others."""
         self.channel = channel
         self._broker = broker
         self._reconciler = reconciler
         self._resume = resume
-        self._looking = Looking(broker, [channel])
+        self._looking = Looking(broker, [channel], only=only)
         self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
         self._since: dict[str, datetime] = {}
         """Since when runs could go on of which nobody was told yet that they do not."""

@@ -69,8 +69,12 @@ class Running:
         options: RunOptions,
         *,
         observe: Callable[[str], None] | None = None,
+        only: Callable[[KeptRun], bool] = lambda run: True,
     ) -> None:
-        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
+        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails.
+
+        `only`: which runs are gone on with here, where something else looks after others.
+        """
         self._telling = telling
         self._broker = broker
         self._settings = settings
@@ -82,7 +86,7 @@ class Running:
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
-        self._looking = Looking(broker, channel_names)
+        self._looking = Looking(broker, channel_names, only=only)
         self._loop = ResumeLoop(
             broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
         )
