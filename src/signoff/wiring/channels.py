@@ -138,17 +138,10 @@ def check_agent(path: str, settings: Settings, spot: Spot) -> None:
         raise spot.wrong(f"{shown(path)} does not say where an agent is", "write package.module:agent")
     check_allowed(path, settings.plugins, wrong)
     found = load_path(path, settings.plugins, settings.folder, wrong)
-    from pydantic_ai import Agent
+    from signoff.workers.load import why_no_plain_agent
 
-    from signoff.gate.agents import signoff_of
-
-    if not isinstance(found, Agent):
-        raise spot.wrong(f"{shown(path)} is a {type(found).__name__}, and no agent", "name a pydantic_ai.Agent")
-    if signoff_of(found) is not None:  # pyright: ignore[reportUnknownArgumentType]
-        raise spot.wrong(
-            f"{shown(path)} has a Signoff of its own, with a store of its own",
-            "leave that out: what is started from a channel is under the project's policy, in the project's store",
-        )
+    if (problem := why_no_plain_agent(found)) is not None:
+        raise spot.wrong(f"{shown(path)} {problem[0]}", problem[1])
 
 
 def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:

@@ -28,12 +28,11 @@ from signoff.wiring.stores import store_for
 
 if TYPE_CHECKING:
     import discord
-    from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 
     from signoff.broker import Broker
     from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
-    from signoff.gate.handover import Handover
+    from signoff.gate.handover import DeferredToolRequests, DeferredToolResults, Handover, ToolDefinition
     from signoff.ports import Begin, Heard, Inbox
     from signoff.wiring.resumption import Resume
     from signoff.wiring.running import Running

@@ -6,7 +6,6 @@ import asyncio
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
 
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
@@ -87,13 +86,9 @@ def _warn(error: StoreError) -> None:
 
 def _answer(result: object) -> str | None:
     """What an agent answered, where that was handed back: a result of PydanticAI's, of a run that is over."""
-    from pydantic_ai.run import AgentRunResult
-    from pydantic_ai.tools import DeferredToolRequests
+    from signoff.workers.runtime import is_answer
 
-    if not isinstance(result, AgentRunResult):
-        return None
-    output = cast("AgentRunResult[Any]", result).output
-    return None if isinstance(output, DeferredToolRequests) else answer_text(output)
+    return answer_text(result.output) if is_answer(result) else None
 
 
 def _name(status: RunStatus) -> str:
