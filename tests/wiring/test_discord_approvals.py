@@ -166,6 +166,7 @@ async def test_h12_where_workers_are_listed_a_mention_starts_them_in_a_bot_of_on
     with (folder / "signoff.yaml").open("a") as file:
         file.write("plugins: {allow: [own_homar]}\n")
     async with bot_of(service, Talkative):
+        await service.asked("GET", "/applications/{}/guilds/{}/commands")  # it listens: before that it hears nothing
         await service.person("ana").say(service.channel, f"{service.bot.mention} please pay")
         message = await service.message(about("`pay`"))
         await service.person("ana").press(message, "Approve")
