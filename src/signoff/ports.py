@@ -463,6 +463,13 @@ class Inbox(Protocol):
         """Those of these people who may answer a request now, be it in the place of somebody absent."""
         ...
 
+    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+        """Ask a question about nothing, for somebody who wants to see that asking works; `at` is where, if anywhere.
+
+        Whatever is answered, nothing runs.
+        """
+        ...
+
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what would be remembered with this answer, as `signoff grants` would tell it."""
         ...

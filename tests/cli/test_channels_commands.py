@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timedelta
 
 import pexpect
@@ -91,6 +92,7 @@ def test_the_channels_for_programs_hold_no_secret(desk: Desk) -> None:
         "channel": ID,
         "people": ["ana"],
         "workers": ["triage"],
+        "wrong": None,
         "timeout": 300.0,
         "backup_for": None,
         "backup": "night",
@@ -235,6 +237,42 @@ def test_a_worker_that_is_not_there(desk: Desk, wording: Wording) -> None:
     said = desk.run("channels", "run", "discord")
     assert said.code == 2
     assert said.err == wording()
+
+
+@pytest.mark.mission("H12")
+@pytest.mark.parametrize(
+    ("name", "allowed", "wrong"),
+    [
+        ("bot:homar", "", "importing `bot` is not allowed"),
+        ("bot:homer", "bot", "`bot` has no `homer`"),
+        ("nosuchbot:homar", "nosuchbot", "there is no module `nosuchbot`"),
+        ("bot:number", "bot", "`bot:number` is a int, and no agent"),
+        ("bot:gated", "bot", "`bot:gated` has a Signoff of its own"),
+        ("bot:", "bot", "`bot:` does not say where an agent is"),
+    ],
+)
+def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
+    desk: Desk, name: str, allowed: str, wrong: str
+) -> None:
+    (desk.folder / "bot.py").write_text(
+        "from pydantic_ai import Agent\nfrom signoff import Signoff\n"
+        "homar = Agent(name='homar')\nnumber = 7\n"
+        "gated = Agent(capabilities=[Signoff([{'ask': '*'}])])\n"
+    )
+    desk.monkeypatch.delitem(sys.modules, "bot", raising=False)
+    plugins = f"plugins: {{allow: [{allowed}]}}\n" if allowed else ""
+    (desk.folder / "signoff.yaml").write_text(PROJECT.replace("[triage]", f'["{name}"]') + plugins)
+    started = desk.run("channels", "run", "discord")
+    assert started.code == 2 and wrong in started.err and "signoff.yaml:" in started.err
+    assert wrong in desk.run("channels", "list").out.replace("\n", " ")
+    [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "broken-channel"]
+    assert wrong in found["what"] and found["place"].startswith("signoff.yaml:")
+
+
+@pytest.mark.mission("H12")
+def test_h12_two_that_are_called_by_the_same_name_are_refused(desk: Desk) -> None:
+    (desk.folder / "signoff.yaml").write_text(PROJECT.replace("[triage]", '[triage, "bot:triage"]'))
+    assert "are called by the same name" in desk.run("channels", "run", "discord").err
 
 
 def test_one_process_at_a_time(desk: Desk) -> None:

@@ -406,3 +406,42 @@ async def test_running_with_a_token_that_discord_does_not_know(project: Project,
         assert await program.ended() == 2
     assert program.text == wording()
     assert "Traceback" not in program.text
+
+
+AGENT = """
+from pydantic_ai import Agent
+from signoff.testing import ScriptedModel
+
+turns = [
+    {"calls": [{"tool": "deploy", "args": {"version": "1.2"}}]},
+    {"say": "Homar says: {{last}}"},
+    {"say": "You said it before."},
+]
+homar = Agent(ScriptedModel(turns), name="homar")
+
+
+@homar.tool_plain(requires_approval=True)
+def deploy(version: str) -> str:
+    return f"deployed {version}"
+"""
+
+
+@pytest.mark.mission("H12")
+async def test_h12_an_agent_in_python_is_started_by_a_mention(project: Project) -> None:
+    service, ana = project.service, project.service.person("ana")
+    (project.folder / "bot.py").write_text(AGENT)
+    file = project.folder / "signoff.yaml"
+    text = file.read_text().replace("{channel:", '{workers: ["bot:homar"], channel:')
+    file.write_text(text + "plugins: {allow: [bot]}\n")
+    async with project.signoff("run", "discord") as program:
+        await program.line("discord: 0 requests wait")
+        await ana.say(service.channel, f"{service.bot.mention} please deploy")
+        message = await service.message(lambda one: "`deploy`" in one.text and "Approve" in one.text)
+        assert "**By** `homar > deploy`" in message.text
+        await program.line("homar begins for ana")
+        await ana.press(message, "Approve")
+        answer = await service.message(about("Homar says: deployed 1.2"))
+        assert answer.place is message.place and "**homar** answered" in answer.text
+        program.process.send_signal(signal.SIGTERM)
+        assert await program.ended() == 0
+    assert "Traceback" not in program.text

@@ -50,6 +50,25 @@ async def test_what_waits_is_listed_privately_with_the_way_there(house: House, s
         assert (await answered.acknowledged()).kind == "deferred"
 
 
+@pytest.mark.mission("H12")
+@pytest.mark.mission("H10")
+async def test_h12_h10_the_self_test_is_called_from_discord_and_answered_where_it_was(
+    house: House, service: Service
+) -> None:
+    async with house.running():
+        await service.asked("POST", UPSERT)
+        thread = await house.ana.start_thread(service.channel, "talk")
+        assert "comes here" in await told(await house.ana.command("signoff test", thread))
+        message = await service.message(lambda one: "May `signoff_test` run?" in one.text)
+        assert message.place is thread and "nothing will run" in message.text and "`ana tries out" in message.text
+        await house.ben.press(message, "Approve")
+        await service.message(lambda one: one.id == message.id and "**Approved** by `ben`" in one.text)
+        assert "in a thread of its own" in await told(await house.ana.command("signoff test", service.channel))
+        await service.message(
+            lambda one: "May `signoff_test` run?" in one.text and one.place not in (thread, service.channel)
+        )
+
+
 @pytest.mark.mission("H9")
 async def test_h9_one_request_is_shown_and_what_was_decided(house: House, service: Service) -> None:
     async with house.running():
@@ -67,7 +86,7 @@ async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Se
     async with house.running():
         request, _ = await house.shown()
         await service.asked("POST", UPSERT)
-        for words, options in (("pending", {}), ("show", {"id": request.id}), ("history", {})):
+        for words, options in (("pending", {}), ("show", {"id": request.id}), ("history", {}), ("test", {})):
             answered = await service.person("eve").command(f"signoff {words}", service.channel, **options)
             text = await told(answered)
             assert "not on file here, so you cannot see what is asked" in text

@@ -75,7 +75,7 @@ async def test_an_older_one_of_ours_is_brought_up_to_date(house: House, service:
     await channel.start(house.inbox())
     await channel.stop()
     [kept] = service.state.commands[service.guild_id]
-    assert [one["name"] for one in kept["options"]] == ["pending", "show", "history"]
+    assert [one["name"] for one in kept["options"]] == ["pending", "show", "history", "test"]
 
 
 async def test_two_channels_of_one_bot_share_the_command(

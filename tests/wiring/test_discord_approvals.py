@@ -143,6 +143,39 @@ async def test_what_is_said_to_a_bot_is_its_owners_business(service: Service) ->
     store.close()
 
 
+AGENT = """
+from pydantic_ai import Agent
+from signoff.testing import ScriptedModel
+
+homar = Agent(ScriptedModel([{"calls": [{"tool": "pay", "args": {"to": "ACME"}}]}, {"say": "{{last}}"}]), name="homar")
+
+
+@homar.tool_plain
+def pay(to: str) -> str:
+    return f"paid {to}"
+"""
+
+
+@pytest.mark.mission("H12")
+async def test_h12_where_workers_are_listed_a_mention_starts_them_in_a_bot_of_ones_own(
+    folder: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_homar", raising=False)
+    (folder / "own_homar.py").write_text(AGENT)
+    write(folder, service, f'{{discord: {{channel: "{service.channel.id}", workers: ["own_homar:homar"]}}}}')
+    with (folder / "signoff.yaml").open("a") as file:
+        file.write("plugins: {allow: [own_homar]}\n")
+    async with bot_of(service, Talkative):
+        await service.asked("GET", "/applications/{}/guilds/{}/commands")  # it listens: before that it hears nothing
+        await service.person("ana").say(service.channel, f"{service.bot.mention} please pay")
+        message = await service.message(about("`pay`"))
+        await service.person("ana").press(message, "Approve")
+        answer = await service.message(lambda one: "paid ACME" in one.text and "**homar** answered" in one.text)
+    assert answer.place is message.place
+    gate = Signoff([{"ask": "*"}])
+    assert DiscordApprovals(Bot(), signoff=gate)._startable() == (), "its store is another"
+
+
 @pytest.mark.usefixtures("folder")
 async def test_what_was_deleted_between_two_sessions_is_shown_again(service: Service) -> None:
     store = open_store("sqlite:s.db")

@@ -19,18 +19,19 @@ from signoff import open_store
 PATIENCE = 60.0
 ROOT = Path(__file__).parents[2]
 BOT = """
-import asyncio, sys
+import asyncio, pathlib, sys
 from datetime import timedelta
 
 import discord
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessagesTypeAdapter
 from tests.discord.service.pointed import point_at
 
 from signoff import DiscordApprovals, Signoff, resume_run
 from signoff.testing import ScriptedModel
 from signoff.wiring import resumption
 
-doing, url, token, channel, ana = sys.argv[1:]
+doing, url, token, channel, ana, thread = sys.argv[1:]
 point_at(url)
 resumption.GRACE = timedelta(0)
 gate = Signoff([{"ask": "deploy"}], store="sqlite:approvals.db", approver=DiscordApprovals.approver)
@@ -44,9 +45,38 @@ def deploy(version: str) -> str:
     return f"deployed {version}"
 
 
-async def go_on(run_id: str) -> None:
+async def go_on(run_id: str) -> object:
     result = await resume_run(agent, run_id)
     print(f"{run_id}: {result.output}", flush=True)
+    return result
+
+
+async def asks_in_thread(bot: discord.Client) -> None:
+    # With a gate: whatever the run asks is asked in the thread.
+    await bot.wait_until_ready()
+    async with bot.approvals.in_thread(await bot.fetch_channel(int(thread))):
+        await agent.run("Ship it")
+
+
+plain = Agent(ScriptedModel(turns), name="plain", output_type=[str, DeferredToolRequests])
+
+
+@plain.tool_plain(requires_approval=True, name="deploy")
+def deploy_plainly(version: str) -> str:
+    return deploy(version)
+
+
+async def requests_approval(bot: discord.Client) -> None:
+    # Without a gate: the program keeps what was said itself, and asks about the same call after a restart.
+    await bot.wait_until_ready()
+    talk, kept = await bot.fetch_channel(int(thread)), pathlib.Path("messages.json")
+    if not kept.exists():
+        kept.write_bytes((await plain.run("Ship it")).all_messages_json())
+    messages = ModelMessagesTypeAdapter.validate_json(kept.read_bytes())
+    waits = DeferredToolRequests(approvals=list(messages[-1].tool_calls))
+    results = await bot.approvals.request_approval(talk, waits)
+    result = await plain.run(message_history=messages, deferred_tool_results=results)
+    await talk.send(result.output)
 
 
 class Bot(discord.Client):
@@ -54,6 +84,10 @@ class Bot(discord.Client):
         given = {"resume": go_on} if doing == "resume" else {}
         self.approvals = DiscordApprovals(self, signoff=gate, channel=channel, people={"ana": ana}, **given)
         await self.approvals.start()
+        if doing == "plain":
+            self.run_task = asyncio.create_task(requests_approval(self))
+        if doing == "thread":
+            self.run_task = asyncio.create_task(asks_in_thread(self))
         if doing == "ask":
             self.run_task = asyncio.create_task(agent.run("Ship it"))
 
@@ -78,9 +112,10 @@ class OwnBot:
         self._folder = folder
         self._process: start.Process | None = None
 
-    def begin(self, doing: str) -> start.Lines:
+    def begin(self, doing: str, thread: int = 0) -> start.Lines:
         service = self._service
-        given = [doing, service.url, service.token, str(service.channel.id), str(service.person("ana").id)]
+        places = [str(service.channel.id), str(service.person("ana").id), str(thread)]
+        given = [doing, service.url, service.token, *places]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         self._process = start.Process(
             [sys.executable, "-c", BOT, *given],
@@ -124,8 +159,8 @@ def bot(service: Service, tmp_path: Path) -> Iterator[OwnBot]:
     made.kill()
 
 
-async def asked_and_killed(bot: OwnBot, service: Service) -> Message:
-    bot.begin("ask")
+async def asked_and_killed(bot: OwnBot, service: Service, doing: str = "ask", thread: int = 0) -> Message:
+    bot.begin(doing, thread)
     message = await service.message(lambda one: "`deploy`" in one.text and bool(one.buttons), PATIENCE)
     await bot.noted()
     bot.kill()
@@ -158,3 +193,28 @@ async def test_a_program_that_says_how_goes_on_after_a_restart(service: Service,
     assert said.place is ran.place and "answered" in said.text
     lines.until("deploying 1.2")
     assert "all of it: deployed 1.2" in lines.until("all of it")
+
+
+@pytest.mark.mission("H12")
+async def test_h12_a_restarted_bot_takes_up_what_it_asked_in_a_thread_of_the_conversation(
+    service: Service, bot: OwnBot
+) -> None:
+    thread = await service.person("ana").start_thread(service.channel, "talk")
+    message = await asked_and_killed(bot, service, "thread", thread.id)
+    assert message.place is thread
+    bot.begin("resume")
+    await approved_after_the_start(service, message)
+    await service.message(lambda one: one.id == message.id and " ran" in one.text, PATIENCE)
+    said = await service.message(lambda one: "all of it: deployed 1.2" in one.text, PATIENCE)
+    assert said.place is thread and service.threads() == [thread]
+
+
+@pytest.mark.mission("H12")
+async def test_h12_a_restarted_bot_without_a_gate_finds_its_question_again(service: Service, bot: OwnBot) -> None:
+    thread = await service.person("ana").start_thread(service.channel, "talk")
+    message = await asked_and_killed(bot, service, "plain", thread.id)
+    bot.begin("plain", thread.id)
+    await approved_after_the_start(service, message)
+    said = await service.message(lambda one: one.content == "all of it: deployed 1.2", PATIENCE)
+    asked = [one for one in service.messages(thread) if "deploy" in one.text and one is not said]
+    assert said.place is thread and asked == [message], "it was asked once"

@@ -26,6 +26,7 @@ from signoff.broker.signing import Signing
 from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
+from signoff.core.delivery import NOWHERE
 from signoff.core.inbox import Item
 from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, Told, Voted
 from signoff.core.people import Answerer
@@ -83,11 +84,13 @@ class Broker:
         requests: Sequence[ApprovalRequest],
         progress: Sequence[Progress] = (),
         policy: Policy | Layers | None = None,
+        places: Mapping[str, str] = NOWHERE,
     ) -> list[ApprovalRequest]:
         """Store new questions, with the time, a deadline where their rule has one, and how far their runs came.
 
-        `policy` is what they were asked under. A call is asked about once: if there is a request about the very same
-        call, whatever became of it, that one is returned, unless it was withdrawn.
+        `policy` is what they were asked under, `places` where people are to be asked, by the name of a channel that can
+        read it. A call is asked about once: if there is a request about the very same call, whatever became of it, that
+        one is returned, unless it was withdrawn.
         """
         ledger, now = self.ledger, self.ledger.now()
         fresh = [stored.opened(ledger.journal, request, now) for request in requests]
@@ -100,7 +103,7 @@ class Broker:
             opened: list[ApprovalRequest] = []
             for request in fresh:
                 refuse_over(tx, request.run)
-                opened.append(stored.ask(tx, ledger.journal, request, now))
+                opened.append(stored.ask(tx, ledger.journal, request, now, places))
             return opened
 
         if not fresh and not progress:
@@ -225,6 +228,20 @@ class Broker:
             return claimed
 
         return await ledger.write("claim", work)
+
+    async def hand_over(self, request_ids: Sequence[str]) -> Sequence[ApprovalRequest]:
+        """Give the right to run, once, to a program that runs the calls with no gate: nobody hears what becomes of it.
+
+        Gives those that it gets: not what somebody else has, or what is not approved. Raises `Halted` while halted.
+        """
+        ledger = self.ledger
+
+        def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
+            check_not_halted(tx)
+            approved = [one for each in request_ids if (one := stored.found(tx, each)).state is State.APPROVED]
+            return [stored.hand_over(tx, ledger.journal, one, ledger.process.id, now) for one in approved]
+
+        return await ledger.write("hand over", work) if request_ids else []
 
     async def confirm(self, claimed: ApprovalRequest, since: float) -> None:
         """Just before a claimed call runs: raise `RunTaken` if it was given up for lost while this process stood still.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.core.card import safe_summary
+from signoff.core.delivery import NOWHERE, Delivery
 from signoff.core.lifecycle import (
     OPEN,
     AskedAgain,
@@ -16,13 +17,16 @@ from signoff.core.lifecycle import (
     Entered,
     Event,
     Failed,
+    HandedOver,
     Lost,
     Paused,
     Succeeded,
     advance,
     remind_at,
 )
+from signoff.core.notice import trail_of
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.subject import Kind, Subject
 from signoff.errors import AlreadySettled, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
@@ -90,12 +94,24 @@ def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> Approva
     )
 
 
-def ask(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
-    """Store a question, unless there is one about the very same call that was not withdrawn: then that one."""
+def ask(
+    tx: Transaction,
+    journal: Journal,
+    request: ApprovalRequest,
+    now: datetime,
+    places: Mapping[str, str] = NOWHERE,
+) -> ApprovalRequest:
+    """Store a question, unless there is one about the very same call that was not withdrawn: then that one.
+
+    `places` say where it is to be shown, by channel. That is kept with it: whoever runs the channel next asks there.
+    """
     known = tx.requests.about(request.call.key) if request.call is not None else None
     if known is not None and known.state is not State.CANCELLED:
         return known
     tx.requests.add(request)
+    for channel, place in places.items():
+        subject = Subject(Kind.REQUEST, request.id)
+        tx.deliveries.put(Delivery(channel=channel, subject=subject, trail=trail_of(request), place=place))
     tx.record.append([journal.asked(request, now)])
     return request
 
@@ -145,6 +161,15 @@ def finish(
         tx.record.append([journal.about(ended, "ran", now, {"digest": digest, "preview": text})])
     else:
         tx.record.append([journal.about(ended, "failed", now, {"error": text})])
+
+
+def hand_over(
+    tx: Transaction, journal: Journal, request: ApprovalRequest, holder: str, now: datetime
+) -> ApprovalRequest:
+    """Record that the right to run was given to a program that runs the call itself."""
+    handed = put(tx, request, HandedOver(holder), now)
+    tx.record.append([journal.about(handed, "handed over", now, {"process": holder})])
+    return handed
 
 
 def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:

@@ -19,6 +19,8 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
             return ""
         case State.APPROVED | State.DENIED if answered:
             return ""
+        case State.SUCCEEDED if claim is not None and claim.handed_over:
+            return "" if answered else safe_text(settled_text(request, datetime.astimezone), secrets=request.secrets)
         case State.SUCCEEDED if claim is not None:
             return safe_text(f"request {request.id} ran", secrets=request.secrets) + _detail(claim.preview)
         case State.FAILED if claim is not None:
@@ -28,6 +30,31 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
             return visible(text)
         case _:
             return safe_text(settled_text(request, datetime.astimezone), secrets=request.secrets)
+
+
+def step_text(request: ApprovalRequest) -> str:
+    """How far a request came, and by whose word, in a few words for a log."""
+    decision, claim = request.decision, request.claim
+    who = f" by {safe_text(str(decision.by))}" if decision is not None and decision.by is not None else ""
+    match request.state:
+        case State.PENDING:
+            return "asked"
+        case State.APPROVED:
+            return f"approved{who}"
+        case State.DENIED:
+            return f"denied{who}"
+        case State.CLAIMED:
+            return "runs"
+        case State.SUCCEEDED if claim is not None and claim.handed_over:
+            return f"approved{who}, handed over"
+        case State.SUCCEEDED:
+            return "ran"
+        case State.FAILED:
+            return "ran and failed"
+        case State.UNKNOWN:
+            return "outcome unknown"
+        case _:
+            return str(request.state)
 
 
 def result_text(result: RunResult) -> str:

@@ -156,6 +156,8 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
     yield _who(seen)
     if entry.use == "discord":
         yield "starts", ", ".join(map(safe, entry.workers)) or "no workers", False
+        if wrong := _wrong_workers(seen):
+            yield "wrong", safe(wrong), True
     timeout = (
         "the rule's, or none" if entry.timeout is None else f"the rule's, or {span(entry.timeout.total_seconds())}"
     )
@@ -176,6 +178,18 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
     elif seen.failing:
         worst = max(seen.failing, key=lambda one: one.attempts)
         yield "failing", f"{count(len(seen.failing), 'request')} could not be shown: {safe(worst.problem)}", True
+
+
+def _wrong_workers(seen: Seen) -> str:
+    """Why the channel could not be run: one of its workers is not there, or wrong. Empty where none is."""
+    from signoff.errors import SignoffError
+    from signoff.wiring.channels import check_workers
+
+    try:
+        check_workers(seen.entry, seen.settings)
+    except SignoffError as error:
+        return str(error)
+    return ""
 
 
 def _who(seen: Seen) -> tuple[str, str, bool]:
@@ -216,6 +230,7 @@ def _data(seen: Seen) -> Mapping[str, Any]:
         "channel": entry.channel or None,
         "people": [one.name for one in answerers(entry, seen.settings).values()],
         "workers": list(entry.workers),
+        "wrong": _wrong_workers(seen) or None,
         "timeout": entry.timeout.total_seconds() if entry.timeout is not None else None,
         "backup_for": entry.backup_for or None,
         "backup": seen.backup or None,

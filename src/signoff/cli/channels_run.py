@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.channels.outcome import step_text
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import State
 from signoff.core.subject import Kind, Subject
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
@@ -236,7 +237,7 @@ class Report:
         request = notice.request
         if self._standing.get((channel, request.id)) is not request.state:
             self._standing[channel, request.id] = request.state
-            what = _what(request)
+            what = step_text(request)
             by = request.decision.by.name if request.decision is not None and request.decision.by is not None else None
             told = {"request": request.id, "title": safe(request.title), "state": str(request.state), "by": by}
             self._say(channel, "shown", f"{safe(request.id)}  {what}  {safe(request.title)}", **told)
@@ -271,28 +272,6 @@ def _about(subject: str) -> dict[str, str]:
         return {}
     of = Subject.parse(subject)
     return {"run" if of.kind is Kind.RESULT else "request": of.about}
-
-
-def _what(request: ApprovalRequest) -> str:
-    by = request.decision.by if request.decision is not None else None
-    who = f" by {safe(str(by))}" if by is not None else ""
-    match request.state:
-        case State.PENDING:
-            return "asked"
-        case State.APPROVED:
-            return f"approved{who}"
-        case State.DENIED:
-            return f"denied{who}"
-        case State.CLAIMED:
-            return "runs"
-        case State.SUCCEEDED:
-            return "ran"
-        case State.FAILED:
-            return "ran and failed"
-        case State.UNKNOWN:
-            return "outcome unknown"
-        case _:
-            return str(request.state)
 
 
 class Told:

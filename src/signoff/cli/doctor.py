@@ -159,6 +159,7 @@ def _findings(
     broken = {**wrong, **(survey.broken if survey is not None else {})}
     yield from _broken_workers(broken)
     yield from _broken_toolsets(files)
+    yield from _broken_channels(files)
     if survey is None:
         yield from grant_findings(kept.grants, (), at, all_known=False)
         return
@@ -183,6 +184,19 @@ def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
 
     for name, error in broken.items():
         yield _told(ERROR, "broken-worker", f"{name} cannot be started: ", error)
+
+
+def _broken_channels(files: Files) -> Iterator[Finding]:
+    """Channels that could not be run: what could be started from there is not there, or wrong."""
+    from signoff.cli.doctor_findings import ERROR
+    from signoff.errors import SignoffError
+    from signoff.wiring.channels import check_workers
+
+    for entry in files.settings.channels.values():
+        try:
+            check_workers(entry, files.settings)
+        except SignoffError as error:
+            yield _told(ERROR, "broken-channel", f"{entry.name} cannot be run: ", error)
 
 
 def _unlisted(survey: Survey) -> Iterator[Finding]:

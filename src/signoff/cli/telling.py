@@ -59,6 +59,8 @@ _STATES = {
 
 def standing(request: ApprovalRequest) -> str:
     """How a request stands, in a few words."""
+    if request.claim is not None and request.claim.handed_over:
+        return "approved, and handed to the program that asked"
     word = _STATES[request.state]
     return f"{word}: {request.silence}" if request.state is State.EXPIRED else word
 

@@ -16,6 +16,11 @@ class Addressed(NamedTuple):
     text: str
 
 
+def spoken_name(agent: str) -> str:
+    """What people call an agent: a worker by its name, one in Python (`package.module:agent`) by the last part."""
+    return agent.rpartition(":")[2]
+
+
 def addressed(text: str, workers: Sequence[str], talking_to: str = "") -> Addressed | str:
     """Who is meant: the only one there is, the one named first, the one that is `talking_to`; or why nobody is."""
     text = text.strip()
@@ -25,15 +30,15 @@ def addressed(text: str, workers: Sequence[str], talking_to: str = "") -> Addres
     if found is None and talking_to in workers:
         found = Addressed(talking_to, text)
     if found is None:
-        names = ", ".join(workers)
-        return f"Say who is to do it, as in `{workers[0]}: what to do`. There are: {names}."
-    return found if found.text else f"Say what {found.worker} is to do."
+        names = [spoken_name(one) for one in workers]
+        return f"Say who is to do it, as in `{names[0]}: what to do`. There are: {', '.join(names)}."
+    return found if found.text else f"Say what {spoken_name(found.worker)} is to do."
 
 
 def _named(text: str, workers: Sequence[str]) -> Addressed | None:
     first = _FIRST.fullmatch(text)
     if first is None:
         return None
-    known = {name.casefold(): name for name in workers}
+    known = {spoken_name(name).casefold(): name for name in workers}
     name = known.get(first[1].casefold())
     return Addressed(name, first[2].strip()) if name is not None else None

@@ -26,5 +26,7 @@ class Claim(Changeable):
     """The beginning of the result, secrets masked."""
     inside: bool = False
     """Whether all the call does, to its end, is to wait for runs inside it that are kept: it can be made again."""
+    handed_over: bool = False
+    """Whether it was handed to a program that runs the call itself, with no gate: nobody hears what becomes of it."""
     told_by: str = ""
     """Who said what became of it, where the process could not."""

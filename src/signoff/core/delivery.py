@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 from signoff.core.notice import RunResult
 from signoff.core.subject import Subject
 
 NEVER = -1
+NOWHERE: Mapping[str, str] = MappingProxyType({})
+"""Where something is to be shown, by channel, where nobody said: each channel finds a place for it."""
 
 
 class DeliveryState(StrEnum):

@@ -8,6 +8,7 @@ pending  --assign, remind, date--> pending                                      
 pending  --cancel--> cancelled
                                                       claimed --enter--> claimed (it only waits for runs inside it)
                                                       claimed --pause--> approved (to be claimed anew with those runs)
+                                                      approved --hand over--> succeeded (a program runs it itself)
                                                       unknown --succeed, fail--> succeeded, failed (it came back)
                                                       unknown --told--> succeeded | cancelled (a person knows)
 ```
@@ -121,6 +122,13 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The right to run is taken by a program that runs the call itself, and of which nothing more is heard."""
+
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """A person knows what became of a call whose process is gone."""
 
@@ -144,6 +152,7 @@ Event: TypeAlias = (
     | Failed
     | Lost
     | AskedAgain
+    | HandedOver
     | Told
 )
 
@@ -186,7 +195,7 @@ def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
 
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
-    if isinstance(event, Claimed) and request.state in SPENT:
+    if isinstance(event, Claimed | HandedOver) and request.state in SPENT:
         return AlreadySpent(f"request {request.id} was approved once and its call has been started already")
     if request.state is State.PENDING:
         return RequestError(f"request {request.id} is still waiting for an answer")
@@ -280,6 +289,12 @@ def _claim(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalReq
     return request.changed_to(state=State.CLAIMED, claim=Claim(holder=event.holder, at=now, token=event.token))
 
 
+def _hand_over(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, HandedOver)
+    claim = Claim(holder=event.holder, at=now, ended_at=now, handed_over=True)
+    return request.changed_to(state=State.SUCCEEDED, claim=claim)
+
+
 def _succeed(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Succeeded)
     claim = _claim_of(request).changed(ended_at=now, digest=event.digest, preview=event.preview)
@@ -353,6 +368,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.PENDING, Cancelled): _cancel,
     (State.APPROVED, Cancelled): _cancel,
     (State.APPROVED, Claimed): _claim,
+    (State.APPROVED, HandedOver): _hand_over,
     (State.CLAIMED, Succeeded): _succeed,
     (State.CLAIMED, Failed): _fail,
     (State.CLAIMED, Lost): _lose,

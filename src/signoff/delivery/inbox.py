@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from signoff.broker.readers import has_read, note_reader
+from signoff.core.delivery import NOWHERE
 from signoff.core.lifecycle import settled_at, settled_text
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
 from signoff.core.subject import Subject
+from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.status import place_of, show_again
 from signoff.errors import AlreadySettled, NotEntitled, RequestError
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Answerer
+
+TEST = "signoff_test"
+"""The tool of a question about nothing."""
+TEST_WAITS = timedelta(minutes=2)
 
 Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Answerer], Awaitable[ApprovalRequest]]"
 """Checks an answer and has the broker take it. Raises a `RequestError` where it cannot be accepted."""
@@ -78,6 +85,22 @@ class StoreInbox:
 
     async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
         return await self.broker.people.entitled(request_id, people)
+
+    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+        """Ask a question about nothing, as `ports.Inbox.try_out` says. It waits for two minutes."""
+        asked = ApprovalRequest(
+            tool_call_id=TEST,
+            tool_name=TEST,
+            summary="a test: nothing will run, whatever you answer",
+            verdict=Verdict(
+                effect=Effect.ASK,
+                reason=f"{by.name} tries out this channel",
+                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this: it is a test."),
+            ),
+            requester=by.name,
+        )
+        [opened] = await self.broker.open([asked], places={self.channel: at} if at else NOWHERE)
+        return opened
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what would be remembered; raises where it may not be, or where the request waits no longer."""

@@ -321,12 +321,15 @@ def _may_stand(delivery: Delivery) -> Delivery:
 
 
 def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
-    """Where the newest notice of the trail stands in this channel, or where its run began; of a reminder, its call.
+    """Where the newest notice of the trail stands in this channel, or where its run began.
 
-    Reminders do not count: they stay where they are when their call moves.
+    Of a reminder, and of several calls that were asked at once: where its call stands, or the first of them. Reminders
+    do not count: they stay where they are when their call moves.
     """
-    if isinstance(notice, Reminder) and (card := tx.deliveries.get(channel, _card(notice.request.id))) is not None:
-        return card.place
+    if isinstance(notice, Reminder | Together):
+        first = notice.request if isinstance(notice, Reminder) else notice.requests[0]
+        if (card := tx.deliveries.get(channel, _card(first.id))) is not None and card.place:
+            return card.place
     limit, found = LAST, 0
     while True:
         rows = tx.deliveries.last(channel=channel, trail=notice.trail, limit=limit)

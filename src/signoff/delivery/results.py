@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from signoff.core.addressing import spoken_name
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.notice import RunResult
 from signoff.core.redact import redact_text
@@ -54,6 +55,19 @@ def concerned(tx: Transaction, run_id: str) -> list[str]:
     return list(dict.fromkeys([*shown, *(run.places if run is not None else ())]))
 
 
+def _is_told_by_its_program(run: KeptRun, channel: str) -> bool:
+    """Whether a program of its own began a run in a place of its own, and had it in hand to its end: it says more."""
+    return not run.agent and channel in run.places and run.epoch == 1
+
+
+def _told(channel: str, result: RunResult) -> Delivery:
+    """That nothing is to be told there of a run."""
+    key = result.key
+    return Delivery(
+        channel=channel, subject=key, trail=result.trail, result=result, state=DeliveryState.SHOWN, shown=0, live=False
+    )
+
+
 class FinishedRuns:
     """Knows the runs whose end concerns some channels. Whoever ends them may say more, and is left to it."""
 
@@ -97,10 +111,13 @@ class FinishedRuns:
             run = tx.runs.get(run_id)
             if run is not None and run.state is not RunState.GOING:
                 # Where nobody said more, what is on record of its end.
-                worker = run.agent.removeprefix("worker:")
+                worker = spoken_name(run.agent)
                 result = RunResult(run=run.id, state=run.state, worker=worker, text=run.detail)
                 for channel in self._silent(tx, run):
-                    put_result(tx, channel, result)
+                    if _is_told_by_its_program(run, channel):
+                        tx.deliveries.put(_told(channel, result))
+                    else:
+                        put_result(tx, channel, result)
 
     def _silent(self, tx: Transaction, run: KeptRun) -> list[str]:
         """The channels that a run concerns, and where nothing was said of its end."""

@@ -43,7 +43,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
 from signoff.delivery.attended import Attended
 from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
-from signoff.gate.calls import GatedCall, named_approver, newest_response
+from signoff.gate.calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.gate import Gate
 from signoff.gate.nesting import Level, progress_around
 
@@ -94,12 +94,12 @@ async def question_about(
         keeps=Keeps.ALWAYS if gate.answers.memory.keeps_always else Keeps.SESSION,
     )
     request = request.changed_to(
-        secrets=_secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)
+        secrets=secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)
     )
     return Question(request, gated, said or {})
 
 
-def _secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, ...]:
+def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, ...]:
     """Which of the declared secrets occur in a request: whoever shows it elsewhere does not know them."""
     if not secrets:
         return ()
@@ -260,10 +260,16 @@ class Questions:
         gate.broker.audit_buffer.flush()
         if level.saver is None or deferred is None:
             if level.root is not None:
-                return await level.root.opened_inside(fresh, gate.policy)
-            return await gate.broker.open(fresh, policy=gate.policy)
+                return await level.root.opened_inside(fresh, gate.policy, places_here())
+            return await gate.broker.open(fresh, policy=gate.policy, places=places_here())
         opened = await level.saver.opened(
-            ctx, fresh, deferred, gate.policy, put_down=gate.suspends, around=partial(progress_around, level)
+            ctx,
+            fresh,
+            deferred,
+            gate.policy,
+            put_down=gate.suspends,
+            around=partial(progress_around, level),
+            places=places_here(),
         )
         if level.enclosing is not None:
             level.enclosing.saved()

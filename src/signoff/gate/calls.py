@@ -18,6 +18,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.core.call import Call
+from signoff.core.delivery import NOWHERE
 from signoff.core.grant import Grant
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
@@ -198,6 +199,7 @@ class Frame(NamedTuple):
 TOP = Frame()
 _running: ContextVar[Frame | GatedCall] = ContextVar("signoff_running", default=TOP)
 _approver: ContextVar[Approver | None] = ContextVar("signoff_approver", default=None)
+_places: ContextVar[Mapping[str, str]] = ContextVar("signoff_places", default=NOWHERE)
 _entering: ContextVar[tuple[Frame | GatedCall, bool] | None] = ContextVar("signoff_entering", default=None)
 
 Entered: TypeAlias = tuple[Token[Frame | GatedCall], Token[Passed | None]]
@@ -233,6 +235,21 @@ def asking(approver: Approver) -> Generator[None]:
         yield
     finally:
         _approver.reset(token)
+
+
+@contextmanager
+def asked_at(channel: str, place: str) -> Generator[None]:
+    """Within, whatever runs ask is asked there in that channel. Reaches nested runs; the innermost word holds."""
+    token = _places.set({**_places.get(), channel: place})
+    try:
+        yield
+    finally:
+        _places.reset(token)
+
+
+def places_here() -> Mapping[str, str]:
+    """Where whatever is asked here and now is to be asked, by channel."""
+    return _places.get()
 
 
 def named_approver(own: Approver | None) -> Approver | None:

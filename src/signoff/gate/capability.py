@@ -165,6 +165,11 @@ class Signoff(AbstractCapability[Any]):
         return self._gate.broker
 
     @property
+    def gate(self) -> Gate:
+        """What all its runs share."""
+        return self._gate
+
+    @property
     def keeps_always(self) -> bool:
         """Whether an answer can be remembered beyond this process."""
         return self._gate.answers.memory.keeps_always

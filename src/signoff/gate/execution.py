@@ -19,7 +19,7 @@ from signoff.core.run import KeptRun, RunState
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, WrongUse
 from signoff.gate.asking import REQUEST
-from signoff.gate.calls import GatedCall, enclosing_call, entered, running_call
+from signoff.gate.calls import GatedCall, enclosing_call, entered, places_here, running_call
 from signoff.gate.gate import Gate
 from signoff.gate.memo import memo_of, output_of
 from signoff.gate.nesting import CallPaused, EnclosingCall, Level, lost_question
@@ -54,6 +54,7 @@ async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
             conversation_id=ctx.conversation_id or "",
             prompt=_prompt(ctx),
             requester=str(gate.requester),
+            places=dict(places_here()),
         )
         saver = RunSaver(gate.broker, gate.histories, run)
     return GatedRun(Level(gate, saver=saver, root=saver))

@@ -10,7 +10,7 @@ import json
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -153,6 +153,7 @@ class RunSaver:
         *,
         put_down: bool,
         around: Callable[[], Sequence[Progress]],
+        places: Mapping[str, str],
     ) -> list[ApprovalRequest]:
         """Open the requests, asked under `policy`, and save the run and what is `around` it, in one transaction."""
 
@@ -162,10 +163,10 @@ class RunSaver:
             return [*around(), self._progress(point, deferred, put_down=put_down)]
 
         try:
-            opened = await self.broker.open(requests, progress(), policy)
+            opened = await self.broker.open(requests, progress(), policy, places)
         except Stale:  # what was stored once is not there any longer: store it again
             self.histories.forget()
-            opened = await self.broker.open(requests, progress(), policy)
+            opened = await self.broker.open(requests, progress(), policy, places)
         self.saved, self.held = True, not put_down
         return opened
 
@@ -175,12 +176,12 @@ class RunSaver:
         return replace(progress, entered=entered)
 
     async def opened_inside(
-        self, requests: Sequence[ApprovalRequest], policy: Policy | Layers
+        self, requests: Sequence[ApprovalRequest], policy: Policy | Layers, places: Mapping[str, str]
     ) -> list[ApprovalRequest]:
         """Open the requests of a run inside this one, which is saved as it was when its model was last asked."""
         if self.saved or self._point is None:
-            return await self.broker.open(requests, policy=policy)
-        opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)], policy)
+            return await self.broker.open(requests, policy=policy, places=places)
+        opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)], policy, places)
         self.saved = True
         return opened
 

@@ -162,6 +162,16 @@ class CallReader:
         leads = followed(call.start or self.root, self.paths_of(call))
         return call.changed(resolved=leads) if leads else call
 
+    def reread(self, call: Call) -> Call:
+        """A call that no gate saw, as policy sees it: with the labels of its tool, and where its paths lead."""
+        call = call.changed(
+            labels=frozenset(_by_name(self.labels, call.tool)),
+            claimed=frozenset[str]().union(*(_by_name(given, call.tool) for given in self.claims)),
+            also=self.root if self.several_roots and self.paths_of is not None else "",
+        )
+        leads = followed(self.root, self.paths_of(call)) if self.paths_of is not None else {}
+        return call.changed(resolved=leads) if leads else call
+
     def follow_links(self, call: Call) -> Call:
         """The call with where every text in it leads that may be a path, for patterns that speak of directories."""
         texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)

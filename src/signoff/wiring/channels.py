@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from signoff.config import ChannelEntry, Settings
+from signoff.core.addressing import spoken_name
 from signoff.core.people import Answerer
-from signoff.errors import MissingExtra, WrongUse
+from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.policy.wording import did_you_mean, shown
 from signoff.wiring.people import Accounts, OnFile, by_account
 from signoff.wiring.project import POLICY_FILE, whoami
 
 if TYPE_CHECKING:
     from signoff.delivery import Route
+    from signoff.policy.spot import Spot
     from signoff.ports import Begin, Channel
+
+_AGENT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def channel_named(name: str, settings: Settings) -> ChannelEntry:
@@ -102,16 +107,41 @@ def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None 
 
 
 def check_workers(entry: ChannelEntry, settings: Settings) -> None:
-    """Raise for a worker that could be started from a channel, and is not there or wrong."""
+    """Raise for what could be started from a channel, and is not there or wrong: a worker, or an agent in Python."""
     from signoff.config import load_worker, worker_names
 
     known = worker_names(settings)
+    spoken: dict[str, str] = {}
     for at, name in enumerate(entry.workers):
-        if name not in known:
-            listed = entry.spots["workers"]
-            spot = listed.child(at) if isinstance(listed.value, list) else listed
+        listed = entry.spots["workers"]
+        spot = listed.child(at) if isinstance(listed.value, list) else listed
+        other = spoken.setdefault(spoken_name(name).casefold(), name)
+        if other != name:
+            what = f"{shown(other)} and {shown(name)} are called by the same name"
+            raise spot.wrong(what, "give one of them another name, or leave it out")
+        if ":" in name:
+            check_agent(name, settings, spot)
+        elif name not in known:
             raise spot.wrong(f"there is no worker {shown(name)}", did_you_mean(name, known))
-        load_worker(settings, name)
+        else:
+            load_worker(settings, name)
+
+
+def check_agent(path: str, settings: Settings, spot: Spot) -> None:
+    """Raise for an agent in Python that could be started from a channel, unless it can be, and may be imported."""
+    from signoff.toolsets.loading import check_allowed, load_path
+
+    def wrong(what: str, fix: str) -> SignoffError:
+        return spot.wrong(what, fix)
+
+    if not _AGENT.fullmatch(path):
+        raise spot.wrong(f"{shown(path)} does not say where an agent is", "write package.module:agent")
+    check_allowed(path, settings.plugins, wrong)
+    found = load_path(path, settings.plugins, settings.folder, wrong)
+    from signoff.workers.load import why_no_plain_agent
+
+    if (problem := why_no_plain_agent(found)) is not None:
+        raise spot.wrong(f"{shown(path)} {problem[0]}", problem[1])
 
 
 def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Answerer, person_key
+from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.wording import did_you_mean, listed, shown
 from signoff.ports import ApprovalUI, Store
+from signoff.wiring.channels import check_workers
 from signoff.wiring.inbox import gate_inbox, project_inbox
 from signoff.wiring.people import Accounts, OnFile
 from signoff.wiring.project import roles_of, settings_for
@@ -29,10 +32,13 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
-    from signoff.ports import Inbox
-    from signoff.wiring.resumption import Resume, Resumption
+    from signoff.gate.handover import DeferredToolRequests, DeferredToolResults, Handover, ToolDefinition
+    from signoff.ports import Begin, Heard, Inbox
+    from signoff.wiring.resumption import Resume
+    from signoff.wiring.running import Running
 
 NAME = "discord"
+_log = logging.getLogger("signoff.discord")
 
 
 class DiscordApprovals:
@@ -87,6 +93,7 @@ class DiscordApprovals:
         is_told = signoff is not None and channel is not None and people is not None and name is None
         self._settings = settings_for(None) if not is_told else Settings(policy=Policy(rules=()), people={})
         entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
+        self._entry = entry
         self.name = entry.name if entry is not None else name or NAME
         self._channel = str(channel) if channel is not None else entry.channel if entry is not None else ""
         self._people: Mapping[str, Answerer] = _people(people, self._settings, self.name)
@@ -114,19 +121,114 @@ class DiscordApprovals:
         from signoff.delivery import Reconciler, Route
         from signoff.wiring.resumption import Resumption
 
+        workers = self._startable()
+        begins: list[Begin] = []
+
+        async def begin(heard: Heard) -> str:
+            # What starts runs needs the reconciler, which needs the channel, which needs this.
+            return await begins[0](heard)
+
         broker = self._broker()
         channel = DiscordChannel(
-            self._bot, name=self.name, channel=self._channel, people=self._people, notifies=self._notifies
+            self._bot,
+            name=self.name,
+            channel=self._channel,
+            people=self._people,
+            notifies=self._notifies,
+            begin=begin if workers else None,
+            workers=workers,
         )
         reconciler = Reconciler(
             broker, [Route(channel, timeout=self._timeout)], inbox=lambda name: self._inbox(broker, name)
         )
-        resumption = Resumption(broker, reconciler, self.name, self._resume)
-        self._task = asyncio.create_task(_running(reconciler, resumption), name=f"signoff {self.name}")
+        beside: list[Coroutine[Any, Any, None]] = []
+        if workers:
+            running = self._running(broker, reconciler)
+            begins.append(running.begin)
+            beside.append(running.run())
+        # Runs of workers are gone on with by what starts them.
+        own = Resumption(broker, reconciler, self.name, self._resume, only=lambda run: not (workers and run.agent))
+        self._task = asyncio.create_task(_running(reconciler, [own.run(), *beside]), name=f"signoff {self.name}")
         self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
         if (signoff := self._signoff) is not None:
             signoff.reached_through(self.name)
             self._task.add_done_callback(lambda _: signoff.not_reached_through(self.name))
+
+    async def request_approval(
+        self,
+        thread: discord.abc.Messageable,
+        requests: DeferredToolRequests,
+        *,
+        tools: Mapping[str, ToolDefinition] | None = None,
+        worker: Sequence[str] = (),
+        requester: str = "",
+    ) -> DeferredToolResults:
+        """Ask in `thread` about the calls that a run deferred; returns once each has an answer.
+
+        ```python
+        result = await agent.run(prompt)
+        while isinstance(result.output, DeferredToolRequests):
+            results = await approvals.request_approval(thread, result.output)
+            result = await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
+        ```
+
+        For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
+        its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
+        with the same calls in the same thread, such as after a restart, it goes on waiting for the questions that stand
+        there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
+        arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
+        """
+        place = self._place_in(thread)
+        return await self._handover().results(
+            requests,
+            conversation=f"{self.name}:{place.rstrip('/')}",
+            places={self.name: place},
+            worker=worker,
+            tools=tools,
+            requester=requester,
+        )
+
+    @asynccontextmanager
+    async def in_thread(self, thread: discord.abc.Messageable) -> AsyncGenerator[None]:
+        """Within, whatever gated runs ask is asked in `thread`, and nowhere else on Discord.
+
+        ```python
+        async with approvals.in_thread(thread):
+            result = await agent.run(prompt)
+        ```
+
+        It holds for the runs that are started inside, and for agents that their tools run; other tasks have threads of
+        their own. The thread is kept with the run: after a restart it is asked, answered and told there.
+        """
+        place = self._place_in(thread)
+        from signoff.gate.calls import asked_at
+
+        with asked_at(self.name, place):
+            yield
+
+    def _place_in(self, thread: object) -> str:
+        """The address of a thread or text channel; raises `WrongUse` for what cannot be one."""
+        if self._task is None or self._task.done():
+            raise WrongUse("nobody is asked on Discord: start these approvals first, await approvals.start()")
+        import discord
+
+        if not isinstance(thread, discord.Thread | discord.TextChannel):
+            what = "a direct message" if isinstance(thread, discord.DMChannel) else f"a {type(thread).__name__}"
+            raise WrongUse(f"people are asked in a thread or text channel of a server, and this is {what}")
+        own = self._bot.get_channel(int(self._channel))
+        if isinstance(own, discord.TextChannel) and own.guild.id != thread.guild.id:
+            raise WrongUse(f"thread {thread.id} is in another server than the channel {self.name}: ask in its own")
+        from signoff.channels.discord.threads import place
+
+        return place(thread.id)
+
+    def _handover(self) -> Handover:
+        from signoff.gate.handover import Handover
+
+        if self._signoff is not None:
+            return Handover.under(self._signoff)
+        assert self._own is not None, "it was started"
+        return Handover.over(self._own, self._settings.layers)
 
     async def stop(self) -> None:
         """End: what stands on Discord stays, and is brought up to date after the next start."""
@@ -150,6 +252,36 @@ class DiscordApprovals:
     ) -> None:
         await self.stop()
 
+    def _startable(self) -> tuple[str, ...]:
+        """The workers of the file that people may start by mentioning the bot: where it is the project's in all else.
+
+        Raises `WrongFile` for one that is not there or wrong.
+        """
+        entry = self._entry
+        if entry is None or not entry.workers:
+            return ()
+        if self._signoff is not None or self._store is not None:
+            _log.info("%s: the workers of %s are not started here: the store is another", self.name, entry.spot.place)
+            return ()
+        check_workers(entry, self._settings)
+        return entry.workers
+
+    def _running(self, broker: Broker, reconciler: Reconciler) -> Running:
+        from signoff.wiring.caller import Caller
+        from signoff.wiring.job import RunOptions
+        from signoff.wiring.running import Running
+
+        options = RunOptions(unattended="park", caller=Caller.here())
+        return Running(
+            reconciler,
+            broker,
+            self._settings,
+            [self.name],
+            options,
+            observe=lambda line: _log.info("%s: %s", self.name, visible(line)),
+            only=lambda run: bool(run.agent),
+        )
+
     def _broker(self) -> Broker:
         if self._signoff is not None:
             return self._signoff.broker
@@ -169,14 +301,18 @@ class DiscordApprovals:
         return project_inbox(broker, self._settings, name)
 
 
-async def _running(reconciler: Reconciler, resumption: Resumption) -> None:
-    beside = asyncio.create_task(resumption.run(), name=f"signoff {resumption.channel}")
-    beside.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
+async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
+    current = asyncio.current_task()
+    name = current.get_name() if current is not None else ""
+    tasks = [asyncio.create_task(one, name=name) for one in beside]
+    for task in tasks:
+        task.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
     try:
         await reconciler.run()
     finally:
-        beside.cancel()
-        await asyncio.wait((beside,))
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _report(what: str, task: asyncio.Task[None]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from signoff.config import Settings
+from signoff.core.addressing import spoken_name
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
@@ -92,7 +93,7 @@ class Job:
     @property
     def name(self) -> str:
         """What people call it."""
-        return self.agent.removeprefix(WORKER)
+        return spoken_name(self.agent)
 
     async def run(
         self, task: Task, *, begun: Callable[[str], None] | None = None, after: Finished | str | None = None

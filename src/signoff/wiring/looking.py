@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
@@ -22,8 +22,12 @@ SHORTEST, LONGEST = timedelta(seconds=1), timedelta(seconds=60)
 class Looking:
     """Looks for runs that can go on: at all of them first, then at those about which something is new."""
 
-    def __init__(self, broker: Broker, channel_names: Collection[str]) -> None:
+    def __init__(
+        self, broker: Broker, channel_names: Collection[str], *, only: Callable[[KeptRun], bool] = lambda run: True
+    ) -> None:
+        """`only`: which runs to look for; something else may look after others."""
         self._broker = broker
+        self._only = only
         self._names = frozenset(channel_names)
         self._seen: int | None = None
         """The last event that was looked at; None: all runs are to be looked at."""
@@ -132,6 +136,8 @@ class Looking:
         return [*going, *(run for run_id in gone if (run := tx.runs.get(run_id)) is not None)]
 
     def _is_ours(self, tx: Transaction, run: KeptRun) -> bool:
+        if not self._only(run):
+            return False
         return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
 
     def _can(self, status: RunStatus, now: datetime) -> bool:
@@ -143,8 +149,10 @@ class Looking:
             return False
         if self.is_news(status):
             return True
-        # One that somebody stopped elsewhere is left to them, until there is an answer for it.
-        return not status.waiting and run_id not in self._resting and self.has_place(status.run)
+        # One that somebody stopped elsewhere is left to them, until there is an answer for it; so is one that the
+        # program which began it put down itself.
+        is_left = not status.run.agent and status.word != "died"
+        return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
 
 
 def cannot(run: KeptRun) -> str:

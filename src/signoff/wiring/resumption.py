@@ -9,14 +9,15 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
-from signoff.core.run import RunState
+from signoff.core.run import KeptRun, RunState
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import Looking, cannot, elsewhere
 from signoff.wiring.resume_loop import ResumeLoop
+from signoff.wiring.telling import answer_text
 
 Resume = Callable[[str], Awaitable[object]]
-"""Goes on with the run of this id, as `resume_run` does."""
+"""Goes on with the run of this id, as `resume_run` does. What that gave, if it is given on, is told whole."""
 
 GRACE = timedelta(seconds=10)
 """How long a program may take to go on with a run by itself before people are told that none does."""
@@ -25,12 +26,21 @@ GRACE = timedelta(seconds=10)
 class Resumption:
     """Looks after the runs that were asked about in one channel."""
 
-    def __init__(self, broker: Broker, reconciler: Reconciler, channel: str, resume: Resume | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        reconciler: Reconciler,
+        channel: str,
+        resume: Resume | None,
+        *,
+        only: Callable[[KeptRun], bool] = lambda run: True,
+    ) -> None:
+        """`only`: which runs are looked after, where something else goes on with others."""
         self.channel = channel
         self._broker = broker
         self._reconciler = reconciler
         self._resume = resume
-        self._looking = Looking(broker, [channel])
+        self._looking = Looking(broker, [channel], only=only)
         self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
         self._since: dict[str, datetime] = {}
         """Since when runs could go on of which nobody was told yet that they do not."""
@@ -45,16 +55,19 @@ class Resumption:
         for status in found:
             run = status.run
             if self._resume is not None and not run.agent:
-                self._loop.go_on(status, self._go_on(run.id, self._resume))
+                self._loop.go_on(status, self._go_on(run.id, _name(status), self._resume))
             elif now - self._since[run.id] < GRACE:
                 self._looking.at(run.id)
             elif status.answered and not status.waiting:
                 await self._reconciler.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
                 self._looking.takes_up(status)
 
-    async def _go_on(self, run_id: str, resume: Resume) -> None:
+    async def _go_on(self, run_id: str, name: str, resume: Resume) -> None:
+        self._reconciler.in_hand.add(run_id)  # what it comes to is told whole, and not only how that begins
         try:
-            await resume(run_id)
+            result = await resume(run_id)
+            if (text := _answer(result)) is not None:
+                await self._reconciler.say(run_id, name, RunState.DONE, text)
         except (RunTaken, RunOver):
             pass  # somebody else did
         except Exception as error:  # it is somebody's code; what it did not do is tried again
@@ -63,10 +76,19 @@ class Resumption:
             asyncio.get_running_loop().call_exception_handler(told)
         else:
             self._looking.went_on(run_id)
+        finally:
+            self._reconciler.in_hand.discard(run_id)
 
 
 def _warn(error: StoreError) -> None:
     warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _answer(result: object) -> str | None:
+    """What an agent answered, where that was handed back: a result of PydanticAI's, of a run that is over."""
+    from signoff.workers.runtime import is_answer
+
+    return answer_text(result.output) if is_answer(result) else None
 
 
 def _name(status: RunStatus) -> str:

@@ -18,6 +18,7 @@ from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
 from signoff.broker.status import RunStatus
 from signoff.config import Settings
+from signoff.core.addressing import spoken_name
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
 from signoff.core.subject import Kind, Subject
@@ -68,8 +69,12 @@ class Running:
         options: RunOptions,
         *,
         observe: Callable[[str], None] | None = None,
+        only: Callable[[KeptRun], bool] = lambda run: True,
     ) -> None:
-        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
+        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails.
+
+        `only`: which runs are gone on with here, where something else looks after others.
+        """
         self._telling = telling
         self._broker = broker
         self._settings = settings
@@ -81,7 +86,7 @@ class Running:
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
-        self._looking = Looking(broker, channel_names)
+        self._looking = Looking(broker, channel_names, only=only)
         self._loop = ResumeLoop(
             broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
         )
@@ -104,12 +109,14 @@ class Running:
         if isinstance(whom, str):
             return whom
         try:
-            check_name(self._settings, whom.worker)
+            is_worker = ":" not in whom.worker
+            if is_worker:
+                check_name(self._settings, whom.worker)
             run = await self._broker.runs.begin(
                 KeptRun(
                     id=new_id(),
                     conversation_id=str(uuid4()),
-                    agent=f"{WORKER}{whom.worker}",
+                    agent=f"{WORKER}{whom.worker}" if is_worker else whom.worker,
                     prompt=whom.text,
                     requester=heard.by.name,
                     setup=setup_of(replace(self._options, chat=True), self._settings),
@@ -127,7 +134,7 @@ class Running:
             return f"One at a time: {taken}. `signoff cancel` ends it."
         except SignoffError as error:
             return redact_text(str(error))
-        self._observe(f"{run.id}  {whom.worker} begins for {heard.by.name}")
+        self._observe(f"{run.id}  {spoken_name(whom.worker)} begins for {heard.by.name}")
         before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
         self._loop.look_at(run.id)
@@ -218,7 +225,7 @@ class Running:
         if status.waiting or self._looking.is_news(status):
             self._looking.went_on(run.id)
             if status.waiting:
-                name = run.agent.removeprefix(WORKER)
+                name = spoken_name(run.agent)
                 self._observe(f"{run.id}  {name} waits for {_answers(len(status.waiting))}")
         elif finished.elsewhere:
             await self._rest(run)
@@ -228,7 +235,7 @@ class Running:
     async def _rest(self, run: KeptRun) -> None:
         """Leave a run alone that waits for what a tool began, and something else ends."""
         self._looking.rests(run.id)
-        self._observe(f"{run.id}  {run.agent.removeprefix(WORKER)} waits for something that is done elsewhere")
+        self._observe(f"{run.id}  {spoken_name(run.agent)} waits for something that is done elsewhere")
         await self._say_once(
             run,
             "It waits for something that is done elsewhere, and goes on once a program hands in what came of it. "
@@ -240,7 +247,7 @@ class Running:
         clock, wait = self._broker.clock, timedelta(0)
         while True:
             try:
-                await self._telling.say(run.id, run.agent.removeprefix(WORKER), state, text)
+                await self._telling.say(run.id, spoken_name(run.agent), state, text)
             except StoreError as error:
                 self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
             else:
@@ -316,7 +323,7 @@ class Running:
         if job is not None:
             await job.runner.gate.broker.store.flush()
         text = failure_text(error, tuple(job.runner.gate.secrets) if job is not None else ())
-        name = run.agent.removeprefix(WORKER)
+        name = spoken_name(run.agent)
         stands = await self._broker.runs.inside(run.id)
         if stands is None:
             return None
@@ -343,7 +350,7 @@ class Running:
         if not await self._broker.store.read(
             lambda tx: any(tx.deliveries.get(one, subject) is not None for one in names)
         ):
-            await self._telling.say(run.id, run.agent.removeprefix(WORKER), RunState.GOING, text)
+            await self._telling.say(run.id, spoken_name(run.agent), RunState.GOING, text)
         self._looking.told.add(run.id)
 
     def _task_ended(self, run_id: str, task: asyncio.Task[None]) -> None:

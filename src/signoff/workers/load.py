@@ -6,11 +6,12 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import Agent
 
 from signoff.errors import WrongUse
+from signoff.gate.agents import signoff_of
 
 
 def load_agent(path: str) -> Agent[Any, Any]:
@@ -18,7 +19,7 @@ def load_agent(path: str) -> Agent[Any, Any]:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
-    if os.getcwd() not in sys.path:
+    if module_name not in sys.modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     found = getattr(_module(module_name, path), attribute, None)
     if found is None:
@@ -26,6 +27,16 @@ def load_agent(path: str) -> Agent[Any, Any]:
     if not isinstance(found, Agent):
         raise WrongUse(f"{path!r} is a {type(found).__name__}, not a pydantic_ai.Agent")
     return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def why_no_plain_agent(found: object) -> tuple[str, str] | None:
+    """Why something cannot be run under a project's policy and in its store, and what to do; None where it can."""
+    if not isinstance(found, Agent):
+        return f"is a {type(found).__name__}, and no agent", "name a pydantic_ai.Agent"
+    if signoff_of(cast("Agent[Any, Any]", found)) is not None:
+        fix = "leave that out: what is started from a channel is under the project's policy, in the project's store"
+        return "has a Signoff of its own, with a store of its own", fix
+    return None
 
 
 def _module(name: str, path: str) -> Any:

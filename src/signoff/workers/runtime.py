@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.conversation import Conversation
@@ -24,6 +24,14 @@ from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
 from signoff.ports import Approver
 from signoff.workers.prompt import Prompt, attached
+
+
+def is_answer(result: object) -> TypeGuard[AgentRunResult[Any]]:
+    """Whether it is the result of a run that is over, and not of one that waits."""
+    if not isinstance(result, AgentRunResult):
+        return False
+    return not isinstance(cast("AgentRunResult[Any]", result).output, DeferredToolRequests)
+
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 

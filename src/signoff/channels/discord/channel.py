@@ -33,10 +33,12 @@ from signoff.channels.discord.sheet import Sheet
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.waiting import Waiting
+from signoff.channels.outcome import step_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.core.visible import visible
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Begin, Inbox
 
@@ -182,6 +184,7 @@ class DiscordChannel:
         sheet = await self._drawing.sheet(notice)
         shown = await self._within(self._put(threads, notice, sheet, at, beside), "show it", at)
         self._note(notice, shown)
+        self._log_shown(notice, shown, is_new=shown != at)
         waiting.note(shown, notice.subject, waits=_waits(notice))
         if waiting.was_removed(shown) and _waits(notice):
             raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(read_place(shown)[0]))
@@ -194,6 +197,8 @@ class DiscordChannel:
         sheet = await self._notifying.reminder(reminder, threads.link(card), thread)
         putting = threads.put(thread, reminder.subject, sheet, after=message)
         written = await self._within(putting, "remind people", at)
+        told = f"people told again ({reminder.occasion}); thread {thread}, message {written}"
+        _log.info("%s: request %s (%s) %s", self._name, *_named(reminder.request), told)
         self._notifying.sent(reminder, sheet, thread)
         return place(thread, written)
 
@@ -267,6 +272,20 @@ class DiscordChannel:
             while len(noted) > _PLACES:
                 noted.popitem(last=False)
 
+    def _log_shown(self, notice: Notice, shown: str, *, is_new: bool) -> None:
+        """Each step of an approval, for whoever runs the bot. Nothing of what a call says goes into a log."""
+        thread, message = read_place(shown)
+        where = f"{'posted in' if is_new else 'updated in'} thread {thread}, message {message}"
+        match notice:
+            case Asked():
+                request = notice.request
+                _log.info("%s: request %s (%s) %s; %s", self._name, *_named(request), step_text(request), where)
+            case Together():
+                ids = ", ".join(one.id for one in notice.requests)
+                _log.info("%s: requests %s asked at once; %s", self._name, ids, where)
+            case _:
+                _log.info("%s: run %s is %s; %s", self._name, notice.run, notice.state, where)
+
     async def _refresh(self, request: ApprovalRequest, seen: discord.Message | None) -> None:
         """Draw the message about a request anew, if it is still there and says something else."""
         thread, message = read_place(await self._inbox.where(request.id))
@@ -293,6 +312,11 @@ def _waits(notice: Notice) -> bool:
             return notice.is_live
         case _:
             return False
+
+
+def _named(request: ApprovalRequest) -> tuple[str, str]:
+    """A request in a log: its id, and its tool with whatever hides in the name seen."""
+    return visible(request.id), visible(request.tool_name)
 
 
 def _worker(notice: Notice) -> str:

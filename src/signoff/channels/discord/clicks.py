@@ -30,6 +30,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.notice import trail_of
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.visible import visible
 from signoff.errors import SignoffError, StoreError, UnknownRequest
 from signoff.ports import Inbox
 
@@ -53,9 +54,11 @@ _NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 class _Told(Exception):
     """It goes no further; whoever pressed is told why."""
 
-    def __init__(self, why: str, *, stale: ApprovalRequest | None = None) -> None:
+    def __init__(self, why: str, *, for_log: str = "", stale: ApprovalRequest | None = None) -> None:
         self.stale = stale
         """What the message does not say yet: it is drawn anew."""
+        self.for_log = for_log or ("it was settled before" if stale is not None else "it has to be pressed again")
+        """Why, in words that say nothing of what a call says."""
         super().__init__(why)
 
 
@@ -83,16 +86,19 @@ class Clicks:
         custom_id = data.get("custom_id")
         if not isinstance(custom_id, str) or not is_ours(custom_id) or self._again(interaction.id):
             return
-        reply = Reply(interaction)
+        reply, press = Reply(interaction), Press.of(custom_id)
         try:
-            await self._see_to(reply, Press.of(custom_id))
+            await self._see_to(reply, press)
         except _Told as told:
+            _log_press(interaction, press, f"not taken: {told.for_log}")
             await reply.tell(str(told))
             if told.stale is not None:
                 await self._answers.refresh(told.stale, interaction.message)
         except SignoffError as error:
+            _log_press(interaction, press, f"not taken: {type(error).__name__}")
             await reply.tell(in_words(error))
         except Exception as error:
+            _log_press(interaction, press, "not taken: an error")
             _log.error("a press could not be handled: %s", place_of(error))
             await reply.tell("Something is wrong with signoff itself; its log says more. The message shows what holds.")
         finally:
@@ -128,13 +134,14 @@ class Clicks:
         assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
-            raise _Told(self._users.stranger(interaction.user, "you cannot answer this"))
+            raise _Told(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not on file")
         if opens_form:
             await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
         if not reply.is_held:
             reply.hold()
         await self._answers.take(await self._looked_into(reply, press, by, request))
+        _log_press(interaction, press, f"seen to, for {visible(by.name)}")
 
     async def _leave_it(self, reply: Reply, why: str, until: float) -> None:
         """Say that we do nothing about a press, unless another program that shares our bot does."""
@@ -220,6 +227,14 @@ class Clicks:
         if not waiting:
             raise _Told("Too late: all of them have been answered already.")
         return tuple(waiting)
+
+
+def _log_press(interaction: discord.Interaction, press: Press | None, what: str) -> None:
+    """What somebody pressed, and whether anything came of it, for whoever runs the bot."""
+    if press is not None:
+        who, where = interaction.user.id, interaction.channel_id
+        about = f"{press.verb} on request {press.request}"
+        _log.info("pressed: %s, by Discord user %s in thread %s; %s", about, who, where, what)
 
 
 def _late(interaction: discord.Interaction) -> float:

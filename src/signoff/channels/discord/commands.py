@@ -1,4 +1,4 @@
-"""`/signoff pending`, `/signoff show`, `/signoff history`: what waits and what was decided, told privately.
+"""`/signoff pending`, `show`, `history`, `test`: what waits and what was decided, told privately, and a self-test.
 
 The command is one of the server that our channel belongs to. It is added beside whatever commands the bot has, and
 nothing that is there is replaced: a bot with a `/signoff` of its own keeps that, and has none of ours. A bot with a
@@ -23,8 +23,10 @@ from signoff.channels.discord.pressed import shown
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.sheet import Sheet
-from signoff.channels.discord.threads import link_to, read_place
+from signoff.channels.discord.threads import link_to, place, read_place
 from signoff.channels.discord.users import Users
+from signoff.core.people import Answerer
+from signoff.core.visible import visible
 from signoff.errors import ChannelFailed, SignoffError
 from signoff.ports import Inbox
 
@@ -69,6 +71,12 @@ PAYLOAD: Mapping[str, Any] = {
                     "max_value": MOST,
                 },
             ],
+        },
+        {
+            "type": _SUB_COMMAND,
+            "name": "test",
+            "description": "Ask a question about nothing, to see that it works",
+            "options": [],
         },
     ],
 }
@@ -171,7 +179,8 @@ class Commands:
 
     async def _see_to(self, interaction: discord.Interaction, called: str, given: Mapping[str, Any]) -> None:
         reply = Reply(interaction)
-        if self._users.known(interaction.user) is None:
+        by = self._users.known(interaction.user)
+        if by is None:
             await reply.tell(self._users.stranger(interaction.user, "you cannot see what is asked and decided"))
             return
         reply.hold()
@@ -179,12 +188,22 @@ class Commands:
         if reply.is_taken:
             return
         try:
-            await reply.tell(await self._told(called, given))
+            told = await self._tried(interaction, by) if called == "test" else await self._told(called, given)
+            await reply.tell(told)
         except SignoffError as error:
             await reply.tell(f"{shown(error)}.")
         except Exception as error:
             _log.error("a command could not be handled: %s", place_of(error))
             await reply.tell("Something is wrong with signoff itself; its log says more.")
+
+    async def _tried(self, interaction: discord.Interaction, by: Answerer) -> str:
+        """Ask about nothing, in the thread that the command was typed in, or else in one of its own."""
+        where = interaction.channel
+        at = place(where.id) if isinstance(where, discord.Thread) else ""
+        request = await self._inbox.try_out(by, at)
+        _log.info("request %s is a test, asked for by %s in %s", request.id, visible(by.name), at or "a new thread")
+        there = "here" if at else "in a thread of its own"
+        return f"A harmless question comes {there}: approve or deny it. Nothing runs, whatever is answered."
 
     async def _told(self, called: str, given: Mapping[str, Any]) -> Sheet | str:
         match called:
@@ -200,7 +219,7 @@ class Commands:
                 recent = await self._inbox.recent(limit=limit if isinstance(limit, int) else HISTORY)
                 return await self._drawing.other(recent, lambda: history_sheet(recent))
             case _:
-                return "There are `/signoff pending`, `/signoff show` and `/signoff history`."
+                return "There are `/signoff pending`, `/signoff show`, `/signoff history` and `/signoff test`."
 
     async def _link(self, request_id: str) -> str:
         at = await self._inbox.where(request_id)
@@ -274,6 +293,10 @@ class _Shared(app_commands.Group):
     @app_commands.describe(n="How many")
     async def history(self, interaction: discord.Interaction, n: app_commands.Range[int, 1, MOST] = HISTORY) -> None:
         await self._pass_on(interaction, "history", {"n": n})
+
+    @app_commands.command(name="test", description="Ask a question about nothing, to see that it works")
+    async def test(self, interaction: discord.Interaction) -> None:
+        await self._pass_on(interaction, "test", {})
 
 
 def _is_ours(there: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from signoff.channels.discord.sheet import CONTENT, size
 from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import first
-from signoff.core.addressing import addressed
+from signoff.core.addressing import addressed, spoken_name
 from signoff.core.redact import Redactor
 from signoff.core.safe import visible_around
 from signoff.core.visible import visible
@@ -95,7 +95,7 @@ class Mentions:
         elif text == _UNREADABLE:
             await self._reply(message, "Discord does not show me what is said to my role: mention me, the bot itself.")
         elif not text:
-            say = "what to do" if len(self._workers) == 1 else f"{self._workers[0]}: what to do"
+            say = "what to do" if len(self._workers) == 1 else f"{spoken_name(self._workers[0])}: what to do"
             await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
         elif message.channel.id == self._channel.id and isinstance(whom := addressed(text, self._workers), str):
             await self._reply(message, whom)  # no thread for what begins nothing

@@ -12,7 +12,7 @@ from signoff.channels.discord.parts import Part, lay_out
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.said import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, Sheet, Style, size
-from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word, settled, voted_for, waiting
+from signoff.channels.discord.standing import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.words import first, short_span
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
@@ -117,7 +117,7 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
 
 def title_of(request: ApprovalRequest) -> str:
     """What a message about one call is called."""
-    face = FACES[request.state]
+    face = face_of(request)
     return f"{face.before}{short_span(visible(request.tool_name), _LONGEST_TOOL)}{face.after}"
 
 
@@ -134,7 +134,7 @@ def _asked(asked: Asked) -> Sheet:
         title=title_of(request) + (f" ({asked.number} of {asked.of})" if asked.of > 1 else ""),
         text=text,
         footer=footer_of(request),
-        colour=FACES[request.state].colour,
+        colour=face_of(request).colour,
         keeps_content=True,
         rows=tuple(_rows(request, card, is_whole=not missing)),
     )

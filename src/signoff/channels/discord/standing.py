@@ -51,6 +51,16 @@ FACES: Mapping[State, Face] = {
 }
 
 
+_HANDED_OVER = Face(GREEN, "", " was approved", "approved")
+"""What a program runs itself: what became of it is not known here."""
+
+
+def face_of(request: ApprovalRequest) -> Face:
+    """What is seen of a request at first glance."""
+    is_handed_over = request.claim is not None and request.claim.handed_over
+    return _HANDED_OVER if is_handed_over else FACES[request.state]
+
+
 def waiting(request: ApprovalRequest, card: Card) -> Iterator[Part]:
     """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
     if request.deadline is not None:
@@ -112,7 +122,7 @@ def settled(request: ApprovalRequest) -> Iterator[Part]:
 
 def in_a_word(request: ApprovalRequest) -> str:
     """For a list: how it stands, and by whose word."""
-    word = FACES[request.state].word
+    word = face_of(request).word
     decision = request.decision
     if decision is None or decision.by is None or request.state in (State.EXPIRED, State.CANCELLED):
         return word
@@ -199,6 +209,8 @@ def _outcome(request: ApprovalRequest) -> Iterator[Part]:
     match request.state:
         case State.CLAIMED:
             yield Part(label=f"**Running** since {moment(claim.at)}.")
+        case State.SUCCEEDED if claim.handed_over:
+            yield Part(label=f"**Handed** to the program that asked{ended}.")
         case State.SUCCEEDED if claim.told_by:
             yield Part(label=f"**It happened**, says {named(claim.told_by)}{ended}.")
             if claim.preview:

@@ -1,0 +1,205 @@
+"""Calls that an agent deferred, asked about through a broker, and the answers handed to the program that runs it.
+
+An agent without a gate defers natively, and its program goes on with `DeferredToolResults`. Nothing of ours is there
+when the tool runs. So an approval is spent when it is handed over: once, and on the record before the program has it.
+
+A question outlives the program, as every other. Whoever asks about the same call in the same conversation again finds
+it: by the call's id, its tool and its arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
+
+from signoff.broker import Broker, new_id
+from signoff.core.card import safe_summary
+from signoff.core.decision import ApprovalDecision
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.errors import WrongUse
+from signoff.gate.answers import Answers
+from signoff.gate.asking import REQUEST, secrets_in
+from signoff.gate.capability import Signoff
+from signoff.gate.deferred import build_approval_requests
+from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial
+from signoff.gate.gate import TOOL_ASKS
+from signoff.gate.memory import OwnMemory, StoreMemory
+from signoff.gate.options import rooted
+from signoff.gate.tools import CallReader
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
+from signoff.policy.requirement import together
+from signoff.policy.strictest import strictest
+from signoff.store.grants import ApprovalMemory
+
+_STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
+"""What was asked before about the same call, and is not to be asked again: it waits, or nobody took the answer yet,
+or a person said no."""
+_GONE = "the program that asked is gone"
+_SPENT = "the approval of this call was handed out already, and counts once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """Asks about deferred calls, and hands out what was answered."""
+
+    answers: Answers
+    reader: CallReader
+    secrets: tuple[str, ...] = ()
+    answerers: Requirement | None = None
+    """What every question needs besides what the rules say."""
+
+    @classmethod
+    def under(cls, signoff: Signoff) -> Handover:
+        """Under the rules of a gate, for agents that have none."""
+        gate = signoff.gate
+        return cls(answers=gate.answers, reader=gate.reader, secrets=gate.secrets, answerers=gate.answerers)
+
+    @classmethod
+    def over(cls, broker: Broker, policies: Sequence[Policy]) -> Handover:
+        """Under the rules of a project."""
+        policy = rooted(policies[0] if len(policies) == 1 else Layers(tuple(policies)))
+        reader = CallReader(paths_of=policy.paths_of if policy.wants_paths else None, root=policy.root or os.sep)
+        memory = StoreMemory(broker, reader.follow_links) if broker.remembers else OwnMemory(ApprovalMemory(None))
+        return cls(answers=Answers(broker, memory, policy), reader=reader)
+
+    @property
+    def broker(self) -> Broker:
+        return self.answers.broker
+
+    async def results(
+        self,
+        deferred: DeferredToolRequests,
+        *,
+        conversation: str,
+        places: Mapping[str, str],
+        worker: Sequence[str] = (),
+        tools: Mapping[str, ToolDefinition] | None = None,
+        requester: str = "",
+    ) -> DeferredToolResults:
+        """An answer for every call that waits for approval; returns once all have one.
+
+        `conversation` names what they belong to. `places` say where people are asked, by channel. With `tools`, people
+        may edit the arguments, which are held against the tool's schema.
+        """
+        # Only a gate says so, or somebody who wants to pass for one: its word is worth nothing here.
+        if any(REQUEST in deferred.metadata.get(one.tool_call_id, {}) for one in deferred.approvals):
+            raise WrongUse(_HAS_GATE)
+        results = DeferredToolResults()
+        asked: dict[str, str] = {}
+        fresh: list[ApprovalRequest] = []
+        for request in build_approval_requests(deferred, worker=worker, tools=tools):
+            made = self._made(request, conversation, tools or {}, requester)
+            if (refused := self._refused(made)) is not None:
+                results.approvals[request.tool_call_id] = refused
+            elif (known := await self._known(made)) is not None:
+                asked[request.tool_call_id] = known.id
+            elif (grant := await self.answers.recall(made)) is not None:
+                remembered = ApprovalDecision(approved=grant.approved, note=grant.note)
+                self._record("remembered", made, by=grant.by)
+                results.approvals[request.tool_call_id] = _result(made, remembered)
+            else:
+                fresh.append(made)
+                asked[request.tool_call_id] = made.id
+        await self.broker.open(fresh, policy=self.answers.policy, places=places)
+        settled = await self._settled(list(asked.values()))
+        approved = [one.id for one in settled.values() if one.state is State.APPROVED]
+        taken = {one.id for one in await self.broker.hand_over(approved)}
+        for call_id, request_id in asked.items():
+            results.approvals[call_id] = _handed(settled[request_id], taken)
+        return results
+
+    def _made(
+        self, request: ApprovalRequest, conversation: str, tools: Mapping[str, ToolDefinition], requester: str
+    ) -> ApprovalRequest:
+        """The question about a call, as a gate would ask it."""
+        assert request.call is not None, "whatever builds it says what it is about"
+        call = self.reader.reread(request.call.changed(conversation_id=conversation, run_id=new_id()))
+        tool = tools.get(request.tool_name)
+        made = replace(
+            request,
+            id=new_id(),
+            call=call,
+            verdict=self._verdict(self.answers.policy.judge_layer(call)),
+            policy_revision=self.answers.policy.revision,
+            schema=tool.parameters_json_schema if tool is not None else None,
+            requester=requester,
+            root=self.reader.root,
+        )
+        secrets = secrets_in(made, self.secrets)
+        return made.changed_to(secrets=secrets, title=safe_summary(made, secrets=self.secrets))
+
+    def _verdict(self, found: Verdict | None) -> Verdict:
+        """What policy says, and the tool itself, which asks."""
+        verdict = strictest([TOOL_ASKS] if found is None else [found, TOOL_ASKS]) or TOOL_ASKS
+        if self.answerers is None or verdict.effect is not Effect.ASK:
+            return verdict
+        return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
+
+    def _refused(self, request: ApprovalRequest) -> ToolDenied | None:
+        """What is told where policy denies it: nobody is asked."""
+        verdict = request.verdict
+        if verdict is None or verdict.effect is not Effect.DENY:
+            return None
+        self._record("denied", request, by=POLICY)
+        return denial(request.tool_name, by=POLICY, reason=verdict.reason)
+
+    def _record(self, kind: str, request: ApprovalRequest, *, by: str) -> None:
+        """What nobody was asked about is on the record all the same."""
+        assert request.call is not None, "it was made here"
+        buffer = self.broker.audit_buffer
+        buffer.add(kind, request.call, request.verdict, by=by, secrets=request.secrets)
+        buffer.flush()
+
+    async def _known(self, request: ApprovalRequest) -> ApprovalRequest | None:
+        """What was asked before about the same call, if that still speaks. What it holds for may have changed since."""
+        assert request.call is not None, "it was made here"
+        for known in reversed(await self.broker.of_conversation(request.call.conversation_id)):
+            call = known.call
+            if call is None or (call.call_id, call.fingerprint) != (request.call.call_id, request.call.fingerprint):
+                continue
+            if known.state is State.DENIED:
+                return known
+            if known.state not in _STILL_SPEAKS:
+                return None
+            if not request.binding.changed_since(known.changed_to(decision=None).binding):
+                return known
+            await self.broker.cancel(known.id, "it was asked anew: the policy or the tool has changed since")
+            return None
+        return None
+
+    async def _settled(self, ids: Sequence[str]) -> Mapping[str, ApprovalRequest]:
+        """Those requests, once nobody has to say anything about any of them."""
+        try:
+            waited = await asyncio.gather(*(self.broker.wait(one) for one in ids))
+        except asyncio.CancelledError:
+            if not self.broker.store.is_durable:  # else whoever asks again finds them
+                self.broker.withdraw(ids, _GONE)
+            raise
+        return {one.id: one for one in waited}
+
+
+_HAS_GATE = (
+    "the agent has a gate, which asked about this call itself.\n"
+    "  Run it in the thread: async with approvals.in_thread(thread): await agent.run(…)"
+)
+
+
+def _handed(request: ApprovalRequest, taken: set[str]) -> ToolApproved | ToolDenied:
+    if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED) and request.decision is not None:
+        return _result(request, request.decision)
+    if request.id in taken and request.decision is not None:
+        return _result(request, request.decision)
+    return denial(request.tool_name, by=SIGNOFF, reason=_SPENT)
+
+
+def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
+    if decision.approved:
+        edited = decision.edited_args
+        return ToolApproved(override_args=dict(edited) if edited is not None else None)
+    return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
