@@ -27,7 +27,12 @@ _KNOWN = {
     **dict.fromkeys(("ctx", "context", "run_context"), _CTX),
     **dict.fromkeys(("config", "approval_config"), _CONFIG),
 }
-_VERBS = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "refuses"}
+ASKS = "the toolset's own check asks about this call"
+_WORDS = {
+    Effect.ALLOW: "the toolset's own check allows this call",
+    Effect.ASK: ASKS,
+    Effect.DENY: "the toolset's own check refuses this call",
+}
 _STATUS = {"blocked": Effect.DENY, "pre_approved": Effect.ALLOW, "needs_approval": Effect.ASK}
 _FLAGS = {f"is_{status}": effect for status, effect in _STATUS.items()}
 _ANSWERS = "True, False, allow, ask, deny, None, a mapping with `description`, a Verdict, or an object with a `status`"
@@ -150,7 +155,7 @@ def _none_of_these(said: object) -> Answer:
 
 
 def _answer(effect: Effect, words: object = None) -> Answer:
-    reason = words if isinstance(words, str) and words else f"the toolset's own check {_VERBS[effect]} this call"
+    reason = words if isinstance(words, str) and words else _WORDS[effect]
     return Answer(Verdict(effect=effect, rules=(TOOLSET,), reason=reason), gives_way=effect is Effect.ASK)
 
 

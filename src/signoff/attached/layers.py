@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai.toolsets import AbstractToolset
@@ -143,7 +142,7 @@ def layer_for(
         policy=policy_of(rules, known_as or "toolset", takes_more=takes_more),
         name=known_as,
         labels={tools: (one,) if isinstance(one, str) else tuple(one) for tools, one in (labels or {}).items()},
-        config=MappingProxyType({**(config or {}), **by_tool}),
+        config={**(config or {}), **by_tool},
         tool=tool,
         by_catalog=by_catalog,
     )

@@ -76,7 +76,7 @@ def marked_class(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]
         async def call() -> Any:
             return await kind.call_tool(self, name, tool_args, ctx, tool)
 
-        return await _kept_to(self, call, name, tool_args, ctx, tool)
+        return await kept_to(self, call, name, tool_args, ctx, tool, hold)
 
     async def for_run(self: Any, ctx: RunContext[Any]) -> AbstractToolset[Any]:
         return _carried(self, await kind.for_run(self, ctx))
@@ -162,13 +162,18 @@ def policies_on(toolset: AbstractToolset[Any]) -> tuple[object, ...]:
     return layers_of(toolset) if own is None else (*layers_of(toolset), own)
 
 
-async def _kept_to(
+Hold = Callable[[Sequence[Check], Sequence[Step], str, dict[str, Any], RunContext[Any]], Awaitable[bool]]
+"""Raises what keeps a call from running; says whether a person has let it run."""
+
+
+async def kept_to(
     toolset: AbstractToolset[Any],
     call: Callable[[], Awaitable[Any]],
     name: str,
     args: dict[str, Any],
     ctx: RunContext[Any],
     tool: ToolsetTool[Any],
+    settle: Hold,
 ) -> Any:
     """Call the tool; where no gate has asked the toolset about the call, what is attached here and below holds it."""
     steps = list(way_down(toolset, name, tool))
@@ -180,11 +185,10 @@ async def _kept_to(
     known_as = next((called for _, called in steps if let_through(ctx, called, args)), steps[-1][1])
     declared = (tool.tool_def.metadata or {}).get("labels") or ()
     checks = checks_of(steps, (declared,) if isinstance(declared, str) else declared)
-    await hold(checks, steps, known_as, args, ctx)
+    answered = await settle(checks, steps, known_as, args, ctx)
     before = let_through(ctx, known_as, args)
     heard = frozenset(id(one) for step, _ in steps for one in policies_on(step))
     heard |= before.heard if before is not None else frozenset[int]()
-    answered = is_answered(ctx, known_as, args)
     token = passed.set(Passed(ctx.run_id, ctx.tool_call_id, steps[-1][1], args, answered, heard))
     try:
         return await call()
@@ -203,12 +207,12 @@ async def _made_for_run(steps: Sequence[Step], ctx: RunContext[Any]) -> list[Ste
 
 async def hold(
     checks: Sequence[Check], steps: Sequence[Step], name: str, args: dict[str, Any], ctx: RunContext[Any]
-) -> None:
+) -> bool:
     """Raise what keeps a call from running, unless it is allowed or a person has answered."""
     verdict = strictest(await said(checks, lambda: dict(args), ctx))
     match held(verdict, ctx, name, args):
         case Effect.ALLOW:
-            return
+            return is_answered(ctx, name, args)
         case Effect.DENY:
             raise ToolFailed(verdict.reason if verdict is not None else "")
         case Effect.ASK:
