@@ -63,7 +63,7 @@ PROGRAM = """
 
 def program() -> Any:
     space: dict[str, Any] = {}
-    with pytest.warns(DeprecationWarning, match="ApprovalToolset of .* is deprecated; use Agent"):
+    with pytest.warns(DeprecationWarning, match="of pydantic-ai-blocking-approval is deprecated; use "):
         exec(dedent(PROGRAM), space)
     return space
 
