@@ -278,6 +278,25 @@ async def test_what_an_entry_says_does_not_reach_into_another_entrys_toolset(pro
     assert [one.tool_name for one in ui.asked] == ["look", "wipe"]
 
 
+async def test_what_an_entry_forbids_holds_where_another_is_made_of_it(project: Project) -> None:
+    code(
+        project,
+        """
+    def around(context):
+        return context.catalog.build("inner").toolset.filtered(lambda ctx, tool: True)
+
+    TOOLSETS = {"around": around, "make": make}
+    """,
+    )
+    catalog = project.catalog("""
+        toolsets:
+          inner: {use: make, policy: [{deny: wipe}], labels: {look: money}}
+          outer: {use: around, policy: [{deny: money}, {allow: "*"}]}
+    """)
+    ui, told = await run(catalog.build("outer"), MADE)
+    assert (ui.asked, [outcome for outcome, _ in told]) == ([], ["denied", "denied"])
+
+
 # --- needs_approval, as it is written out there ---
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from pydantic_ai.toolsets import AbstractToolset
-
 from signoff.attached.answers import NEEDS, Answer, Hook, Takes, answer_of, describer, in_doubt, takes, words_of
 from signoff.attached.layers import Layer, layers_of
 from signoff.core.call import Call
@@ -30,8 +28,12 @@ class AttachedCheck:
     """The toolset and everything below it."""
     labels: frozenset[str]
     """Labels of the tool that hold for every call: attached here and below, and those it was made with."""
+    claimed: frozenset[str] = frozenset()
+    """Labels that can make rules stricter, no more."""
     start: str = ""
     """The directory that relative paths in its calls start from, where a toolset below says so."""
+    only_tightens: bool = False
+    """Whether what it allows does not count."""
 
     def verdict(self, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
         """What the rules say; where none speaks, an ask that gives way to the project's own rules.
@@ -42,7 +44,8 @@ class AttachedCheck:
         if not policy.rules:
             return None
         call = self._call(args, ctx)
-        return policy.judge_layer(call) or replace(policy.judge(call), yields=True)
+        found = policy.judge_layer(call) or replace(policy.judge(call), yields=True)
+        return None if self.only_tightens and found.effect is Effect.ALLOW else found
 
     def _call(self, args: Mapping[str, Any], ctx: Any) -> Call:
         """The call as the policy sees it, with every label that anything below declares."""
@@ -58,7 +61,7 @@ class AttachedCheck:
             toolset=self.layer.name,
             worker=worker,
             labels=self.labels | labels_by("capability_labels", self.below, args, ctx),
-            claimed=labels_by("claimed_labels", self.below, args, ctx),
+            claimed=self.claimed | labels_by("claimed_labels", self.below, args, ctx),
             deps=getattr(ctx, "deps", None),
             start=start,
         )
@@ -89,25 +92,24 @@ Check: TypeAlias = AttachedCheck | OwnCheck
 def checks_of(steps: Sequence[Step], labels: Iterable[str] = ()) -> tuple[Check, ...]:
     """Who has a say about the calls of a tool, outermost first. `labels` are those the tool was made with.
 
-    Worked out once for a tool. What one entry of a catalog attached has no say inside of the toolset of another.
+    Worked out once for a tool. What an entry of a catalog attached can make inside of the toolset of another entry
+    what that one says stricter, no more: both may have the same object, each with its own policy.
     """
     found: list[Check] = []
     is_inside = False
     starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
     start = next(starts, "")
     for number, (toolset, tool) in enumerate(steps):
-        below, layers = steps[number:], _counted(toolset, is_inside)
+        below = steps[number:]
+        own, claimed = attached_labels(below, is_inside)
+        layers = [layer for layer in layers_of(toolset) if layer.tool in (None, tool)]
+        for layer in layers:
+            inner = is_inside and layer.by_catalog
+            found.append(AttachedCheck(layer, tool, below, own.union(labels), claimed, start, inner))
         is_inside = is_inside or any(layer.by_catalog for layer in layers)
-        all_labels = frozenset(labels) | attached_labels(below)
-        attached = (layer for layer in layers if layer.tool in (None, tool))
-        found.extend(AttachedCheck(layer, tool, below, all_labels, start) for layer in attached)
         if callable(method := getattr(toolset, NEEDS, None)):
             found.append(_own(method, tool))
     return tuple(found)
-
-
-def _counted(toolset: AbstractToolset[Any], is_inside: bool) -> list[Layer]:
-    return [layer for layer in layers_of(toolset) if not (is_inside and layer.by_catalog)]
 
 
 def _own(method: Hook, tool: str) -> OwnCheck:
@@ -117,14 +119,18 @@ def _own(method: Hook, tool: str) -> OwnCheck:
         return OwnCheck(method, tool, None, str(error))
 
 
-def attached_labels(steps: Sequence[Step]) -> frozenset[str]:
-    """The labels that are attached to a tool on the way down to it."""
-    found, is_inside = frozenset[str](), False
+def attached_labels(steps: Sequence[Step], is_inside: bool = False) -> tuple[frozenset[str], frozenset[str]]:
+    """The labels that are attached to a tool on the way down to it, and those that are no more than claimed.
+
+    The latter are of an entry of a catalog inside of the toolset of another.
+    """
+    own, claimed = set[str](), set[str]()
     for toolset, tool in steps:
-        layers = _counted(toolset, is_inside)
+        layers = [layer for layer in layers_of(toolset) if layer.tool in (None, tool)]
+        for layer in layers:
+            (claimed if is_inside and layer.by_catalog else own).update(layer.labels_for(tool))
         is_inside = is_inside or any(layer.by_catalog for layer in layers)
-        found = found.union(*(layer.labels_for(tool) for layer in layers if layer.tool in (None, tool)))
-    return found
+    return frozenset(own), frozenset(claimed)
 
 
 def labels_by(hook: str, steps: Sequence[Step], args: Mapping[str, Any], ctx: Any) -> frozenset[str]:

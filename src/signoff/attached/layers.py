@@ -49,7 +49,7 @@ class Layer:
     tool: str | None = None
     """The only tool it is about; None: all."""
     by_catalog: bool = False
-    """Whether an entry of a catalog attached it. Inside of another entry's toolset it has no say."""
+    """Whether an entry of a catalog attached it. Inside of another entry's it makes things stricter only."""
 
     def labels_for(self, tool: str) -> frozenset[str]:
         """The labels that are attached to a tool."""

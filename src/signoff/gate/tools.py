@@ -47,7 +47,8 @@ class Origin:
         self.toolset_name = named or _shown(toolset_id or toolset.id)
         declared = (own.metadata or {}).get("labels") or ()
         made_with = frozenset([declared] if isinstance(declared, str) else declared)
-        self.labels = made_with | attached_labels(steps)
+        attached, claimed = attached_labels(steps)
+        self.labels = made_with | attached
         """Of the tool itself, as its toolset defines it: what other capabilities put on top is not believed."""
         self.policies = frozenset(id(one) for toolset, _ in steps for one in policies_on(toolset))
         """What has a say about its calls."""
@@ -56,7 +57,8 @@ class Origin:
         starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
         self.start = next(starts, "")
         self.capability_labels = _hooks(steps, "capability_labels")
-        self.claimed_labels = _hooks(steps, "claimed_labels")
+        claims: tuple[Hook, ...] = (lambda args, ctx: claimed,) if claimed else ()
+        self.claimed_labels = (*_hooks(steps, "claimed_labels"), *claims)
 
 
 def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:

@@ -38,6 +38,7 @@ from signoff.toolsets.loading import (
 )
 from signoff.toolsets.mcp import McpServer, mcp_server
 from signoff.toolsets.native import native_tool
+from signoff.wrapped import parts_of
 
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"
@@ -183,7 +184,8 @@ class Catalog:
         if instance is None:
             return False
         if _is_plain(entry.use) and entry.use in self._project:
-            uses |= {name for name, one in self._project.items() if instance_in(one) is instance}
+            found = {name: instance_in(one) for name, one in self._project.items()}
+            uses |= {name for name, one in found.items() if one is not None and _has(one, instance)}
         names = {one.name for one in self.settings.toolsets.values() if one.use in uses}
         return len(names | (uses if _is_plain(entry.use) else set[str]())) > 1
 
@@ -315,6 +317,11 @@ class Catalog:
 def _offer(one: EntryPoint) -> str:
     package = f"package {one.dist.name} {one.dist.version}, " if one.dist is not None else ""
     return f"{package}{one.value}"
+
+
+def _has(toolset: AbstractToolset[Any], one: AbstractToolset[Any]) -> bool:
+    """Whether one toolset is another, or in it."""
+    return any(part is one for part in parts_of(toolset))
 
 
 def _is_plain(use: str) -> bool:
