@@ -565,7 +565,10 @@ class DeclaresApproval(Protocol):
     """What a toolset may declare about its own calls. Each method is optional; the gate decides."""
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> object:
-        """True: ask. False: the toolset sees no need. An effect by name (`allow`, `ask`, `deny`) or None also do."""
+        """True: ask. False: the toolset sees no need. An effect by name (`allow`, `ask`, `deny`) or None also do.
+
+        `PermissionError` denies the call. Other signatures and answers that are understood: `attached.answers`.
+        """
         ...
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> str | Mapping[str, Any]:

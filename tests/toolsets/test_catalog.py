@@ -21,10 +21,10 @@ from tests.toolsets.projects import Project, project, run
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.testing import ScriptedModel, ScriptedUI
-from signoff.toolsets.approval import ApprovalToolset
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.catalog import BuiltToolset, Catalog, known_tools
 from signoff.toolsets.context import Context
+from signoff.toolsets.together import name_of, together
 
 __all__ = ["project"]
 
@@ -553,15 +553,16 @@ async def test_two_tools_with_one_name_that_show_only_in_a_run_are_refused_there
         """,
     )
     built = project.catalog("").build_all(["one", "two"])
-    agent = Agent(ScriptedModel([{"say": "hi"}]), toolsets=[one.toolset for one in built if one.toolset is not None])
-    with pytest.raises(Exception, match=r"'two'.*'one'.*`prefix`"):
+    toolsets = together([one.toolset for one in built if one.toolset is not None])
+    agent = Agent(ScriptedModel([{"say": "hi"}]), toolsets=toolsets)
+    with pytest.raises(WrongUse, match=r"(?s)`one` and `two` both have a tool `look`.*prefix"):
         await agent.run("go")
 
 
-def test_an_approval_toolset_is_found_by_its_catalog_name(project: Project) -> None:
+def test_a_toolset_of_the_catalog_is_known_by_its_name_there(project: Project) -> None:
     built = project.catalog("toolsets: {files: {use: filesystem_ro}}").build("files")
-    assert isinstance(built.toolset, ApprovalToolset)
-    assert built.toolset.catalog_name == built.toolset.id == "files"
+    assert isinstance(built.toolset, FilesToolset)
+    assert name_of(built.toolset) == built.toolset.id == "files"
 
 
 def test_names_are_known_without_importing_any_plugin(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.attached.checks import described
 from signoff.core.call import Call
 from signoff.core.delivery import NOWHERE
 from signoff.core.grant import Grant
@@ -165,17 +165,7 @@ class GatedCall:
 
     async def described(self) -> Mapping[str, Any]:
         """What the toolset and its wrappers say about the call; the outermost has the last word."""
-        words: dict[str, Any] = {}
-        for hook in reversed(self.origin.describe_approval):
-            try:
-                said = hook(json.loads(json.dumps(self.call.args)), self.ctx)
-                if inspect.isawaitable(said):
-                    said = await said
-            except Exception as error:  # a description that fails must not let the call pass, nor stop the question
-                said = {"description_error": repr(error)}
-            if said is not None:
-                words.update({"summary": said} if isinstance(said, str) else dict(said))
-        return words
+        return await described(self.origin.steps, lambda: json.loads(json.dumps(self.call.args)), self.ctx)
 
 
 async def never(args: dict[str, Any]) -> Any:

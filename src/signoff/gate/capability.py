@@ -25,6 +25,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
+from signoff.attached.marks import mark_attributes
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
@@ -252,6 +253,7 @@ class Signoff(AbstractCapability[Any]):
         raise error
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
+        mark_attributes(toolset)
         return GatedToolset(toolset, self._in_run())
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 
+from signoff.attached.checks import said
 from signoff.broker import Broker
 from signoff.broker.secret_key import secret_key
 from signoff.channels.headless import ELSEWHERE
@@ -173,7 +175,7 @@ class Gate:
     def plain_verdict(self, tool_def: ToolDefinition, call: Call, origin: Origin) -> Verdict | None:
         """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
-        if self.judges or by_kind or origin.needs_approval:
+        if self.judges or by_kind or origin.checks:
             return None
         return self._asked_of(self._reasoned(self.policy.judge_layer(call), call))
 
@@ -184,11 +186,10 @@ class Gate:
             layers.append(TOOL_ASKS)
         before = json.dumps(call.args)
         token = judging.set(call)
-        for hook in origin.needs_approval:
-            layers.extend(await _said("toolset", hook, json.loads(before), ctx))
+        layers.extend(await said(origin.checks, partial(json.loads, before), ctx))
         judging.reset(token)
         for judge in self.judges:
-            layers.extend(await _said("judge", judge, call.changed(args=json.loads(before)), ctx))
+            layers.extend(await _judged(judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
         return self._asked_of(self._reasoned(strictest(layers), call))
@@ -216,7 +217,7 @@ class Gate:
         call = Call(tool=tool.kind, toolset="native", worker=chain, deps=ctx.deps, args=Unseen())
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         for judge in self.judges:
-            layers.extend(await _said("judge", judge, call.changed(args={}), ctx))
+            layers.extend(await _judged(judge, call.changed(args={}), ctx))
         own = [one for name in {tool.unique_id, tool.kind} for one in self.native.get(name, ())]
         layers.extend(one.judge_layer(call) or one.silence(call) for one in own)
         verdict = strictest(layers)
@@ -228,26 +229,26 @@ def _distinct(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     return tuple({(one.revision or id(one), one.root, one.name): one for one in policies}.values())
 
 
-async def _said(layer: str, function: Callable[..., Any], *args: Any) -> list[Verdict]:
-    """What a function says about a call, as a layer of verdicts. One that fails makes the call asked about."""
+async def _judged(judge: Judge, call: Call, ctx: RunContext[Any]) -> list[Verdict]:
+    """What a function of the caller's says about a call. One that fails makes the call asked about."""
     try:
-        said = function(*args)
-        if inspect.isawaitable(said):
-            said = await said
-        return [] if said is None else [_as_verdict(layer, said)]
+        answer = judge(call, ctx)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return [] if answer is None else [_as_verdict(answer)]
     except Exception as error:
-        problem = f"the {layer}'s own check failed: {error!r}"
-        return [Verdict(effect=Effect.ASK, rules=(layer,), reason=problem, errors=(problem,))]
+        problem = f"the judge's own check failed: {error!r}"
+        return [Verdict(effect=Effect.ASK, rules=("judge",), reason=problem, errors=(problem,))]
 
 
-def _as_verdict(layer: str, said: object) -> Verdict:
-    if isinstance(said, Verdict):
-        return said
-    if isinstance(said, bool):
-        effect = Effect.ASK if said else Effect.ALLOW
-    elif isinstance(said, str):
-        effect = Effect(said)
+def _as_verdict(answer: object) -> Verdict:
+    if isinstance(answer, Verdict):
+        return answer
+    if isinstance(answer, bool):
+        effect = Effect.ASK if answer else Effect.ALLOW
+    elif isinstance(answer, str):
+        effect = Effect(answer)
     else:
-        raise TypeError(f"expected allow, ask, deny, a Verdict, a bool or None, not {said!r}")
+        raise TypeError(f"expected allow, ask, deny, a Verdict, a bool or None, not {answer!r}")
     verb = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "refuses"}[effect]
-    return Verdict(effect=effect, rules=(layer,), reason=f"the {layer}'s own check {verb} this call")
+    return Verdict(effect=effect, rules=("judge",), reason=f"the judge's own check {verb} this call")

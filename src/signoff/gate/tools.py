@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -15,6 +15,9 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import to_jsonable_python
 
+from signoff.attached.checks import attached_labels, checks_of
+from signoff.attached.layers import name_on
+from signoff.attached.marks import policies_on
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.gate.arguments import PROCESS_KEY, as_json
@@ -39,25 +42,23 @@ class Origin:
     def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolDefinition) -> None:
         """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
         toolset, self.name = steps[-1]
-        named = next((name for one, _ in steps if isinstance(name := getattr(one, "catalog_name", None), str)), None)
+        self.steps = steps
+        named = next((name for one, _ in steps if (name := name_on(one)) is not None), None)
         self.toolset_name = named or _shown(toolset_id or toolset.id)
         declared = (own.metadata or {}).get("labels") or ()
-        self.labels = frozenset([declared] if isinstance(declared, str) else declared)
+        made_with = frozenset([declared] if isinstance(declared, str) else declared)
+        attached, claimed = attached_labels(steps)
+        self.labels = made_with | attached
         """Of the tool itself, as its toolset defines it: what other capabilities put on top is not believed."""
-        self.policies = frozenset(id(one) for toolset, _ in steps for one in _attached(toolset))
+        self.policies = frozenset(id(one) for toolset, _ in steps for one in policies_on(toolset))
+        """What has a say about its calls."""
+        self.checks = checks_of(steps, made_with)
+        """Whoever on the way down is asked about each call, outermost first."""
         starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
         self.start = next(starts, "")
-        self.needs_approval = _hooks(steps, "needs_approval")
-        self.describe_approval = _hooks(steps, "describe_approval")
         self.capability_labels = _hooks(steps, "capability_labels")
-        self.claimed_labels = _hooks(steps, "claimed_labels")
-
-
-def _attached(toolset: object) -> Iterator[object]:
-    """What a toolset judges its calls by, to tell which of them had a say."""
-    if (own := getattr(toolset, "policy", None)) is not None:
-        yield own
-    yield from getattr(toolset, "policies", ())
+        claims: tuple[Hook, ...] = (lambda args, ctx: claimed,) if claimed else ()
+        self.claimed_labels = (*_hooks(steps, "claimed_labels"), *claims)
 
 
 def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:

@@ -12,6 +12,8 @@ from typing import Any, cast
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedToolset, WrapperToolset
 
+from signoff.attached.layers import check_attributes, layer_for
+from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
@@ -20,15 +22,23 @@ from signoff.policy.engine import Policy
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
-from signoff.toolsets.approval import ApprovalToolset, with_approval
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.configuring import Given, shape_of
 from signoff.toolsets.context import Context, ToolsetContext
-from signoff.toolsets.creating import create
-from signoff.toolsets.loading import PROJECT_CODE, load_offered, load_path, load_project, offered
+from signoff.toolsets.creating import Made, create, instance_in
+from signoff.toolsets.loading import (
+    PROJECT_CODE,
+    ProjectCode,
+    approvals_layer,
+    load_offered,
+    load_path,
+    load_project,
+    offered,
+)
 from signoff.toolsets.mcp import McpServer, mcp_server
 from signoff.toolsets.native import native_tool
+from signoff.wrapped import parts_of
 
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"
@@ -111,8 +121,12 @@ class Catalog:
         paths = (os.path.realpath(os.path.join(self.settings.folder, one)) for one in named if isinstance(one, str))
         return tuple(dict.fromkeys(path for path in paths if os.path.isdir(path)))
 
-    @cached_property
+    @property
     def _project(self) -> Mapping[str, object]:
+        return self._code.toolsets
+
+    @cached_property
+    def _code(self) -> ProjectCode:
         taken = dict.fromkeys((*ALIASES, NATIVE), "a built-in")
         taken |= dict.fromkeys(self.settings.toolsets, f"an entry of {self.settings.file}")
         return load_project(self.settings.folder, taken, beside=self.settings.file)
@@ -133,17 +147,47 @@ class Catalog:
             return BuiltToolset(name=name, toolset=None, native=(tool,), policy=entry.policy, secrets=given.secrets)
         if target in ALIASES.values():
             given = self._from_project(target, given)
-        made = create(target, given, self._context(context), name)
+        apart = self._has_several_names(target, entry)
+        created = create(target, given, self._context(context), name, apart=apart)
+        made = created.toolset
         if isinstance(made, FilesToolset):
             made.guard(self.programs)
         elif isinstance(made, ShellToolset):
             made.guarded = tuple(dict.fromkeys((*made.programs, *self.programs)))
         if isinstance(made, McpServer):
             made = replace(made, labelled=tuple(entry.labels), secrets=given.secrets)
-        attached: AbstractToolset[Any] = with_approval(made, entry.policy, name=name, labels=entry.labels)
-        if entry.prefix:
-            attached = attached.prefixed(entry.prefix)
-        return BuiltToolset(name=name, toolset=attached, policy=entry.policy, secrets=given.secrets)
+        marked = self._marked(replace(created, toolset=made), entry, given)
+        toolset = marked.prefixed(entry.prefix) if entry.prefix else marked
+        return BuiltToolset(name=name, toolset=toolset, policy=entry.policy, secrets=given.secrets)
+
+    def _marked(self, made: Made, entry: ToolsetEntry, given: Given) -> AbstractToolset[Any]:
+        """The toolset with the policies of its entry, of TOOLSET_APPROVALS, and of what it is registered with."""
+        name, toolset = entry.name, made.toolset
+        try:
+            check_attributes(toolset)
+        except SignoffError as error:
+            raise given.wrong_use(str(error), "write allow, ask, deny, or a list of rules") from None
+        by_name = self._code.approvals.get(entry.use, ()) if _is_plain(entry.use) else ()
+        layers = [
+            layer_for(toolset, entry.policy, name=name, labels=entry.labels, config=given.values, by_catalog=True),
+            *(approvals_layer(toolset, one, name, self._code.place) for one in by_name),
+            *made.registered(name, by_catalog=True),
+        ]
+        if (other := other_entry(toolset, layers)) is not None:
+            what = f"it is the very object that {shown(other)} stands for, which has a policy of its own"
+            raise given.wrong_use(what, "let each name have its own: put a function that makes it into TOOLSETS")
+        return mark(toolset, *layers)
+
+    def _has_several_names(self, target: object, entry: ToolsetEntry) -> bool:
+        """Whether a worker can reach the same object by another name, which may have another policy."""
+        uses, instance = {entry.use}, instance_in(target)
+        if instance is None:
+            return False
+        if _is_plain(entry.use) and entry.use in self._project:
+            found = {name: instance_in(one) for name, one in self._project.items()}
+            uses |= {name for name, one in found.items() if one is not None and _has(one, instance)}
+        names = {one.name for one in self.settings.toolsets.values() if one.use in uses}
+        return len(names | (uses if _is_plain(entry.use) else set[str]())) > 1
 
     def build_all(self, names: Iterable[str | Spot], context: ToolsetContext | None = None) -> tuple[BuiltToolset, ...]:
         """The toolsets of one worker, whose tools must have different names as far as they are known by now.
@@ -275,6 +319,16 @@ def _offer(one: EntryPoint) -> str:
     return f"{package}{one.value}"
 
 
+def _has(toolset: AbstractToolset[Any], one: AbstractToolset[Any]) -> bool:
+    """Whether one toolset is another, or in it."""
+    return any(part is one for part in parts_of(toolset))
+
+
+def _is_plain(use: str) -> bool:
+    """Whether `use` is a name that is neither built in nor a class path."""
+    return ":" not in use and use not in ALIASES and use != NATIVE
+
+
 def _at(spot: Spot | None, what: str, fix: str) -> SignoffError:
     if spot is not None:
         return WrongFile(what, place=spot.place, fix=fix)
@@ -301,7 +355,7 @@ def known_tools(built: BuiltToolset) -> tuple[str, ...]:
     while isinstance(toolset, WrapperToolset):
         if isinstance(toolset, PrefixedToolset):
             prefix = f"{prefix}{toolset.prefix}_"
-        elif not isinstance(toolset, ApprovalToolset):
+        elif unmarked_class(type(toolset)) is not WrapperToolset:
             return ()
         toolset = toolset.wrapped
     return tuple(f"{prefix}{name}" for name in toolset.tools) if isinstance(toolset, FunctionToolset) else ()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
+from signoff.attached.layers import Labels, Layer, Rules, layer_for
+from signoff.attached.marks import mark
 from signoff.errors import MissingExtra, SignoffError
 from signoff.policy.wording import shown
-from signoff.toolsets.approval import Labels, Rules, with_approval
 from signoff.toolsets.configuring import Given, Shape, checked, shape_of
 
 
@@ -28,28 +29,47 @@ class Registration:
 
     def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
         """The toolset, made and with its policy: for an agent that is not described in a file."""
-        return create(self, Given(owner=name or "a registered toolset", values={}), context, name)
+        made = create(self, Given(owner=name or "a registered toolset", values={}), context, name)
+        return mark(made.toolset, *made.registered(name))
 
 
-def create(target: object, given: Given, context: Any, name: str | None) -> AbstractToolset[Any]:
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A toolset, and what is registered with it and not attached yet, outermost first."""
+
+    toolset: AbstractToolset[Any]
+    registrations: tuple[Registration, ...] = ()
+
+    def registered(self, name: str | None, *, by_catalog: bool = False) -> list[Layer]:
+        """The policies of the registrations, as layers for the toolset."""
+        return [
+            layer_for(self.toolset, one.policy, name=name, labels=one.labels, by_catalog=by_catalog)
+            for one in self.registrations
+        ]
+
+
+def create(target: object, given: Given, context: Any, name: str | None, *, apart: bool = False) -> Made:
     """The toolset. Raises, with the place, where config does not fit or what comes out is no toolset.
 
     A parameter `config` gets the config as a whole, `context` the context; any other is filled by the key of that
-    name. `id` is the catalog's name, where config does not say otherwise.
+    name. `id` is the catalog's name, where config does not say otherwise. With `apart`, what was made already is put
+    into a wrapper of PydanticAI's that does nothing, to be marked in its place.
     """
     if isinstance(target, Registration):
-        own = create(target.toolset, given.with_values({**target.config, **given.values}), context, name)
-        return with_approval(own, target.policy, name=name, labels=target.labels)
+        values = given.with_values({**target.config, **given.values})
+        made = create(target.toolset, values, context, name, apart=apart)
+        return replace(made, registrations=(target, *made.registrations))
     if isinstance(target, AbstractToolset):
         if given.values:
             key = next(iter(given.values))
             what = f"{shown(given.owner)} is made already and takes no config"
             raise given.wrong(what, at=(key,), fix="take the config out, or let TOOLSETS hold a function", key=True)
-        return cast("AbstractToolset[Any]", target)
-    return _called(target, given, context, name)
+        instance = cast("AbstractToolset[Any]", target)
+        return Made(WrapperToolset(instance) if apart else instance)
+    return _called(target, given, context, name, apart=apart)
 
 
-def _called(target: object, given: Given, context: Any, name: str | None) -> AbstractToolset[Any]:
+def _called(target: object, given: Given, context: Any, name: str | None, *, apart: bool) -> Made:
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
         raise given.wrong_use(f"{described(target)} is no toolset", NO_TOOLSET)
     make = cast("Callable[..., Any]", target)
@@ -64,12 +84,19 @@ def _called(target: object, given: Given, context: Any, name: str | None) -> Abs
     except Exception as error:  # whatever a plugin does wrong; the cause may hold secrets
         raise _failed(given, error) from (None if given.secrets else error)
     if isinstance(made, Registration):
-        return create(made, given.with_values({}), context, name)
+        return create(made, given.with_values({}), context, name, apart=apart)
     if not isinstance(made, AbstractToolset):
         if inspect.iscoroutine(made):
             made.close()
         raise given.wrong_use(f"{described(make)} made {_a(type(made).__name__)}, which is no toolset", NO_TOOLSET)
-    return cast("AbstractToolset[Any]", made)
+    return Made(cast("AbstractToolset[Any]", made))
+
+
+def instance_in(target: object) -> AbstractToolset[Any] | None:
+    """The toolset that something stands for as it is; None where it has to be made."""
+    while isinstance(target, Registration):
+        target = target.toolset
+    return cast("AbstractToolset[Any]", target) if isinstance(target, AbstractToolset) else None
 
 
 def _failed(given: Given, error: Exception) -> SignoffError:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from pydantic_ai.toolsets import AbstractToolset
+
+from signoff.attached.layers import Layer, Rules, layer_for, policy_of
 from signoff.config.files import check_owner
 from signoff.config.importing import importable
 from signoff.errors import Place, SignoffError, WrongFile
-from signoff.policy.wording import did_you_mean, listed, shown
+from signoff.policy.wording import did_you_mean, listed, nearest, shown
 
 GROUP = "signoff.toolsets"
 """The entry points that installed packages offer toolsets by."""
 PROJECT_CODE = "toolsets.py"
 """The project's own toolsets, next to signoff.yaml, in `TOOLSETS`."""
+TOOLSETS, APPROVALS = "TOOLSETS", "TOOLSET_APPROVALS"
+_SHOUTED = re.compile("[A-Z][A-Z0-9_]*")
+_SETS = (ast.AnnAssign, ast.AugAssign)
+Made = TypeVar("Made")
 
 Wrong = Callable[[str, str], SignoffError]
 """Makes the error for what is wrong, and what to do about it, at the place where the name stands."""
@@ -103,8 +113,19 @@ def load_offered(several: Sequence[EntryPoint], patterns: Sequence[str], folder:
     return load_path((allowed or paths)[0], patterns, folder, wrong)
 
 
-def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> Mapping[str, object]:
-    """`TOOLSETS` of the project's toolsets.py; empty where there is no such file.
+@dataclass(frozen=True, slots=True)
+class ProjectCode:
+    """What a project's toolsets.py holds."""
+
+    toolsets: Mapping[str, object] = field(default_factory=dict[str, object])
+    """`TOOLSETS`: toolsets, and what makes them, by name."""
+    approvals: Mapping[str, Sequence[Rules]] = field(default_factory=dict[str, "Sequence[Rules]"])
+    """`TOOLSET_APPROVALS`: the policy that a toolset is given besides its own, by the same names."""
+    place: Place = field(default_factory=lambda: Place(PROJECT_CODE))
+
+
+def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> ProjectCode:
+    """What the project's toolsets.py holds; nothing where there is no such file.
 
     `taken` holds names that stand for something else, with what that is. `beside` is the project's file, as messages
     call it.
@@ -112,10 +133,12 @@ def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> 
     file = os.path.join(folder, PROJECT_CODE)
     place = Place(os.path.join(os.path.dirname(beside), PROJECT_CODE))
     if not os.path.isfile(file):
-        return {}
+        return ProjectCode()
     check_owner(file)
     with importable(folder):
-        toolsets = getattr(_executed(file, place), "TOOLSETS", None)
+        module = _executed(file, place)
+    _check_names(file, module, place)
+    toolsets = getattr(module, TOOLSETS, None)
     if not isinstance(toolsets, Mapping):
         what = "it has no TOOLSETS" if toolsets is None else f"TOOLSETS is a {type(toolsets).__name__}"
         raise WrongFile(what, place=place, fix='write TOOLSETS = {"name": toolset}')
@@ -126,7 +149,53 @@ def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> 
         if name in taken:
             what = f"TOOLSETS has {shown(name)}, which is {taken[name]} already"
             raise WrongFile(what, place=place, fix="give it another name")
-    return cast("Mapping[str, object]", found)
+    names = cast("Mapping[str, object]", found)
+    return ProjectCode(names, _approvals(getattr(module, APPROVALS, None), names, place), place)
+
+
+def _approvals(found: object, toolsets: Mapping[str, object], place: Place) -> Mapping[str, Sequence[Rules]]:
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        fix = f'write {APPROVALS} = {{"name": policy}}'
+        raise WrongFile(f"{APPROVALS} is a {type(found).__name__}", place=place, fix=fix)
+    approvals = cast("Mapping[object, Any]", found)
+    for name, rules in approvals.items():
+        if name not in toolsets:
+            fix = did_you_mean(str(name), toolsets) or f"put {name} into {TOOLSETS}"
+            raise WrongFile(f"{APPROVALS} has {shown(str(name))}, which {TOOLSETS} has not", place=place, fix=fix)
+        _checked(lambda rules=rules, name=name: policy_of(rules, str(name)), str(name), place)
+    return {str(name): (rules,) for name, rules in approvals.items()}
+
+
+def approvals_layer(toolset: AbstractToolset[Any], rules: Rules, name: str, place: Place) -> Layer:
+    """What `TOOLSET_APPROVALS` attaches to a toolset; raises `WrongFile` where it cannot be."""
+    return _checked(lambda: layer_for(toolset, rules, name=name, by_catalog=True), name, place)
+
+
+def _checked(make: Callable[[], Made], name: str, place: Place) -> Made:
+    try:
+        return make()
+    except (SignoffError, TypeError, AttributeError) as error:
+        what = f"{APPROVALS} for {shown(name)} is no policy: {error}"
+        fix = 'write "allow", "ask", "deny", a list of rules, or {"tool": {"pre_approved": True}}'
+        raise WrongFile(what, place=place, fix=fix) from None
+
+
+def _check_names(file: str, module: Any, place: Place) -> None:
+    """Refuse an upper-case name that neither signoff nor the file itself reads: it would be ignored."""
+    with open(file, "rb") as source:
+        tree = ast.parse(source.read(), file)
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read |= {TOOLSETS, APPROVALS, *map(str, getattr(module, "__all__", ()))}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _SETS) else []
+        for target in targets:
+            if isinstance(target, ast.Name) and _SHOUTED.fullmatch(target.id) and target.id not in read:
+                close = nearest(target.id, (TOOLSETS, APPROVALS))
+                fix = f"did you mean `{close}`?" if close else f"write {TOOLSETS} or {APPROVALS}, or take it out"
+                what = f"{shown(target.id)} is read by nobody"
+                raise WrongFile(what, place=Place(place.file, node.lineno), fix=fix)
 
 
 def _executed(file: str, place: Place) -> Any:

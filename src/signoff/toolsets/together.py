@@ -10,6 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
 
+from signoff.attached.layers import name_on
 from signoff.errors import WrongUse
 from signoff.policy.wording import shown
 
@@ -46,8 +47,7 @@ def name_of(toolset: AbstractToolset[Any]) -> str:
     """What people know a toolset by: its name in the catalog, its id, or its kind, whatever is wrapped around it."""
     one = toolset
     while True:
-        named = getattr(one, "catalog_name", None)
-        if isinstance(named, str):
+        if (named := name_on(one)) is not None:
             return named
         if not isinstance(one, WrapperToolset):
             return one.id or one.label

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
+from signoff.attached.layers import layers_of
 from signoff.config import Settings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
@@ -23,6 +24,7 @@ from signoff.policy.rule import Rule
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.catalog import NATIVE, BuiltToolset
+from signoff.wrapped import parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,10 @@ def bounds_of(
 
 def _attached(toolset: AbstractToolset[Any] | None) -> Iterator[Policy]:
     """The policies that a toolset carries, and all that it wraps or combines."""
-    carried = (getattr(toolset, "policy", None), *getattr(toolset, "policies", ()))
-    yield from (one for one in carried if isinstance(one, Policy))
-    if isinstance(toolset, WrapperToolset):
-        yield from _attached(toolset.wrapped)
-    elif isinstance(toolset, CombinedToolset):
-        for one in toolset.toolsets:
-            yield from _attached(one)
+    for part in parts_of(toolset) if toolset is not None else ():
+        yield from (layer.policy for layer in layers_of(part))
+        if isinstance(own := getattr(part, "policy", None), Policy):
+            yield own
 
 
 # --- names ---

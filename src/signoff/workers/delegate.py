@@ -13,6 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
+from signoff.attached.marks import let_through
 from signoff.config import Settings
 from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
@@ -21,7 +22,6 @@ from signoff.errors import LimitReached, WrongFile, WrongUse
 from signoff.gate.agents import call_agent
 from signoff.gate.calls import running_call
 from signoff.policy.wording import did_you_mean, shown
-from signoff.toolsets.attached import let_through
 from signoff.workers.bounds import Bounds
 from signoff.workers.create import LONGEST_FILE, NAME, Draft, draft, powers, write
 from signoff.workers.limits import Delegating, account_of, check_price

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
 
+from signoff.attached.checks import AttachedCheck, Check
+from signoff.attached.checks import OwnCheck as OwnMethod
 from signoff.core.call import Call
 from signoff.core.redact import redact_text
 from signoff.core.verdict import Effect, Verdict
@@ -101,7 +103,7 @@ class FoundTool:
     def judge(self, policies: Iterable[Policy], worker: tuple[str, ...], args: Mapping[str, Any]) -> Verdict | None:
         """What is said about one call as it would be made now; None where its toolset has code of its own to ask."""
         owner = self.owner
-        if owner is None or not all(_is_ours(hook) for hook in (*owner.needs_approval, *owner.capability_labels)):
+        if owner is None or not all(map(_is_ours, (*_own_methods(owner), *owner.capability_labels))):
             return None
         layers = Layers(tuple(policies))
         ctx: Any = SimpleNamespace(agent=SimpleNamespace(name=worker[-1]), deps=None)  # all that signoff's own look at
@@ -109,7 +111,7 @@ class FoundTool:
         call = Call(tool=self.name, args=args, toolset=self.toolset, worker=worker, labels=labels, claimed=self.claimed)
         call = call.changed(start=owner.start)
         call = call.changed(resolved=followed(owner.start or layers.root or os.sep, layers.paths_of(call)))
-        said = [layers.judge_layer(call), *(hook(args, ctx) for hook in owner.needs_approval)]
+        said = [layers.judge_layer(call), *(_verdict(check, args, ctx) for check in owner.checks)]
         return strictest(one for one in said if one is not None) or layers.silence(call)
 
     @property
@@ -120,13 +122,14 @@ class FoundTool:
     @property
     def home(self) -> object:
         """The toolset that has the tool, below all wrappers."""
-        hooks = self.owner.needs_approval if self.owner is not None else ()
-        return _declarer(hooks[-1])[0] if hooks else None
+        own = _own_methods(self.owner) if self.owner is not None else ()
+        return getattr(own[-1], "__self__", None) if own else None
 
     @property
     def own_name(self) -> str:
         """What the tool is called there."""
-        return _declarer(self.owner.needs_approval[-1])[1] if self.owner and self.owner.needs_approval else self.name
+        checks = self.owner.checks if self.owner is not None else ()
+        return next((check.tool for check in reversed(checks) if isinstance(check, OwnMethod)), self.name)
 
     @property
     def all_names(self) -> frozenset[str]:
@@ -227,7 +230,7 @@ def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
         schema_hash=schema_hash(definition),
         owner=owner,
     )
-    own = [_own_layer(hook, found, owner, (worker,) if worker else UNSURE) for hook in owner.needs_approval]
+    own = [_own_layer(check, found, owner, (worker,) if worker else UNSURE) for check in owner.checks]
     if definition.kind == "unapproved":
         own.append((_ASKS_ALWAYS, Subject(tool=definition.name)))
     return replace(found, own=tuple(own))
@@ -256,7 +259,7 @@ def _declared_by(hook: Hook, ctx: RunContext[Any]) -> tuple[frozenset[str], ...]
         return _COMMANDS
     if isinstance(declarer, SqlToolset):
         return frozenset({"data.read"}), frozenset({"data.write"})
-    if _is_ours(hook) and not isinstance(declarer, AttachedToolset):  # what is attached goes by the tool's name alone
+    if _is_ours(hook) and not isinstance(declarer, AttachedToolset):  # it goes by the tool's name alone
         return (frozenset(hook({}, ctx)),)
     return UNSURE
 
@@ -282,30 +285,34 @@ def _claimed(owner: Origin, ctx: RunContext[Any]) -> frozenset[str]:
         return frozenset()
 
 
-def _own_layer(hook: Hook, tool: FoundTool, owner: Origin, worker: tuple[str, ...] | Unsure) -> tuple[Policy, Subject]:
-    """What one toolset on the way to the tool says about its calls: its policy, or that only its code knows."""
-    declarer, name = _declarer(hook)
+def _own_methods(owner: Origin) -> tuple[Hook, ...]:
+    """The methods of toolsets' own that are asked about the tool's calls."""
+    return tuple(check.method for check in owner.checks if isinstance(check, OwnMethod))
+
+
+def _verdict(check: Check, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
+    """What is said by a policy, or by a method of signoff's own."""
+    return check.verdict(args, ctx) if isinstance(check, AttachedCheck) else check.method(check.tool, args, ctx)
+
+
+def _own_layer(
+    check: Check, tool: FoundTool, owner: Origin, worker: tuple[str, ...] | Unsure
+) -> tuple[Policy, Subject]:
+    """What one toolset on the way to the tool says about its calls: a policy, or that only its code knows."""
+    name = check.tool
+    if isinstance(check, AttachedCheck):
+        # The outermost is told all labels, one further down fewer.
+        labels = tool.labels if len(check.below) == len(owner.steps) or not owner.capability_labels else UNSURE
+        toolset = check.layer.name or UNSURE
+        return check.layer.policy, Subject(
+            tool=name, toolset=toolset, worker=worker, labels=labels, claimed=tool.claimed
+        )
+    declarer = getattr(check.method, "__self__", None)
     if isinstance(declarer, DelegationToolset):
         return _DELEGATION, Subject(tool=name)
-    policy = _policy_of(declarer, name) if _is_ours(hook) else None
-    if policy is None:
-        return _own_check(hook), Subject(tool=name)
-    if isinstance(declarer, AttachedToolset):  # it looks at the call alone
-        return policy, Subject(tool=name, toolset=policy.name, worker=(), bare=tool.bare)
-    # The outermost that declares labels is told all of them, one further down fewer.
-    is_first = not owner.capability_labels or _declarer(owner.capability_labels[0])[0] is declarer
-    labels = tool.labels if is_first else UNSURE
-    toolset = getattr(declarer, "catalog_name", None)
-    return policy, Subject(tool=name, toolset=toolset or UNSURE, worker=worker, labels=labels, claimed=tool.claimed)
-
-
-def _policy_of(declarer: object, tool: str) -> Policy | None:
-    found = getattr(declarer, "policy", None)
-    if isinstance(found, Policy):
-        return found
-    by_tool = getattr(declarer, "tools", None)  # `@approval_tool`: each tool has its own
-    pair = cast("Mapping[str, Any]", by_tool).get(tool) if isinstance(by_tool, Mapping) else None
-    return pair[0] if isinstance(pair, tuple) and isinstance(pair[0], Policy) else None
+    if isinstance(declarer, AttachedToolset) and _is_ours(check.method):  # it looks at the call alone
+        return declarer.policy, Subject(tool=name, toolset=declarer.policy.name, worker=(), bare=tool.bare)
+    return _own_check(check.method), Subject(tool=name)
 
 
 def _declarer(hook: Hook) -> tuple[object, str]:

@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 from pydantic_ai import ApprovalRequired, RunContext
 
+from signoff.attached.marks import is_answered, let_through
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.folders import Folders
 from signoff.policy.shell.programs import Reading
-from signoff.toolsets.attached import AttachedToolset, is_answered, let_through
+from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.programs import program_folders
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line

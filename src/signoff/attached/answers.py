@@ -1,0 +1,180 @@
+"""Methods by which toolsets speak about their calls, called as they are written, and their answers understood.
+
+Toolsets written for other libraries take two, three or four arguments and answer with a bool, a mapping or an object
+with a status. An answer that is none of these asks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from signoff.core.verdict import Effect, Verdict
+from signoff.policy.wording import shown
+
+Hook = Callable[..., Any]
+"""A method such as `ports.DeclaresApproval` has."""
+NEEDS, DESCRIBE, OLD_DESCRIBE = "needs_approval", "describe_approval", "get_approval_description"
+TOOLSET = "toolset"
+"""The rule that a verdict names where a toolset's own method decided."""
+
+_NAME, _ARGS, _CTX, _CONFIG = range(4)
+_KNOWN = {
+    **dict.fromkeys(("name", "tool_name"), _NAME),
+    **dict.fromkeys(("args", "tool_args"), _ARGS),
+    **dict.fromkeys(("ctx", "context", "run_context"), _CTX),
+    **dict.fromkeys(("config", "approval_config"), _CONFIG),
+}
+ASKS = "the toolset's own check asks about this call"
+_WORDS = {
+    Effect.ALLOW: "the toolset's own check allows this call",
+    Effect.ASK: ASKS,
+    Effect.DENY: "the toolset's own check refuses this call",
+}
+_STATUS = {"blocked": Effect.DENY, "pre_approved": Effect.ALLOW, "needs_approval": Effect.ASK}
+_FLAGS = {f"is_{status}": effect for status, effect in _STATUS.items()}
+_ANSWERS = "True, False, allow, ask, deny, None, a mapping with `description`, a Verdict, or an object with a `status`"
+
+
+class Takes(NamedTuple):
+    """How a method wants its arguments: which of name, args, ctx and config, in what order."""
+
+    positional: tuple[int, ...] = (_NAME, _ARGS, _CTX)
+    keyword: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def config(self) -> bool:
+        """Whether it wants the configuration."""
+        return _CONFIG in self.positional or any(which == _CONFIG for _, which in self.keyword)
+
+    def call(self, method: Hook, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> Any:
+        """What the method says."""
+        values = (name, args, ctx, config)
+        return method(*(values[which] for which in self.positional), **{key: values[at] for key, at in self.keyword})
+
+
+def takes(method: Hook) -> Takes:
+    """How a method wants to be called. Raises `TypeError` for one that cannot be."""
+    function = getattr(method, "__func__", None)
+    return _takes_of_function(function) if function is not None else _takes(method, bound=False)
+
+
+@lru_cache(maxsize=1_024)
+def _takes_of_function(function: Hook) -> Takes:
+    return _takes(function, bound=True)
+
+
+def _takes(function: Hook, *, bound: bool) -> Takes:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
+    except ValueError:  # a builtin that does not say
+        return Takes()
+    positional: list[int] = []
+    keyword: list[tuple[str, int]] = []
+    for parameter in parameters:
+        which = _KNOWN.get(parameter.name)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += [one for one in (_NAME, _ARGS, _CTX)[len(positional) :] if one not in positional]
+        elif parameter.kind is parameter.KEYWORD_ONLY and which is not None:
+            keyword.append((parameter.name, which))
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and len(positional) < 4:
+            positional.append(which if which is not None else len(positional))
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
+            raise TypeError(f"it wants {parameter.name}; it is given name, args, ctx and config")
+    given = {*positional, *(which for _, which in keyword)}
+    if not {_NAME, _ARGS} <= given or len(given) < len(positional) + len(keyword):
+        raise TypeError("it does not take name and args; write needs_approval(self, name, args, ctx)")
+    return Takes(tuple(positional), tuple(keyword))
+
+
+class Answer(NamedTuple):
+    """What a toolset's own method says about a call."""
+
+    verdict: Verdict
+    gives_way: bool = False
+    """Whether it asks where nobody approved the tool beforehand."""
+
+
+async def answer_of(
+    method: Hook, how: Takes, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]
+) -> Answer | None:
+    """What `needs_approval` says, or None where it has no say. `PermissionError` is a no; other failures ask."""
+    try:
+        said = how.call(method, name, args, ctx, config)
+        if inspect.isawaitable(said):
+            said = await said
+        return None if said is None else _understood(said)
+    except PermissionError as error:
+        reason = str(error) or "the toolset refuses this call"
+        return Answer(Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=reason))
+    except Exception as error:
+        return Answer(in_doubt(f"the toolset's own check failed: {error!r}"))
+
+
+def in_doubt(problem: str) -> Verdict:
+    """The verdict where a toolset's own check cannot be understood."""
+    return Verdict(effect=Effect.ASK, rules=(TOOLSET,), reason=problem, errors=(problem,))
+
+
+def _understood(said: object) -> Answer:
+    if isinstance(said, Verdict):
+        return Answer(said)
+    if isinstance(said, bool):
+        return _answer(Effect.ASK if said else Effect.ALLOW)
+    if isinstance(said, str):
+        effect = Effect(said) if said in tuple(Effect) else _STATUS.get(said)
+        return _answer(effect) if effect is not None else _none_of_these(said)
+    if isinstance(said, Mapping):
+        mapping = cast("Mapping[str, Any]", said)
+        words = mapping.get("description")
+        return _answer(Effect.ASK, words) if isinstance(words, str) else _none_of_these(mapping)
+    return _by_status(said)
+
+
+def _by_status(said: object) -> Answer:
+    """An object that says blocked, pre-approved or needs approval, by flags or by its status."""
+    found: set[Effect | None] = set()
+    for name, effect in _FLAGS.items():
+        flag: object = getattr(said, name, False)
+        if flag is not False:
+            found.add(effect if flag is True else None)
+    status: object = getattr(said, "status", None)
+    if status is not None:
+        found.add(_STATUS.get(str(getattr(status, "value", status))))
+    if Effect.DENY in found:  # deny wins, whatever else it says
+        return _answer(Effect.DENY, getattr(said, "block_reason", None))
+    [effect] = found if len(found) == 1 else [None]
+    return _answer(effect, getattr(said, "description", None)) if effect is not None else _none_of_these(said)
+
+
+def _none_of_these(said: object) -> Answer:
+    what = shown(said) if isinstance(said, str) else f"with {type(said).__name__}"
+    return Answer(in_doubt(f"the toolset's own check answered {what}, which is none of {_ANSWERS}"))
+
+
+def _answer(effect: Effect, words: object = None) -> Answer:
+    reason = words if isinstance(words, str) and words else _WORDS[effect]
+    return Answer(Verdict(effect=effect, rules=(TOOLSET,), reason=reason), gives_way=effect is Effect.ASK)
+
+
+async def words_of(method: Hook, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
+    """What a toolset says a call will do. A description that fails says so, and stops no question."""
+    try:
+        said = takes(method).call(method, name, args, ctx, {})
+        if inspect.isawaitable(said):
+            said = await said
+        if said is None:
+            return {}
+        return {"summary": said} if isinstance(said, str) else dict(said)
+    except Exception as error:
+        return {"description_error": repr(error)}
+
+
+def describer(toolset: object) -> Hook | None:
+    """The method by which a toolset describes its calls, under either name."""
+    for name in (DESCRIBE, OLD_DESCRIBE):
+        if callable(method := getattr(toolset, name, None)):
+            return method
+    return None

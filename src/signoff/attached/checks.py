@@ -1,0 +1,192 @@
+"""Everybody on the way to a tool who has a say about its calls, asked in turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from signoff.attached.answers import NEEDS, Answer, Hook, Takes, answer_of, describer, in_doubt, takes, words_of
+from signoff.attached.layers import Layer, layers_of
+from signoff.core.call import Call
+from signoff.core.verdict import Effect, Verdict
+from signoff.links import followed
+from signoff.policy.strictest import strictest
+from signoff.ports import judging
+from signoff.wrapped import Step
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedCheck:
+    """A policy that is attached to a toolset on the way."""
+
+    layer: Layer
+    tool: str
+    """What the tool is called there."""
+    below: Sequence[Step]
+    """The toolset and everything below it."""
+    labels: frozenset[str]
+    """Labels of the tool that hold for every call: attached here and below, and those it was made with."""
+    claimed: frozenset[str] = frozenset()
+    """Labels that can make rules stricter, no more."""
+    start: str = ""
+    """The directory that relative paths in its calls start from, where a toolset below says so."""
+    only_tightens: bool = False
+    """Whether what it allows does not count."""
+
+    def verdict(self, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
+        """What the rules say; where none speaks, an ask that gives way to the project's own rules.
+
+        Without any rule it has no say, and whatever nobody has a say about is asked about.
+        """
+        policy = self.layer.policy
+        if not policy.rules:
+            return None
+        call = self._call(args, ctx)
+        found = policy.judge_layer(call) or replace(policy.judge(call), yields=True)
+        return None if self.only_tightens and found.effect is Effect.ALLOW else found
+
+    def _call(self, args: Mapping[str, Any], ctx: Any) -> Call:
+        """The call as the policy sees it, with every label that anything below declares."""
+        policy, start = self.layer.policy, self.start
+        agent, seen = getattr(ctx, "agent", None), judging.get()
+        worker = (agent.name,) if agent is not None and agent.name else ()
+        if seen is not None and (seen.run_id, seen.call_id) == (ctx.run_id, ctx.tool_call_id):
+            worker = seen.worker  # the whole chain, which only the gate knows
+            start = seen.start or start
+        call = Call(
+            tool=self.tool,
+            args=args,
+            toolset=self.layer.name,
+            worker=worker,
+            labels=self.labels | labels_by("capability_labels", self.below, args, ctx),
+            claimed=self.claimed | labels_by("claimed_labels", self.below, args, ctx),
+            deps=getattr(ctx, "deps", None),
+            start=start,
+        )
+        root = start or os.path.realpath(policy.root or os.curdir)
+        return call.changed(resolved=followed(root, policy.paths_of(call))) if policy.wants_paths else call
+
+
+class OwnCheck(NamedTuple):
+    """A toolset's own `needs_approval`."""
+
+    method: Hook
+    tool: str
+    """What the tool is called there."""
+    takes: Takes | None
+    """How it wants to be called; None: nobody can."""
+    problem: str = ""
+    """Why not."""
+
+    async def answer(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> Answer | None:
+        if self.takes is None:
+            return Answer(in_doubt(f"the toolset's own check cannot be called: {self.problem}"))
+        return await answer_of(self.method, self.takes, self.tool, args, ctx, config)
+
+
+Check: TypeAlias = AttachedCheck | OwnCheck
+
+
+def checks_of(steps: Sequence[Step], labels: Iterable[str] = ()) -> tuple[Check, ...]:
+    """Who has a say about the calls of a tool, outermost first. `labels` are those the tool was made with.
+
+    Worked out once for a tool. What an entry of a catalog attached can make inside of the toolset of another entry
+    what that one says stricter, no more: both may have the same object, each with its own policy.
+    """
+    found: list[Check] = []
+    is_inside = False
+    starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
+    start = next(starts, "")
+    for number, (toolset, tool) in enumerate(steps):
+        below = steps[number:]
+        own, claimed = attached_labels(below, is_inside)
+        layers = [layer for layer in layers_of(toolset) if layer.tool in (None, tool)]
+        for layer in layers:
+            inner = is_inside and layer.by_catalog
+            found.append(AttachedCheck(layer, tool, below, own.union(labels), claimed, start, inner))
+        is_inside = is_inside or any(layer.by_catalog for layer in layers)
+        if callable(method := getattr(toolset, NEEDS, None)):
+            found.append(_own(method, tool))
+    return tuple(found)
+
+
+def _own(method: Hook, tool: str) -> OwnCheck:
+    try:
+        return OwnCheck(method, tool, takes(method))
+    except TypeError as error:
+        return OwnCheck(method, tool, None, str(error))
+
+
+def attached_labels(steps: Sequence[Step], is_inside: bool = False) -> tuple[frozenset[str], frozenset[str]]:
+    """The labels that are attached to a tool on the way down to it, and those that are no more than claimed.
+
+    The latter are of an entry of a catalog inside of the toolset of another.
+    """
+    own, claimed = set[str](), set[str]()
+    for toolset, tool in steps:
+        layers = [layer for layer in layers_of(toolset) if layer.tool in (None, tool)]
+        for layer in layers:
+            (claimed if is_inside and layer.by_catalog else own).update(layer.labels_for(tool))
+        is_inside = is_inside or any(layer.by_catalog for layer in layers)
+    return frozenset(own), frozenset(claimed)
+
+
+def labels_by(hook: str, steps: Sequence[Step], args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
+    """All labels that toolsets on the way declare for a call through methods of that name."""
+    found: set[str] = set()
+    for toolset, tool in steps:
+        method: Any = getattr(toolset, hook, None)
+        if callable(method):
+            found.update(cast("Iterable[str]", method(tool, args, ctx)))
+    return frozenset(found)
+
+
+async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx: Any) -> list[Verdict]:
+    """What everybody says about a call, as layers of verdicts. Each is given `args()`, a copy of its own.
+
+    Where an attached policy allows the call, toolsets inside of it that would ask give way; what they deny, and what
+    they cannot tell, stays.
+    """
+    attached: list[Verdict] = []
+    own: list[Verdict] = []
+    for check in checks:
+        if isinstance(check, AttachedCheck):
+            try:
+                verdict = check.verdict(args(), ctx)
+            except Exception as error:
+                verdict = in_doubt(f"the toolset's capability labels are not known: {error!r}")
+            attached += [verdict] if verdict is not None else []
+            continue
+        ruled = strictest(attached)
+        is_approved = ruled is not None and ruled.effect is Effect.ALLOW
+        answer = await check.answer(args(), ctx, _config(checks, check, is_approved))
+        if answer is not None and not (is_approved and answer.gives_way):
+            own.append(answer.verdict)
+    return [*attached, *own]
+
+
+def _config(checks: Sequence[Check], own: OwnCheck, is_approved: bool) -> Mapping[str, Any]:
+    """What `needs_approval` is given as `config`: what is attached, with what that means for the tool."""
+    if own.takes is None or not own.takes.config:
+        return {}
+    config: dict[str, Any] = {}
+    for check in checks:
+        if check is own:
+            break
+        if isinstance(check, AttachedCheck):
+            config.update(check.layer.config)
+    options = config.get(own.tool, {})
+    if isinstance(options, Mapping):
+        config[own.tool] = {**options, "pre_approved": is_approved}
+    return config
+
+
+async def described(steps: Sequence[Step], args: Callable[[], dict[str, Any]], ctx: Any) -> dict[str, Any]:
+    """What toolsets on the way say about a call; the outermost has the last word."""
+    words: dict[str, Any] = {}
+    for toolset, tool in reversed(steps):
+        if (method := describer(toolset)) is not None:
+            words.update(await words_of(method, tool, args(), ctx))
+    return words

@@ -1,0 +1,192 @@
+"""Policies that are attached to a toolset: as a mark on the object itself, or by an attribute it has."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias, cast
+
+from pydantic_ai.toolsets import AbstractToolset
+
+from signoff.core.verdict import Effect
+from signoff.errors import SignoffError, WrongUse
+from signoff.policy.engine import Policy
+from signoff.policy.wording import did_you_mean, shown
+
+Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]] | None"
+"""A `Policy`, rules as in a file, one of `allow`, `ask` and `deny` for every call, or None: nothing attached.
+
+A mapping says by tool name what is approved beforehand: `{"look": {"pre_approved": True}}`.
+"""
+Labels: TypeAlias = "Mapping[str, Iterable[str] | str]"
+"""Capability labels by tool name or glob."""
+
+POLICY = "approval_policy"
+"""The attribute that means the same as `with_approval`."""
+BY_TOOL = ("approval_config", "__llm_do_approval__", "__llm_do_approval_config__")
+"""Attributes of toolsets written for llm-do: what is approved beforehand, by tool."""
+ATTRIBUTES = (POLICY, *BY_TOOL)
+LAYERS = "signoff_layers"
+"""Where a marked toolset keeps its layers, outermost first."""
+_BY_ATTRIBUTE = "signoff_layers_by_attribute"
+_OPTIONS = ("pre_approved", "blocked", "block_reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One policy on a toolset, and what it knows the toolset by."""
+
+    policy: Policy
+    name: str | None = None
+    """What rules (`toolset:`) and cards call the toolset."""
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Capability labels by tool name or glob."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the toolset's own `needs_approval` is given as `config`."""
+    tool: str | None = None
+    """The only tool it is about; None: all."""
+    by_catalog: bool = False
+    """Whether an entry of a catalog attached it. Inside of another entry's it makes things stricter only."""
+
+    def labels_for(self, tool: str) -> frozenset[str]:
+        """The labels that are attached to a tool."""
+        found = (given for tools, given in self.labels.items() if fnmatchcase(tool, tools))
+        return frozenset(label for given in found for label in given)
+
+
+def layers_of(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+    """The policies on a toolset, outermost first: those it was marked with, then those its attributes hold."""
+    return (*vars(toolset).get(LAYERS, ()), *_by_attribute(toolset))
+
+
+def name_on(toolset: AbstractToolset[Any]) -> str | None:
+    """What the outermost policy on a toolset calls it."""
+    return next((layer.name for layer in layers_of(toolset) if layer.name is not None), None)
+
+
+# --- attributes ---
+
+
+def _by_attribute(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+    """The layers that a toolset's attributes stand for. Each is read once, and anew where it was changed."""
+    found = tuple((name, value) for name in ATTRIBUTES if (value := _value(toolset, name)) is not None)
+    if not found:
+        return ()
+    known = vars(toolset).get(_BY_ATTRIBUTE)
+    if known is not None and known[0] == found:
+        return known[1]
+    layers = tuple(_layer_by(toolset, name, value) for name, value in found)
+    # As it is now: what is changed in place later is another value.
+    now = tuple((name, _copied(one)) for name, one in found)
+    vars(toolset)[_BY_ATTRIBUTE] = (now, layers)
+    return layers
+
+
+def _copied(value: object) -> object:
+    return copy.deepcopy(cast("object", value)) if isinstance(value, dict | list) else value
+
+
+def _value(toolset: AbstractToolset[Any], name: str) -> object:
+    try:
+        return getattr(toolset, name, None)
+    except Exception as error:  # doubt asks: what cannot be read is no policy
+        return error
+
+
+def _layer_by(toolset: AbstractToolset[Any], attribute: str, value: object) -> Layer:
+    try:
+        return attribute_layer(toolset, attribute, value)
+    except SignoffError as error:
+        reason = f"the attribute {attribute} of {toolset.label} is no policy: {error}"
+        asks = Policy.from_rules([{"ask": "*", "reason": reason}], file=f"<{attribute}>", name=attribute)
+        return Layer(policy=asks)
+
+
+def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object) -> Layer:
+    """The layer that one attribute stands for; raises `SignoffError` where it holds no policy."""
+    if attribute in BY_TOOL and not isinstance(value, Mapping):
+        raise WrongUse(f"{_a(value)}, not a mapping such as {{'look': {{'pre_approved': True}}}}")
+    if not isinstance(value, Policy | str | Mapping | list | tuple):
+        raise WrongUse(f"{_a(value)}; write allow, ask, deny, or a list of rules")
+    return layer_for(toolset, cast("Rules", value))
+
+
+def check_attributes(toolset: AbstractToolset[Any]) -> None:
+    """Raise `SignoffError` where an attribute that should hold a policy does not."""
+    for name in ATTRIBUTES:
+        if (value := _value(toolset, name)) is not None:
+            attribute_layer(toolset, name, value)
+
+
+# --- making one ---
+
+
+def layer_for(
+    toolset: AbstractToolset[Any],
+    rules: Rules,
+    *,
+    name: str | None = None,
+    labels: Labels | None = None,
+    config: Mapping[str, Any] | None = None,
+    tool: str | None = None,
+    by_catalog: bool = False,
+) -> Layer:
+    """A layer for a toolset, which its rules know by `name`, or by its own id."""
+    known_as = name if name is not None else toolset.id
+    takes_more = callable(getattr(toolset, "needs_approval", None))
+    by_tool = dict(rules) if isinstance(rules, Mapping) else {}
+    return Layer(
+        policy=policy_of(rules, known_as or "toolset", takes_more=takes_more),
+        name=known_as,
+        labels={tools: (one,) if isinstance(one, str) else tuple(one) for tools, one in (labels or {}).items()},
+        config={**(config or {}), **by_tool},
+        tool=tool,
+        by_catalog=by_catalog,
+    )
+
+
+def policy_of(rules: Rules, name: str, *, takes_more: bool = True) -> Policy:
+    """Rules in any of the accepted forms as a policy.
+
+    In a mapping by tool, options besides those for approval are for the toolset itself, where it `takes_more`.
+    """
+    if isinstance(rules, Policy):
+        return rules
+    if rules is None:
+        return Policy(rules=(), file=f"<{name}>", name=name)
+    if isinstance(rules, str):
+        if rules not in tuple(Effect):
+            raise WrongUse(f"{rules!r} is no policy: write allow, ask, deny, or a list of rules")
+        rules = [{rules: "*"}]
+    elif isinstance(rules, Mapping):
+        rules = [rule for tool, options in rules.items() for rule in _rules_by_tool(tool, options, takes_more)]
+    return Policy.from_rules(rules, file=f"<{name}>", name=name, root=os.path.realpath(os.curdir))
+
+
+def _rules_by_tool(tool: object, options: object, takes_more: bool) -> list[dict[str, Any]]:
+    """What `{tool: {"pre_approved": True}}` says, as rules."""
+    if not isinstance(tool, str) or not tool or any(one in tool for one in "*?["):
+        raise WrongUse(f"{tool!r} is no name of a tool: name each tool, or write a list of rules")
+    if not isinstance(options, Mapping):
+        raise WrongUse(f"{shown(tool)} has {_a(options)}; write {{{tool!r}: {{'pre_approved': True}}}}, or rules")
+    given = cast("Mapping[str, Any]", options)
+    unknown = next((one for one in given if one not in _OPTIONS), None)
+    if unknown is not None and not takes_more:
+        raise WrongUse(f"{shown(tool)} has the option {shown(str(unknown))}: {did_you_mean(str(unknown), _OPTIONS)}")
+    approved, blocked = given.get("pre_approved"), given.get("blocked")
+    for key, value in (("pre_approved", approved), ("blocked", blocked)):
+        if value is not None and not isinstance(value, bool):
+            raise WrongUse(f"{key} of {shown(tool)} is {_a(value)}, not True or False")
+    if blocked:
+        return [{"deny": {"tool": tool}, "reason": str(given.get("block_reason") or "blocked by its approval config")}]
+    if approved is None:
+        return []
+    return [{"allow" if approved else "ask": {"tool": tool}}]
+
+
+def _a(value: object) -> str:
+    kind = type(value).__name__
+    return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"

@@ -1,0 +1,220 @@
+"""Marks: policies on a toolset that is otherwise left as it is.
+
+A marked toolset is the same object, of a class that only adds what is needed to keep to the policy: where no gate has
+judged a call it does so by itself, and what it becomes for a run is marked as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ToolsetTool, WrapperToolset
+
+from signoff.attached.checks import Check, checks_of, described, said
+from signoff.attached.layers import ATTRIBUTES, LAYERS, Layer, layers_of
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import WrongUse
+from signoff.policy.strictest import strictest
+from signoff.ports import Passed, passed
+from signoff.wrapped import Step, parts_of, way_down
+
+T = TypeVar("T", bound=AbstractToolset[Any])
+
+
+def mark(toolset: T, *layers: Layer) -> T:
+    """Attach policies to a toolset, outside of what is attached already. What is there already is not added again."""
+    known = _own(toolset)
+    new = [layer for layer in layers if layer not in known]
+    if new or not known:
+        _set(toolset, (*new, *known))
+    return toolset
+
+
+def other_entry(toolset: AbstractToolset[Any], layers: Sequence[Layer]) -> str | None:
+    """The entry of a catalog that has marked the toolset, where it did so with other layers than these."""
+    known = [layer for layer in _own(toolset) if layer.by_catalog]
+    return (known[0].name or "another entry") if known and known != list(layers) else None
+
+
+def mark_attributes(toolset: AbstractToolset[Any]) -> None:
+    """Have everything in a toolset that has a policy by an attribute keep to it, in copies for a run too."""
+    for one in parts_of(toolset):
+        if LAYERS not in vars(one) and layers_of(one):
+            _set(one, ())
+
+
+def _own(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+    return vars(toolset).get(LAYERS, ())
+
+
+def _set(toolset: AbstractToolset[Any], layers: Sequence[Layer]) -> None:
+    kind = type(toolset)
+    if not hasattr(kind, "signoff_marks"):
+        try:
+            object.__setattr__(toolset, "__class__", marked_class(kind))
+        except Exception as error:  # whatever the class does when another is made of it
+            raise WrongUse(f"no policy can be attached to {toolset.label}: {error}") from error
+    vars(toolset)[LAYERS] = tuple(layers)
+
+
+def unmarked_class(kind: type) -> type:
+    """The class that a toolset had before it was marked."""
+    return getattr(kind, "signoff_marks", kind)
+
+
+@lru_cache(maxsize=1_024)
+def marked_class(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]:
+    """The class of marked toolsets of a kind: a subclass without anything of its own but what keeps to the marks."""
+
+    async def call_tool(
+        self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        async def call() -> Any:
+            return await kind.call_tool(self, name, tool_args, ctx, tool)
+
+        return await kept_to(self, call, name, tool_args, ctx, tool, hold)
+
+    async def for_run(self: Any, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        return _carried(self, await kind.for_run(self, ctx))
+
+    async def for_run_step(self: Any, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        return _carried(self, await kind.for_run_step(self, ctx))
+
+    def visit_and_replace(self: Any, visitor: Callable[[Any], Any]) -> AbstractToolset[Any]:
+        new = kind.visit_and_replace(self, visitor)
+        return _carried(self, new) if type(new) is type(self) else new
+
+    methods = (call_tool, for_run, for_run_step, visit_and_replace)
+    body: dict[str, Any] = {one.__name__: one for one in methods}
+    body |= {"__slots__": (), "__doc__": kind.__doc__, "__module__": kind.__module__, "signoff_marks": kind}
+    body["__qualname__"] = kind.__qualname__
+    make: Any = type(kind)
+    return make(kind.__name__, (kind,), body)
+
+
+def _carried(old: AbstractToolset[Any], new: AbstractToolset[Any]) -> AbstractToolset[Any]:
+    """What a marked toolset became for a run, with its marks."""
+    if new is old:
+        return new
+    if unmarked_class(type(new)) is not unmarked_class(type(old)):
+        new = WrapperToolset(new)  # nobody knows who else has it
+    for name in ATTRIBUTES:
+        if name in vars(old):
+            vars(new).setdefault(name, vars(old)[name])
+    return mark(new, *_own(old))
+
+
+# --- how a call got here ---
+
+
+def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any], heard: Iterable[object]) -> bool:
+    """Whether this very call was judged with all of these policies heard: by the gate, or by a mark further out.
+
+    A toolset that the gate could not see, inside of another that lists its tools as its own, was not heard.
+    """
+    passing = let_through(ctx, name, args)
+    return passing is not None and passing.heard.issuperset(map(id, heard))
+
+
+def held(verdict: Verdict | None, ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Effect:
+    """What becomes of a call that a policy judges by itself: a deny always holds, an ask until a person answered.
+
+    None is a policy that says nothing. Where somebody else let the call through, silence has given way already.
+    """
+    if verdict is not None and verdict.effect is not Effect.ASK:
+        return verdict.effect
+    is_silent = verdict is None or verdict.yields
+    if is_answered(ctx, name, args) or (is_silent and let_through(ctx, name, args) is not None):
+        return Effect.ALLOW
+    return Effect.ASK
+
+
+def is_answered(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> bool:
+    """Whether a person approved this very call: through a gate, or by PydanticAI's own means where there is none."""
+    passing = passed.get()
+    if passing is None or not _is_of(passing, ctx):
+        return ctx.tool_call_approved
+    return passing.answered and (passing.tool, passing.args) == (name, args)
+
+
+def let_through(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Passed | None:
+    """How this very call was let through; None where nobody has."""
+    passing = passed.get()
+    if passing is None or not _is_of(passing, ctx) or (passing.tool, passing.args) != (name, args):
+        return None
+    return passing
+
+
+def _is_of(passing: Passed, ctx: RunContext[Any]) -> bool:
+    return (passing.run_id, passing.call_id) == (ctx.run_id, ctx.tool_call_id)
+
+
+# --- without a gate ---
+
+
+def policies_on(toolset: AbstractToolset[Any]) -> tuple[object, ...]:
+    """What has a say on a toolset: the layers attached to it, and the policy it was made with."""
+    own: object = getattr(toolset, "policy", None)
+    return layers_of(toolset) if own is None else (*layers_of(toolset), own)
+
+
+Hold = Callable[[Sequence[Check], Sequence[Step], str, dict[str, Any], RunContext[Any]], Awaitable[bool]]
+"""Raises what keeps a call from running; says whether a person has let it run."""
+
+
+async def kept_to(
+    toolset: AbstractToolset[Any],
+    call: Callable[[], Awaitable[Any]],
+    name: str,
+    args: dict[str, Any],
+    ctx: RunContext[Any],
+    tool: ToolsetTool[Any],
+    settle: Hold,
+) -> Any:
+    """Call the tool; where no gate has asked the toolset about the call, what is attached here and below holds it."""
+    steps = list(way_down(toolset, name, tool))
+    layers = layers_of(toolset)
+    if any(may_run(ctx, called, args, layers) for _, called in steps):
+        return await call()
+    steps += await _made_for_run(steps, ctx)
+    # Whoever let it through further out knows it by its innermost name that can be seen from there.
+    known_as = next((called for _, called in steps if let_through(ctx, called, args)), steps[-1][1])
+    declared = (tool.tool_def.metadata or {}).get("labels") or ()
+    checks = checks_of(steps, (declared,) if isinstance(declared, str) else declared)
+    answered = await settle(checks, steps, known_as, args, ctx)
+    before = let_through(ctx, known_as, args)
+    heard = frozenset(id(one) for step, _ in steps for one in policies_on(step))
+    heard |= before.heard if before is not None else frozenset[int]()
+    token = passed.set(Passed(ctx.run_id, ctx.tool_call_id, steps[-1][1], args, answered, heard))
+    try:
+        return await call()
+    finally:
+        passed.reset(token)
+
+
+async def _made_for_run(steps: Sequence[Step], ctx: RunContext[Any]) -> list[Step]:
+    """The rest of the way, through a toolset that was made for the run."""
+    last, name = steps[-1]
+    if not isinstance(last, DynamicToolset):
+        return []
+    tool = (await cast("AbstractToolset[Any]", last).get_tools(ctx)).get(name)
+    return list(way_down(tool.toolset, name, tool)) if tool is not None else []
+
+
+async def hold(
+    checks: Sequence[Check], steps: Sequence[Step], name: str, args: dict[str, Any], ctx: RunContext[Any]
+) -> bool:
+    """Raise what keeps a call from running, unless it is allowed or a person has answered."""
+    verdict = strictest(await said(checks, lambda: dict(args), ctx))
+    match held(verdict, ctx, name, args):
+        case Effect.ALLOW:
+            return is_answered(ctx, name, args)
+        case Effect.DENY:
+            raise ToolFailed(verdict.reason if verdict is not None else "")
+        case Effect.ASK:
+            reason = verdict.reason if verdict is not None else ""
+            raise ApprovalRequired(metadata={"reason": reason, **await described(steps, lambda: dict(args), ctx)})
