@@ -26,6 +26,7 @@ from signoff.config.worker_text import SUFFIXES, read_worker_text
 from signoff.core.canonical import digest
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.engine import Policy
+from signoff.policy.parse import with_naming
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
@@ -193,6 +194,8 @@ class _Desk:
             if rule.id in seen:
                 raise spot.wrong(f"the id {shown(rule.id)} is taken by a rule it extends", "give each rule its own id")
             seen.add(rule.id)
+        if any(rule.otherwise for rule in rules):  # one of a file also counts what the files it extends name
+            rules = tuple(with_naming(rule, spot) for rule, spot in zip(rules, spots, strict=True))
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
         return Policy(rules=rules, file=self.files[name][0], name=name, root=folder, revision=revision), spots
 
