@@ -154,7 +154,7 @@ class _Desk:
         spec = {key: deep[key].value if key in deep else spot.value for key, spot in keys.items() if key in SPEC_KEYS}
         policy, rules = self._policy(name, [(one, e["policy"]) for one, e in layers if "policy" in e])
         lists = {
-            "toolsets": toolset_names(keys["toolsets"], self.project_file) if "toolsets" in keys else [],
+            "toolsets": self._toolsets([entries["toolsets"] for _, entries in layers if "toolsets" in entries]),
             "delegates": self._delegates(keys["delegates"]) if "delegates" in keys else [],
             "approvers": self._approvers(keys["approvers"]) if "approvers" in keys else [],
             "attachments": self._attachments(keys["attachments"]) if "attachments" in keys else [],
@@ -219,6 +219,13 @@ class _Desk:
             return both
         what = f"{' or '.join(map(shown, allowed))} answers for every worker ({every[0].place})"
         raise own[0].wrong(f"{what}, so {shown(own[0].value)} alone cannot", "leave it out, or change it there")
+
+    def _toolsets(self, written: list[Spot]) -> list[Spot]:
+        """The toolsets of a worker: each file replaces what those it extends give, or changes it."""
+        found: list[Spot] = []
+        for spot in written:
+            found = toolset_names(spot, self.project_file).after(found)
+        return found
 
     def _delegates(self, spot: Spot) -> list[Spot]:
         items = delegate_names(spot)
