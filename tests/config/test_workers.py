@@ -215,7 +215,6 @@ def test_c2_a_worker_file_names_toolsets_and_configures_none(project: Project) -
     assert load_worker(project.settings, "a").toolsets == ("files",)
 
 
-@pytest.mark.mission("C10")
 def test_c10_names_may_be_written_as_keys_that_hold_nothing(project: Project) -> None:
     project.write("workers/a.yaml", "toolsets:\n  files: {}\n  add: {}\n")
     worker = load_worker(project.settings, "a")

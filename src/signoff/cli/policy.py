@@ -175,7 +175,8 @@ def _of_toolset(settings: Settings, name: str | None) -> tuple[Policy, ...]:
 def judge(files: tuple[str, ...]) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
-    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are skipped. A line that is no call stops the stream.
+    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are
+    skipped. A line that is no call stops the stream.
 
     \b
     In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
@@ -184,9 +185,8 @@ def judge(files: tuple[str, ...]) -> None:
     from signoff.config import load_settings
 
     if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
-        raise WrongUse(
-            "this takes a policy file, if not the nearest, and a file of calls\n  signoff policy judge calls.jsonl"
-        )
+        what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
+        raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
     calls = files[-1]
     judge_call = _with_toolsets(load_settings(_nearest(files[0] if len(files) > 1 else None)))
     name = "standard input" if calls == "-" else calls

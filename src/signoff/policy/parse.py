@@ -70,7 +70,7 @@ def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> Parsed
     ids: dict[str, int] = {}
     items = spot.items("a list of rules") if spot.value != [] else []  # no rules: everything is asked about
     for number, item in enumerate(items, start=1):
-        if isinstance(item.value, dict) and OTHERWISE in item.value:
+        if _is_otherwise(item):
             rules = [with_naming(one, items[at]) for at, one in enumerate(rules)]
         rule = _rule(item, number, name, root, rules)
         if rule.id in ids:
@@ -137,6 +137,10 @@ def _otherwise(spot: Spot, entries: dict[str, Spot], own_id: str, root: str | No
     if "examples" in entries:
         check_examples(entries["examples"], rule, root, above)
     return rule
+
+
+def _is_otherwise(spot: Spot) -> bool:
+    return isinstance(spot.value, dict) and OTHERWISE in cast("dict[str, object]", spot.value)
 
 
 def with_naming(rule: Rule, spot: Spot) -> Rule:
