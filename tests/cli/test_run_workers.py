@@ -495,10 +495,13 @@ def test_p12_a_remembered_answer_does_not_open_a_whitelist(shop: Desk) -> None:
     script = TRIES.replace("echo one; touch made", "touch made")
     (shop.folder / "tries.yaml").write_text(script)
     run = ("run", "w", "Try", "--model", f"script:{shop.folder / 'tries.yaml'}")
-    waiting = shop.run(*run)
+    waiting = shop.run(*run, "--suspend", "--json")
     assert waiting.code == 3, waiting.err
-    (request,) = json.loads(shop.run("inbox", "--json").out)["requests"]
-    assert shop.run("approve", request["id"], "--remember", "exact", "--yes").code == 0
+    request = waiting.rows[-1]["waiting"][0]["request"]
+    assert shop.run("approve", request, "--remember", "exact", "--yes").code == 0
+    again = shop.run(*run)
+    assert (again.code, (shop.folder / "made").exists()) == (0, True), "the answer is remembered"
+    (shop.folder / "made").unlink()
     (shop.folder / "signoff.yaml").write_text(SHELL)
     assert "no rule names this call" in shop.run(*run).out
     assert not (shop.folder / "made").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -27,6 +27,7 @@ from signoff.config import (
     workers_folder,
 )
 from signoff.config.worker_keys import END_STRATEGIES, OWN_KEYS, RETRY_KEYS, SPEC_KEYS, WORKER_KEYS
+from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.layers import Layers
@@ -487,3 +488,22 @@ def test_every_key_of_pydantic_ais_agent_spec_is_one_of_ours() -> None:
     assert set(get_args(AgentSpec.model_fields["end_strategy"].annotation)) == set(END_STRATEGIES)
     assert AgentRetries.__optional_keys__ == set(RETRY_KEYS)
     assert not set(OWN_KEYS) & fields
+
+
+@pytest.mark.mission("P12")
+def test_p12_what_a_worker_extends_stays_closed(project: Project) -> None:
+    """Only rules above an `otherwise` name calls: a nearer file adds rules below it, and opens nothing."""
+
+    def said(tool: str, **args: Any) -> str | None:
+        policy = load_worker(project.settings, "child").policy
+        verdict = policy.judge_layer(Call(tool=tool, args=args)) if policy is not None else None
+        return str(verdict.effect) if verdict is not None else None
+
+    project.write("workers/base.yaml", "policy: [{ask: read}, {otherwise: deny}]\n")
+    project.write("workers/child.yaml", "extends: base\npolicy: [{ask: write}]\n")
+    assert (said("read"), said("write"), said("zap")) == ("ask", "deny", "deny")
+    project.write("workers/base.yaml", "policy: [{ask: {tool: shell, command: git push *}}]\n")
+    project.write("workers/child.yaml", "extends: base\npolicy: [{ask: write}, {otherwise: deny}]\n")
+    assert (said("write"), said("zap")) == ("ask", "deny")
+    assert said("shell", command="git push") == "ask", "what the base names is named"
+    assert said("shell", command="git push; make") == "deny", "and no more than that"

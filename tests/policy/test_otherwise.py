@@ -13,6 +13,7 @@ from tests.policy.shell.commands import spoken
 from tests.policy.sql.test_sql_properties import OTHERS, READS
 from tests.policy.sql.test_sql_properties import TEXTS as SQL_TEXTS
 from tests.policy.test_properties import TEXTS, arguments, calls, paths, rules, tool_patterns
+from tests.policy.test_reach import hidden, named_layers, told
 from tests.profiles import examples
 
 from signoff.core.call import Call
@@ -23,7 +24,7 @@ from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Truth
 from signoff.policy.layers import Layers
 from signoff.policy.loading import parse_policy
-from signoff.policy.reach import reach
+from signoff.policy.reach import reach, reach_of
 from signoff.policy.written import read_written, written
 
 DENY = {"otherwise": "deny"}
@@ -355,6 +356,23 @@ def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
     assert made(written).judge(one).effect.strictness >= without.strictness
     more = made([*written[:at], DENY, *written[at:]]).judge(one).effect
     assert more.strictness >= made(written).judge(one).effect.strictness
+
+
+@examples(1_500, daily=100)
+@given(st.lists(mixed | rules, min_size=1, max_size=2), calls, hidden)
+def test_a_verdict_is_always_within_reach(
+    written: list[list[dict[str, Any]]], one: Call, unsure: frozenset[str]
+) -> None:
+    policies = named_layers(written)
+    verdict = Layers(policies).judge(one)
+    found = reach_of((policy, told(one, unsure)) for policy in policies)
+    if verdict.effect is Effect.ALLOW:
+        assert set(verdict.rules) <= set(found.unasked)
+    elif verdict.effect is Effect.DENY:
+        assert found.effect != "allow"
+        assert set(verdict.rules) <= {rule.id for rule in found.stops}
+    else:
+        assert found.effect != "deny"
 
 
 def narrows(before: Policy, after: Policy, one: Call) -> None:

@@ -140,7 +140,8 @@ def _otherwise(spot: Spot, entries: dict[str, Spot], own_id: str, root: str | No
 
 
 def _is_otherwise(spot: Spot) -> bool:
-    return isinstance(spot.value, dict) and OTHERWISE in cast("dict[str, object]", spot.value)
+    value: object = spot.value
+    return isinstance(value, dict) and OTHERWISE in cast("dict[str, object]", value)
 
 
 def with_naming(rule: Rule, spot: Spot) -> Rule:
