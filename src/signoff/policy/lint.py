@@ -127,7 +127,7 @@ def _empty(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         if rule.otherwise and Match() in rule.matches and all(one.effect is Effect.DENY for one in rules[:at]):
             what = f"{rule.id} denies every call: no rule above it names any"
             yield Problem(
-                what, rule.place, rule.id, "write above it what may be called, with `allow` or `ask`", "empty"
+                what, rule.place, rule.id, "write above it what may be called, with `allow` or `ask`", "empty-whitelist"
             )
 
 
