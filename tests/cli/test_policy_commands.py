@@ -397,9 +397,7 @@ policy:
 def test_p12_explain_and_judge_know_a_whitelist(here: Path, wording: Wording) -> None:
     (here / "signoff.yaml").write_text(WHITELIST)
     assert run("explain", "--tool", "mail").output == wording()
-    git = WHITELIST.replace("  - otherwise: deny\n", "", 1).replace("read_file", "shell")
     (here / "signoff.yaml").write_text(WHITELIST.replace("{tool: read_file}", "shell"))
-    assert git
     command = ["--tool", "shell", "--toolset", "git", "--args", '{"command": "git status; make"}']
     assert run("explain", *command).output == wording()
     calls = [
