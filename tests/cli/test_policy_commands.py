@@ -354,3 +354,90 @@ def test_help_has_an_example() -> None:
     for name in ("check", "explain", "judge"):
         shown = run(name, "--help").output
         assert "signoff policy" in shown or "In:" in shown
+
+
+# --- without a file, and with a catalog ---
+
+
+def test_the_nearest_file_is_found(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = here / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    assert run("check").stdout == "../signoff.yaml: 4 rules, ok\n"
+    assert (
+        "decided by big at ../signoff.yaml:3:5" in run("explain", "--tool", "pay", "--args", '{"amount": 200}').stdout
+    )
+    assert answers(run("judge", "-", stdin='{"tool": "pay"}\n'))[0]["verdict"] == "allow"
+    assert run("judge", "../signoff.yaml").exit_code == 2
+    assert run("judge").exit_code == 2
+
+
+def test_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["check"], ["explain", "--tool", "x"], ["judge", "-"]):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert "there is no signoff.yaml here or above" in result.stderr
+
+
+WHITELIST = """\
+toolsets:
+  git:
+    use: shell_file_ops
+    policy:
+      - allow: {tool: shell, command: git status}
+      - otherwise: deny
+policy:
+  - allow: {tool: read_file}
+  - otherwise: deny
+"""
+
+
+@pytest.mark.mission("P12")
+def test_p12_explain_and_judge_know_a_whitelist(here: Path, wording: Wording) -> None:
+    (here / "signoff.yaml").write_text(WHITELIST)
+    assert run("explain", "--tool", "mail").output == wording()
+    (here / "signoff.yaml").write_text(WHITELIST.replace("{tool: read_file}", "shell"))
+    command = ["--tool", "shell", "--toolset", "git", "--args", '{"command": "git status; make"}']
+    assert run("explain", *command).output == wording()
+    calls = [
+        {"tool": "shell", "toolset": "git", "args": {"command": one}} for one in ("git status", "git status; make")
+    ]
+    assert [one["verdict"] for one in answers(judged(*calls))] == ["allow", "deny"]
+    assert run("show").output == wording()
+    assert json.loads(run("show", "--json").output)["silence"] == "deny"
+
+
+def test_a_toolset_that_is_closed_is_told(here: Path, wording: Wording) -> None:
+    (here / "signoff.yaml").write_text(WHITELIST)
+    assert run("check").output == wording()
+    (here / "signoff.yaml").write_text(WHITELIST.replace("{tool: read_file}", "shell"))
+    assert run("check").output == wording()
+    (here / "signoff.yaml").write_text(f"{WHITELIST}    toolset: mail\n")
+    assert "can do nothing" not in run("check").output
+
+
+CATALOG = """\
+toolsets:
+  files: {use: filesystem_rw, policy: [{ask: write_fil}]}
+policy:
+  - allow: raed_file
+  - allow: read_file
+"""
+
+
+def test_check_knows_the_tools_of_the_catalog(here: Path, wording: Wording) -> None:
+    (here / "signoff.yaml").write_text(CATALOG)
+    result = run("check")
+    assert (result.exit_code, result.output) == (0, wording())
+    told = json.loads(run("check", "--json").output)
+    assert [one["rule"] for one in told["warnings"]] == ["rule-1", "files/rule-1"]
+    assert told["unlisted"] == []
+
+
+def test_check_leaves_toolsets_in_peace_that_are_known_once_they_run(here: Path, wording: Wording) -> None:
+    server = '  tickets: {use: mcp, config: {command: "python", args: ["-m", "nothing"]}}\n'
+    (here / "signoff.yaml").write_text(CATALOG.replace("policy:\n", f"{server}policy:\n", 1))
+    result = run("check")
+    assert (result.exit_code, result.output) == (0, wording())
+    assert json.loads(run("check", "--json").output)["unlisted"] == ["tickets"]

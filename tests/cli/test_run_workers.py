@@ -432,3 +432,76 @@ def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> 
     assert "Waiting for what is done elsewhere: send_fax." in said.err
     told = json.loads(shop.run(*run, "--json").out.splitlines()[-1])
     assert (told["waiting"], told["elsewhere"]) == ([], ["send_fax"])
+
+
+SHELL = """\
+toolsets:
+  git:
+    use: shell_file_ops
+    policy:
+      - allow: {tool: shell, command: [echo one, "echo two *"]}
+      - ask: {tool: shell, command: touch asked}
+      - otherwise: deny
+        reason: only these
+policy: []
+"""
+TRIES = """\
+- calls: [{tool: shell, args: {command: echo one}}]
+- calls: [{tool: shell, args: {command: "echo one; touch made"}}]
+- say: "{{last}}"
+"""
+
+
+@pytest.mark.mission("P12")
+def test_p12_a_whitelist_holds_in_a_run_and_nothing_gets_around_it(shop: Desk) -> None:
+    def tries(script: str, *more: str) -> Said:
+        (shop.folder / "tries.yaml").write_text(script)
+        return shop.run("run", "w", "Try", "--model", f"script:{shop.folder / 'tries.yaml'}", *more)
+
+    (shop.folder / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
+    (shop.folder / "signoff.yaml").write_text(SHELL)
+    said = tries(TRIES, "--mode", "auto_approve")
+    assert said.code == 0, said.err
+    assert "allowed       shell(" in said.err
+    told = json.loads(said.out)
+    assert (
+        told["by"] == "policy"
+        and "no rule names this call, and otherwise: deny (signoff.yaml:7): only these" in told["reason"]
+    )
+    both = TRIES.replace("touch made", "touch asked")
+    assert "no rule names this call" in tries(both, "--mode", "auto_approve").out, "asked about is not named"
+    alone = TRIES.replace("echo one; touch made", "touch asked")
+    assert tries(alone, "--mode", "auto_approve").code == 0
+    assert (shop.folder / "asked").exists(), "what a rule names is asked about as ever"
+
+    (shop.folder / "signoff.yaml").write_text(SHELL.replace("policy: []", "policy: [{allow: shell}]"))
+    assert "no rule names this call" in tries(TRIES).out, "a rule of the project's loosens nothing"
+    (shop.folder / "signoff.yaml").write_text(SHELL.replace("policy: []", "policy: [{ask: mail}, {otherwise: deny}]"))
+    closed = tries(TRIES, "--mode", "auto_approve")
+    assert "otherwise: deny (signoff.yaml:9)" in closed.out, "nor does a toolset's own rule what the project closes"
+    checked = shop.run("policy", "check")
+    assert (
+        "warning: signoff.yaml:9:" in checked.out and "the toolset `git` can do nothing: rule-2 denies" in checked.out
+    )
+    assert not (shop.folder / "made").exists()
+
+
+@pytest.mark.mission("P12")
+def test_p12_a_remembered_answer_does_not_open_a_whitelist(shop: Desk) -> None:
+    (shop.folder / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
+    (shop.folder / "signoff.yaml").write_text(
+        SHELL.replace("      - otherwise: deny\n        reason: only these\n", "")
+    )
+    script = TRIES.replace("echo one; touch made", "touch made")
+    (shop.folder / "tries.yaml").write_text(script)
+    run = ("run", "w", "Try", "--model", f"script:{shop.folder / 'tries.yaml'}")
+    waiting = shop.run(*run, "--suspend", "--json")
+    assert waiting.code == 3, waiting.err
+    request = waiting.rows[-1]["waiting"][0]["request"]
+    assert shop.run("approve", request, "--remember", "exact", "--yes").code == 0
+    again = shop.run(*run)
+    assert (again.code, (shop.folder / "made").exists()) == (0, True), "the answer is remembered"
+    (shop.folder / "made").unlink()
+    (shop.folder / "signoff.yaml").write_text(SHELL)
+    assert "no rule names this call" in shop.run(*run).out
+    assert not (shop.folder / "made").exists()

@@ -130,7 +130,8 @@ def test_the_schemas_know_exactly_the_keys_the_readers_know() -> None:
     assert set(defs["limits"]["properties"]) == set(worker_keys.LIMIT_KEYS)
     assert alternatives(worker["properties"]["retries"]) == set(worker_keys.RETRY_KEYS)
     assert worker["properties"]["end_strategy"]["enum"] == list(worker_keys.END_STRATEGIES)
-    assert set(defs["rule"]["properties"]) == set(parse._RULE_KEYS)  # pyright: ignore[reportPrivateUsage]
+    keys = {*parse._RULE_KEYS, *parse._OTHERWISE_KEYS}  # pyright: ignore[reportPrivateUsage]
+    assert set(defs["rule"]["properties"]) == keys
     assert set(defs["rule"]["properties"]["on_timeout"]["enum"]) == set(OnTimeout)
     assert set(defs["match"]["properties"]) == {"tool", *parse_match._READERS}  # pyright: ignore[reportPrivateUsage]
     assert set(defs["label"]["enum"]) == set(LABELS)

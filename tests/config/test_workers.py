@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -27,6 +27,7 @@ from signoff.config import (
     workers_folder,
 )
 from signoff.config.worker_keys import END_STRATEGIES, OWN_KEYS, RETRY_KEYS, SPEC_KEYS, WORKER_KEYS
+from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.layers import Layers
@@ -213,6 +214,65 @@ def test_c2_a_worker_file_names_toolsets_and_configures_none(project: Project) -
         assert "toolsets: [files]" in caught.value.fix
     project.write("workers/a.yaml", "toolsets: files\n")
     assert load_worker(project.settings, "a").toolsets == ("files",)
+
+
+def test_c10_names_may_be_written_as_keys_that_hold_nothing(project: Project) -> None:
+    project.write("workers/a.yaml", "toolsets:\n  files: {}\n  add: {}\n")
+    worker = load_worker(project.settings, "a")
+    assert worker.toolsets == ("files", "add")
+    assert str(worker.spots["toolsets[1]"].place) == "workers/a.yaml:3:8: toolsets.add"
+    for text in ("{files: }", "{files: true}", "{files: []}", "{files: {root: .}}", "{files: {}, db: {url: x}}"):
+        project.write("workers/a.yaml", f"toolsets: {text}\n")
+        with pytest.raises(WrongFile, match="lists toolsets by name"):
+            load_worker(project.settings, "a")
+
+
+@pytest.mark.mission("P13")
+def test_p13_a_worker_adds_to_what_its_profile_gives_drops_some_or_replaces_it(project: Project) -> None:
+    def given(toolsets: str) -> tuple[str, ...]:
+        project.write("workers/child.yaml", f"extends: base\n{toolsets}")
+        return load_worker(project.settings, "child").toolsets
+
+    project.write("workers/base.yaml", "toolsets: [a, b, c]\n")
+    assert given("") == ("a", "b", "c")
+    assert given("toolsets: {add: [d], drop: [b]}\n") == ("a", "c", "d")
+    assert given("toolsets: {add: d}\n") == ("a", "b", "c", "d")
+    assert given("toolsets: {drop: [a, b, c]}\n") == ()
+    assert given("toolsets: [d]\n") == ("d",)
+    assert given("toolsets: {d: {}}\n") == ("d",)
+    assert given("toolsets: {add: {}}\n") == ("add",), "a toolset of that name, in the place of the others"
+    project.write("workers/grand.yaml", "extends: child\ntoolsets: {drop: [d], add: [b]}\n")
+    assert given("toolsets: {add: [d], drop: [b]}\n") == ("a", "c", "d")
+    grand = load_worker(project.settings, "grand")
+    assert grand.toolsets == ("a", "c", "b")
+    assert str(grand.spots["toolsets[0]"].place) == "workers/base.yaml:1:12: toolsets[0]"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{drop: [bb]}", ":2:19: toolsets.drop[0]: what it extends gives no toolset `bb` to drop\n  did you mean `b`?"),
+        ("{add: [a]}", ":2:18: toolsets.add[0]: `a` is given already (workers/base.yaml:1:12: toolsets[0])"),
+        ("{add: [d], drop: [d]}", ":2:18: toolsets.add[0]: `d` is added and dropped"),
+        ("{add: [d], e: {}}", ":2:22: toolsets.e: `e` is a name beside `add`"),
+        ("{add: [d], drop: {}}", ":2:22: toolsets.drop: `drop` is a name beside `add`"),
+        ("{add: []}", ":2:17: toolsets.add: the list is empty"),
+        ("{add: [d, d]}", ":2:21: toolsets.add[1]: `d` is named twice"),
+        ("{add: [{d: {}}]}", ":2:18: toolsets.add[0]: this should be one of the names of toolsets"),
+    ],
+)
+def test_p13_changes_that_change_nothing(project: Project, text: str, says: str) -> None:
+    project.write("workers/base.yaml", "toolsets: [a, b]\n")
+    project.write("workers/child.yaml", f"extends: base\ntoolsets: {text}\n")
+    with pytest.raises(WrongFile) as error:
+        load_worker(project.settings, "child")
+    assert str(error.value).startswith(f"workers/child.yaml{says}")
+
+
+def test_defaults_have_nothing_to_change(project: Project) -> None:
+    project.write("signoff.yaml", "policy: []\ndefaults: {worker: {toolsets: {add: [x]}}}\n")
+    with pytest.raises(WrongFile, match="defaults come first"):
+        _ = project.settings
 
 
 def test_no_rule_of_a_worker_can_loosen(project: Project) -> None:
@@ -428,3 +488,22 @@ def test_every_key_of_pydantic_ais_agent_spec_is_one_of_ours() -> None:
     assert set(get_args(AgentSpec.model_fields["end_strategy"].annotation)) == set(END_STRATEGIES)
     assert AgentRetries.__optional_keys__ == set(RETRY_KEYS)
     assert not set(OWN_KEYS) & fields
+
+
+@pytest.mark.mission("P12")
+def test_p12_what_a_worker_extends_stays_closed(project: Project) -> None:
+    """Only rules above an `otherwise` name calls: a nearer file adds rules below it, and opens nothing."""
+
+    def said(tool: str, **args: Any) -> str | None:
+        policy = load_worker(project.settings, "child").policy
+        verdict = policy.judge_layer(Call(tool=tool, args=args)) if policy is not None else None
+        return str(verdict.effect) if verdict is not None else None
+
+    project.write("workers/base.yaml", "policy: [{ask: read}, {otherwise: deny}]\n")
+    project.write("workers/child.yaml", "extends: base\npolicy: [{ask: write}]\n")
+    assert (said("read"), said("write"), said("zap")) == ("ask", "deny", "deny")
+    project.write("workers/base.yaml", "policy: [{ask: {tool: shell, command: git push *}}]\n")
+    project.write("workers/child.yaml", "extends: base\npolicy: [{ask: write}, {otherwise: deny}]\n")
+    assert (said("write"), said("zap")) == ("ask", "deny")
+    assert said("shell", command="git push") == "ask", "what the base names is named"
+    assert said("shell", command="git push; make") == "deny", "and no more than that"

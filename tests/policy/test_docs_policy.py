@@ -41,6 +41,16 @@ def test_the_readme_says_why_a_call_asks() -> None:
         assert why in found
 
 
+def test_what_the_page_says_about_a_whitelist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (text,) = [text for text in YAML if "otherwise" in text]
+    Path("signoff.yaml").write_text(text)
+    explanation = load_settings("signoff.yaml").policy.explain(call("shell", command="git push; make"))
+    (shown,) = [text for text in CONSOLE if "otherwise" in text]
+    assert explanation.sentence in shown
+    assert str(explanation.place) in shown
+
+
 @pytest.mark.parametrize("text", YAML)
 def test_every_policy_on_the_page_loads_without_a_warning(text: str, tmp_path: Path) -> None:
     file = tmp_path / "signoff.yaml"
@@ -58,10 +68,10 @@ def test_what_the_page_says_about_its_examples(tmp_path: Path) -> None:
     file.write_text(YAML[1])
     verdict = load_settings(file).policy.judge(call("pay", amount=200))
     assert verdict.rules == ("rule-2",)
-    assert verdict.reason in CONSOLE[2]
+    assert verdict.reason in CONSOLE[3]
     file.write_text("policy: [{allow: {tool: shell, command: read-only}}]")
     explanation = load_settings(file).policy.explain(call("shell", command="sort -o a.txt a.txt"))
-    assert explanation.sentence in CONSOLE[1]
+    assert explanation.sentence in CONSOLE[2]
 
 
 def test_every_key_operator_and_label_is_on_the_page() -> None:

@@ -12,10 +12,13 @@ from tests.workers.project import calling, project, run, saying
 from tests.workers.test_delegate import told
 
 from signoff.config import Settings, load_worker
+from signoff.core.call import Call
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Effect
+from signoff.errors import WrongUse
 from signoff.gate.resume import resume_run
 from signoff.workers import create
 from signoff.workers.workshop import Workshop
@@ -427,3 +430,27 @@ def test_writing_replaces_nothing_and_leaves_nothing_behind(tmp_path: Path) -> N
         create.write(create.Draft("fresh", str(path), "instructions: Evil.\n", ()))
     assert path.read_text() == "instructions: Hi.\n"
     assert [one.name for one in path.parent.iterdir()] == ["fresh.yaml"]
+
+
+def test_a_new_worker_cannot_open_what_its_creator_has_closed(tmp_path: Path) -> None:
+    closed = CREATOR + "  - {ask: worker_create}\n  - {ask: list_files}\n  - {otherwise: deny}\n"
+    settings = maker(tmp_path, creator=closed)
+    text = "instructions: Hi.\npolicy: [{ask: read_file}, {otherwise: deny}]\n"
+    made = create.draft(settings, load_worker(settings, "maker"), "fresh", text)
+    rules = yaml.safe_load(made.text)["policy"]
+    assert rules[-2:] == [{"otherwise": "deny"}, {"ask": "read_file"}], "below it, it names nothing"
+    (tmp_path / "workers" / "fresh.yaml").write_text(made.text)
+    policy = load_worker(settings, "fresh").policy
+    assert policy is not None
+    assert policy.judge(Call(tool="read_file", args={"path": "a"})).effect is Effect.DENY
+    assert policy.judge(Call(tool="list_files")).effect is Effect.ASK
+
+
+def test_a_name_that_a_whitelist_asks_about_is_taken(tmp_path: Path) -> None:
+    file = FILE.replace("policy: [{allow: worker_create}]", "policy: [{ask: {worker: 'ops*'}}, {allow: worker_create}]")
+    settings = project(tmp_path, {"maker": CREATOR, "leaf": "description: Reads."}, file=file)
+    create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")
+    file = file.replace("{allow: worker_create}]", "{allow: worker_create}, {otherwise: deny}]")
+    settings = project(tmp_path, {"maker": CREATOR, "leaf": "description: Reads."}, file=file)
+    with pytest.raises(WrongUse, match="the name is taken"):
+        create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")

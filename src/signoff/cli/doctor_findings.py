@@ -95,6 +95,7 @@ def rule_findings(files: Files) -> Iterator[Finding]:
                 seen.add(key)
                 yield _weighed(problem)
     yield from map(_weighed, map(unheard_problem, files.settings.unheard))
+    yield from map(_weighed, files.settings.closed_toolsets)
 
 
 def _weighed(problem: Problem) -> Finding:

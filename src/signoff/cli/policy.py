@@ -17,6 +17,7 @@ from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 if TYPE_CHECKING:
     from io import BufferedReader
 
+    from signoff.config import Settings
     from signoff.core.call import Call
     from signoff.core.verdict import Verdict
     from signoff.policy.engine import Policy
@@ -27,6 +28,7 @@ LONGEST_LINE = 16_000_000
 
 _CHUNK = 1 << 16
 _WRONG = 2
+_MOST_TOOLSETS = 1024
 
 
 @click.group()
@@ -38,41 +40,73 @@ policy.add_command(show)
 
 
 @policy.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another one is an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
-def check(ctx: click.Context, file: str, tools: str | None, as_json: bool) -> None:
+def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool) -> None:
     """Read a policy file and say what is wrong with it.
+
+    FILE is the nearest signoff.yaml, unless it is given. Tools that rules name are looked for in the toolsets of the
+    project; --tools names those there are instead.
 
     \b
     Example:
+      signoff policy check
       signoff policy check signoff.yaml --tools read_file,write_file
     """
+    from signoff.cli.policy_tools import Held, held_against_catalog
+    from signoff.cli.safely import apart
     from signoff.config import load_settings
 
+    file, held = _nearest(file), Held()
     try:
         settings = load_settings(file)
         if tools is not None:
             _refuse(settings.policy.unknown_tools(filter(None, map(str.strip, tools.split(",")))))
+        else:
+            with apart() if as_json else nullcontext():  # what the project's own code prints is none of our JSON
+                held = held_against_catalog(settings)
     except SignoffError as error:
         if not as_json:
             raise
         click.echo(_json({"file": file, "ok": False, "error": str(error)}))
         ctx.exit(_WRONG)
-    rules, warnings = settings.policy.rules, settings.warnings
+    rules, warnings = settings.policy.rules, (*settings.warnings, *held.problems)
     if as_json:
-        found = [_as_json(problem) for problem in warnings]
-        revision = settings.policy.revision
-        click.echo(_json({"file": file, "ok": True, "rules": len(rules), "revision": revision, "warnings": found}))
+        told = {
+            "file": file,
+            "ok": True,
+            "rules": len(rules),
+            "revision": settings.policy.revision,
+            "warnings": [_as_json(problem) for problem in warnings],
+            "unlisted": list(held.unlisted),
+        }
+        click.echo(_json(told))
         return
     click.echo(f"{file}: {len(rules)} {'rule' if len(rules) == 1 else 'rules'}, ok")
     for problem in warnings:
         click.echo(f"warning: {problem}")
+    if held.rules:
+        from signoff.policy.wording import listed
+
+        may = f"{listed(held.unlisted)} may have them: what tools there are is known once it runs"
+        click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
+
+
+def _nearest(file: str | None) -> str:
+    """The file that was given, else the nearest signoff.yaml, here or above."""
+    from signoff.config import find_project
+    from signoff.config.files import from_here
+
+    found = file if file is not None else find_project()
+    if found is None:
+        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or write one with `signoff init`")
+    return found if file is not None else from_here(found)
 
 
 @policy.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @click.option("--tool", required=True, metavar="NAME", help="The tool that is called.")
 @click.option("--args", "arguments", default="{}", metavar="JSON", help="Its arguments, as a JSON object.")
 @click.option("--toolset", metavar="NAME", help="The toolset the tool belongs to.")
@@ -80,7 +114,7 @@ def check(ctx: click.Context, file: str, tools: str | None, as_json: bool) -> No
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 def explain(
-    file: str,
+    file: str | None,
     tool: str,
     arguments: str,
     toolset: str | None,
@@ -90,11 +124,12 @@ def explain(
 ) -> None:
     """Say what the policy decides about one call, and why.
 
+    FILE is the nearest signoff.yaml, unless it is given. With --toolset, the rules of that toolset count too.
+
     \b
     Example:
-      signoff policy explain signoff.yaml --tool pay --args '{"amount": 200}'
+      signoff policy explain --tool pay --args '{"amount": 200}'
     """
-    from signoff.config import load_policy
     from signoff.core.call import Call
 
     _check_labels(labels)
@@ -105,37 +140,55 @@ def explain(
         worker=tuple(worker.split(" > ")) if worker else (),
         labels=frozenset(labels),
     )
-    explanation = _explained(load_policy(file), call)
+    explanation = _explained(_nearest(file), call)
     click.echo(_json(explanation.as_json()) if as_json else "\n".join(_lines(explanation)))
 
 
-def _explained(policy: Policy, call: Call) -> Explanation:
+def _explained(file: str, call: Call) -> Explanation:
+    from signoff.config import load_settings
     from signoff.links import followed
-    from signoff.policy.builtin import builtin_policy
     from signoff.policy.layers import Layers
 
-    own = builtin_policy(call.toolset, policy.root) if call.toolset else None
-    layers = Layers((policy,) if own is None else (policy, own))
+    settings = load_settings(file)
+    policy, own = settings.policy, _of_toolset(settings, call.toolset)
+    layers = Layers((policy, *own))
     # Links are followed as in a run, so that what is said here is what would happen there.
     found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
-    return policy.explain(found) if own is None else layers.explain(found)
+    return layers.explain(found) if own else policy.explain(found)
+
+
+def _of_toolset(settings: Settings, name: str | None) -> tuple[Policy, ...]:
+    """The rules of a toolset: those of its entry, and below them those that a built-in one brings."""
+    from signoff.policy.builtin import builtin_policy
+
+    if name is None:
+        return ()
+    entry = settings.toolsets.get(name)
+    own = entry.policy if entry is not None else None
+    root = own.root if own is not None else settings.policy.root
+    found = (own, builtin_policy(entry.use if entry is not None else name, root))
+    return tuple(one for one in found if one is not None)
 
 
 @policy.command()
-@click.argument("file")
-@click.argument("calls", metavar="CALLS.jsonl")
-def judge(file: str, calls: str) -> None:
+@click.argument("files", nargs=-1, metavar="[FILE] CALLS.jsonl")
+def judge(files: tuple[str, ...]) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
-    CALLS.jsonl may be - for standard input. Empty lines are skipped. A line that is no call stops the stream.
+    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are
+    skipped. A line that is no call stops the stream.
 
     \b
     In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
     Out:  {"verdict": "ask", "rules": ["rule-3"], "reason": "…"}
     """
-    from signoff.config import load_policy
+    from signoff.config import load_settings
 
-    judge_call = _with_builtins(load_policy(file))
+    if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
+        what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
+        raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
+    calls = files[-1]
+    judge_call = _with_toolsets(load_settings(_nearest(files[0] if len(files) > 1 else None)))
     name = "standard input" if calls == "-" else calls
     try:
         with _opened(calls) as stream:
@@ -145,16 +198,21 @@ def judge(file: str, calls: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _with_builtins(policy: Policy) -> Callable[[Call], Verdict]:
-    """Judge by the policy, and below it by that of the built-in toolset that a call names."""
-    from signoff.policy.builtin import RULES, builtin_policy
+def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
+    """Judge by the policy, and below it by that of the toolset that a call names."""
     from signoff.policy.layers import compose
 
+    policy = settings.policy
+    layers: dict[str, tuple[Policy, ...]] = {}
+
     def judged(call: Call) -> Verdict:
-        if call.toolset not in RULES:
+        name = call.toolset
+        if name is None:
             return policy.judge(call)
-        own = builtin_policy(call.toolset, policy.root)
-        return compose((policy, own) if own is not None else (policy,), call)
+        if name not in layers and len(layers) < _MOST_TOOLSETS:
+            layers[name] = _of_toolset(settings, name)
+        own = layers[name] if name in layers else _of_toolset(settings, name)
+        return compose((policy, *own), call) if own else policy.judge(call)
 
     return judged
 

@@ -20,6 +20,9 @@ SILENCE = (
     "The strictest answer of the layers holds.",
     "A layer without a rule that matches says nothing. Where all say nothing, the call is asked about.",
 )
+OTHERWISE = (
+    "`otherwise: deny` is an answer: it refuses what no rule above it in its layer names, whatever others allow."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
     layers = list(_layers(settings, chosen))
     if as_json:
         told = [_as_json(layer) for layer in layers]
-        click.echo(json_line({"worker": worker, "layers": told, "silence": "ask", "locked": settings.locked}))
+        silence = "deny" if any(_closes(layer, every=True) for layer in layers) else "ask"
+        click.echo(json_line({"worker": worker, "layers": told, "silence": silence, "locked": settings.locked}))
         return
     for line in _lines(layers, settings):
         click.echo(line)
@@ -138,7 +142,7 @@ def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], .
     from signoff.core.verdict import Effect
 
     pairs = list(zip(policy.rules, values, strict=True))
-    return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY))
+    return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY or pair[0].otherwise))
 
 
 def _lines(layers: Iterable[Layer], settings: Settings) -> Iterator[str]:
@@ -157,8 +161,20 @@ def _lines(layers: Iterable[Layer], settings: Settings) -> Iterator[str]:
             yield "  no rules"
         yield ""
     yield from SILENCE
+    if any(_closes(layer) for layer in shown):
+        yield OTHERWISE
     if settings.locked:
         yield "The policy is locked: flags and the environment may tighten it, never loosen it."
+
+
+def _closes(layer: Layer, *, every: bool = False) -> bool:
+    """Whether the layer has an `otherwise`; with `every`, one that is about every call of every toolset."""
+    from signoff.policy.match import Match
+
+    if not layer.holds or (every and layer.kind == "toolset"):
+        return False
+    rules = (rule for rule, _ in layer.rules if rule.otherwise)
+    return any(not every or rule.matches == (Match(),) for rule in rules)
 
 
 def _place(rule: Rule) -> str:

@@ -12,7 +12,7 @@ from signoff.config.channels import ChannelEntry, discord_id, read_channels
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.tighten import tightening, unheard_problem
-from signoff.config.toolset_entries import default_entries, read_toolsets
+from signoff.config.toolset_entries import default_entries, known_tools, read_toolsets
 from signoff.config.variables import filled
 from signoff.config.worker_keys import check_defaults
 from signoff.policy.composer import read_document
@@ -87,9 +87,23 @@ class Settings:
         named = (entry.policy for entry in self.toolsets.values() if entry.policy is not None)
         policies = (*self.layers, *named)
         odd = (one for policy in policies for one in policy.warnings)
-        told = (*odd, *self._unanswerable(policies), *map(unheard_problem, self.unheard))
+        told = (*odd, *self._unanswerable(policies), *map(unheard_problem, self.unheard), *self.closed_toolsets)
         # A rule that several entries share through `extends` is told about once.
         return tuple({(one.place, one.what.removeprefix(one.rule)): one for one in told}.values())
+
+    @property
+    def closed_toolsets(self) -> Iterator[Problem]:
+        """Toolsets of the file of which an `otherwise` outside of them refuses every call, as far as that is known."""
+        from signoff.policy.reach import UNSURE, reach  # only checks need it
+
+        if not any(rule.otherwise for policy in self.layers for rule in policy.rules):
+            return
+        for name, entry in self.toolsets.items():
+            found = [reach(self.layers, tool, name, labels=UNSURE).never for tool in sorted(known_tools(entry))]
+            if found and (rule := found[0]) is not None and all(one is not None and one.otherwise for one in found):
+                what = f"the toolset {shown(name)} can do nothing: {rule.id} denies what no rule above it names"
+                fix = "name its tools above it, or say what it is meant for: {otherwise: deny, toolset: NAME}"
+                yield Problem(what, rule.place, rule.id, fix, "closed-toolset")
 
     def _unanswerable(self, policies: Iterable[Policy]) -> Iterator[Problem]:
         if not self.people:

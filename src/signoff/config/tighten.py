@@ -35,7 +35,8 @@ def refuse_loosening(policy: Policy, spot: Spot, *, whose: str, more: str, inste
 def tightening(policy: Policy, spot: Spot) -> tuple[Policy, tuple[Rule, ...]]:
     """What is left of a policy that may only tighten, and the rules that do not count as they were written.
 
-    Rules that allow are left out, and silence denies where it would allow: both can only lead to more questions.
+    Rules that allow are left out, and silence denies where it would allow: both can only lead to more questions, and
+    to more that an `otherwise: deny` refuses.
     """
     kept: list[tuple[Rule, dict[str, Any]]] = []
     unheard: list[Rule] = []

@@ -51,6 +51,21 @@ def default_entries(spot: Spot) -> dict[str, Spot]:
     return entries
 
 
+def known_tools(entry: ToolsetEntry) -> frozenset[str]:
+    """The tools of an entry that can be told without making it: those of a built-in, and those its own rules name.
+
+    They are called as the project's rules know them, with the entry's prefix.
+    """
+    from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS, builtin_policy  # only checks need it
+
+    own = entry.policy.tool_names if entry.policy is not None else frozenset[str]()
+    builtin = builtin_policy(entry.use)
+    brought = builtin.tool_names if builtin is not None else frozenset[str]()
+    if entry.use == "filesystem":
+        brought = frozenset((*READ_TOOLS, *WRITE_TOOLS))
+    return frozenset(f"{entry.prefix}_{tool}" if entry.prefix else tool for tool in own | brought)
+
+
 def _check_shape(entry: Spot) -> None:
     if isinstance(entry.value, str):
         raise entry.wrong(f"this should be {_EXAMPLE}, not a text", f"write {{use: {shown(entry.value)[1:-1]}}}")

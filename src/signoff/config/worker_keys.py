@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from signoff.config.entries import EVERY_WORKER, Limits
 from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
+from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
@@ -35,6 +37,7 @@ DEFAULT_KEYS = tuple(key for key in WORKER_KEYS if key not in (*NOT_INHERITED, "
 SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
 """Two names for one thing: ours and PydanticAI's."""
 
+_CHANGES = ("add", "drop")
 _FRACTION = re.compile(r"[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*", re.IGNORECASE)
 _NOT_HERE = {
     "config": "toolsets",
@@ -71,6 +74,8 @@ def check_defaults(spot: Spot) -> None:
         if key not in DEFAULT_KEYS:
             raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULT_KEYS))
     check_worker(entries, spot.document.file)
+    if "toolsets" in entries and toolset_names(entries["toolsets"], spot.document.file).changes:
+        raise entries["toolsets"].wrong("defaults come first: there is nothing to change yet", "write a list of names")
     if "policy" in entries:
         read_worker_policy(entries["policy"], "defaults", None, spot.document.file)
 
@@ -105,15 +110,74 @@ def _time(spot: Spot) -> timedelta:
     return read_duration(spot)
 
 
-def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> list[Spot]:
-    """The names under `toolsets`; configuration there is refused with the place where it belongs."""
-    items = spot.one_or_more("a list of names of toolsets") if spot.value != [] else ()
-    for item in items:
+@dataclass(frozen=True, slots=True)
+class ToolsetNames:
+    """What a worker file says under `toolsets`: names, each with its place."""
+
+    names: tuple[Spot, ...] = ()
+    """In the place of what it extends gives."""
+    add: tuple[Spot, ...] = ()
+    drop: tuple[Spot, ...] = ()
+    changes: bool = False
+    """Whether it adds to what it extends gives, or drops some of it, and has no `names`."""
+
+    def after(self, given: Sequence[Spot]) -> list[Spot]:
+        """The names that hold, where `given` is what the file extends. Raises where a change would change nothing."""
+        if not self.changes:
+            return list(self.names)
+        there = {spot.value: spot for spot in given}
+        for spot in self.drop:
+            if spot.value not in there:
+                fix = did_you_mean(spot.value, there) or "leave it out"
+                raise spot.wrong(f"what it extends gives no toolset {shown(spot.value)} to drop", fix)
+        for spot in self.add:
+            if spot.value in there:
+                raise spot.wrong(f"{shown(spot.value)} is given already ({there[spot.value].place})", "leave it out")
+        dropped = {spot.value for spot in self.drop}
+        return [*(spot for name, spot in there.items() if name not in dropped), *self.add]
+
+
+def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> ToolsetNames:
+    """What stands under `toolsets`: a list of names, `{name: {}}`, or `{add: […], drop: […]}`.
+
+    Configuration there is refused with the place where it belongs. A toolset that is called `add` is told from the
+    word by what it is given: nothing, as `{add: {}}`.
+    """
+    if isinstance(spot.value, dict):
+        return _named_or_changed(spot, project_file)
+    for item in spot.one_or_more("a list of names of toolsets") if spot.value != [] else ():
         if isinstance(item.value, dict):
-            name = next(iter(item.entries()), "NAME")
-            fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
-            raise item.wrong("a worker file lists toolsets by name; what configures them belongs elsewhere", fix)
-    return names_in(spot, "names of toolsets")
+            raise _configured(item, next(iter(item.entries()), "NAME"), project_file)
+    return ToolsetNames(tuple(names_in(spot, "names of toolsets")))
+
+
+def _named_or_changed(spot: Spot, project_file: str) -> ToolsetNames:
+    entries = spot.entries()
+    changes = {key: value for key, value in entries.items() if key in _CHANGES and not isinstance(value.value, dict)}
+    for key, value in entries.items():
+        if key in changes:
+            continue
+        if changes:
+            fix = f"write `add: [{key}]`, or all of them as a list of names"
+            raise value.wrong_key(f"{shown(key)} is a name beside `{next(iter(changes))}`", fix)
+        if value.value != {}:
+            raise _configured(value, key, project_file)
+    if not changes:
+        return ToolsetNames(tuple(Spot(spot.document, key, value.trail) for key, value in entries.items()))
+    found = {key: tuple(names_in(value, "names of toolsets")) for key, value in changes.items()}
+    for key, names in found.items():
+        if not names:
+            raise changes[key].wrong("the list is empty", f"name the toolsets to {key}, or leave it out")
+    add, drop = found.get("add", ()), found.get("drop", ())
+    for one in add:
+        if one.value in {other.value for other in drop}:
+            raise one.wrong(f"{shown(one.value)} is added and dropped", "keep one of them")
+    return ToolsetNames(add=add, drop=drop, changes=True)
+
+
+def _configured(spot: Spot, name: str, project_file: str) -> PolicyError:
+    fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
+    return spot.wrong("a worker file lists toolsets by name; what configures them belongs elsewhere", fix)
 
 
 def delegate_names(spot: Spot) -> list[Spot]:

@@ -26,6 +26,7 @@ from signoff.config.worker_text import SUFFIXES, read_worker_text
 from signoff.core.canonical import digest
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.engine import Policy
+from signoff.policy.parse import with_naming
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
 
@@ -153,7 +154,7 @@ class _Desk:
         spec = {key: deep[key].value if key in deep else spot.value for key, spot in keys.items() if key in SPEC_KEYS}
         policy, rules = self._policy(name, [(one, e["policy"]) for one, e in layers if "policy" in e])
         lists = {
-            "toolsets": toolset_names(keys["toolsets"], self.project_file) if "toolsets" in keys else [],
+            "toolsets": self._toolsets([entries["toolsets"] for _, entries in layers if "toolsets" in entries]),
             "delegates": self._delegates(keys["delegates"]) if "delegates" in keys else [],
             "approvers": self._approvers(keys["approvers"]) if "approvers" in keys else [],
             "attachments": self._attachments(keys["attachments"]) if "attachments" in keys else [],
@@ -193,6 +194,8 @@ class _Desk:
             if rule.id in seen:
                 raise spot.wrong(f"the id {shown(rule.id)} is taken by a rule it extends", "give each rule its own id")
             seen.add(rule.id)
+        if any(rule.otherwise for rule in rules):  # one of a file also counts what the files it extends name
+            rules = tuple(with_naming(rule, spot) for rule, spot in zip(rules, spots, strict=True))
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
         return Policy(rules=rules, file=self.files[name][0], name=name, root=folder, revision=revision), spots
 
@@ -216,6 +219,13 @@ class _Desk:
             return both
         what = f"{' or '.join(map(shown, allowed))} answers for every worker ({every[0].place})"
         raise own[0].wrong(f"{what}, so {shown(own[0].value)} alone cannot", "leave it out, or change it there")
+
+    def _toolsets(self, written: list[Spot]) -> list[Spot]:
+        """The toolsets of a worker: each file replaces what those it extends give, or changes it."""
+        found: list[Spot] = []
+        for spot in written:
+            found = toolset_names(spot, self.project_file).after(found)
+        return found
 
     def _delegates(self, spot: Spot) -> list[Spot]:
         items = delegate_names(spot)

@@ -2,7 +2,8 @@
 
 Deny wins wherever it stands. Otherwise the first rule that matches answers, and where none does the policy abstains.
 What cannot be evaluated never helps a call: in a deny rule it asks at least, in an ask rule it counts as a match, in
-an allow rule it does not. A rule that raises asks, whatever it says.
+an allow rule it does not. A rule that raises asks, whatever it says. `otherwise: deny` is a rule that denies in its
+turn: what comes to it is named by no rule above, and what is in doubt is not named.
 """
 
 from __future__ import annotations
@@ -177,23 +178,26 @@ def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
 
 
 def _first_match(candidates: Iterable[Candidate], facts: Facts, doubts: list[tuple[Rule, Finding]]) -> Verdict | None:
-    """The first verdict; on the way there, notes what stands in its way."""
+    """The first verdict, which denies only by an `otherwise`; on the way there, notes what stands in its way."""
     for candidate in candidates:
         answer = candidate.find(facts)
         if isinstance(answer, Verdict):
             return answer
-        if answer.raised or (answer.truth is Truth.UNKNOWN and candidate.rule.effect is Effect.ASK):
+        if answer.raised or (answer.truth is Truth.UNKNOWN and candidate.rule.effect is not Effect.ALLOW):
             doubts.append((candidate.rule, answer))
     return None
 
 
 def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, Finding]], call: Call) -> Verdict:
-    """Ask, on the terms of every rule that asks or might have."""
+    """Ask, on the terms of every rule that asks or might have; deny where an `otherwise` was come to."""
     unread = [f"the argument {argument} cannot be read" for argument in call.unreadable]
+    errors = (*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread)
     asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]
     deciding = [rule.id for rule in asking or [rule for rule, _ in doubts]]
     requirements = [rule.requirement for rule in asking]
     reason = f"{doubts[0][0].id} could not be checked: {doubts[0][1].why}" if doubts else unread[0]
+    if first is not None and first.effect is Effect.DENY:
+        return replace(first, reason=f"{first.reason}: {reason}", errors=errors)
     if first is not None and first.effect is Effect.ASK:
         deciding = [*(rule.id for rule in asking), *first.rules]
         requirements.append(first.requirement)
@@ -203,7 +207,7 @@ def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, Finding]], call: C
         rules=tuple(deciding),
         reason=reason,
         requirement=together(requirements) if requirements else ANYONE,
-        errors=(*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread),
+        errors=errors,
     )
 
 

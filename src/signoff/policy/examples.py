@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from signoff.core.call import Call
 from signoff.policy.facts import Facts
 from signoff.policy.finding import Truth
@@ -18,14 +20,15 @@ _ANY_TOOL = "any_tool"
 _SOME_ROOT = "/any/root"
 
 
-def check_examples(spot: Spot, rule: Rule, root: str | None) -> None:
-    """Raise `PolicyError` at the first example that does not hold."""
+def check_examples(spot: Spot, rule: Rule, root: str | None, above: Sequence[Rule] = ()) -> None:
+    """Raise `PolicyError` at the first example that does not hold. `above`: the rules that an `otherwise` follows."""
     entries = spot.entries(("match", "miss"), what="a mapping with `match` and `miss`")
     for key, wanted in (("match", Truth.YES), ("miss", Truth.NO)):
         if key not in entries:
             continue
         for example in entries[key].items("a list of calls"):
-            finding = rule.find(Facts(_call(example, rule), root or _SOME_ROOT))
+            call = _call(example, rule, above)
+            finding = rule.find_after(above, Facts(call, root or _SOME_ROOT))
             if finding.truth is wanted:
                 continue
             if finding.truth is Truth.YES:
@@ -34,9 +37,9 @@ def check_examples(spot: Spot, rule: Rule, root: str | None) -> None:
             raise example.wrong(f"this example should {key}, but {rule.id} {so}: {finding.why}")
 
 
-def _call(spot: Spot, rule: Rule) -> Call:
+def _call(spot: Spot, rule: Rule, above: Sequence[Rule]) -> Call:
     if isinstance(spot.value, str):
-        return _text_call(spot, rule)
+        return _text_call(spot, rule, above)
     if not isinstance(spot.value, dict):
         raise spot.wrong(f"this should be a call, not {kind_of(spot.value)}", "write {tool: NAME, args: {…}}")
     entries = spot.entries(_KEYS)
@@ -56,16 +59,20 @@ def _mapping(entries: dict[str, Spot], key: str) -> dict[str, object]:
     return {name: item.value for name, item in entries[key].entries().items()} if key in entries else {}
 
 
-def _text_call(spot: Spot, rule: Rule) -> Call:
-    """A plain text stands for a path, a command, SQL or a URL; whatever else the rule asks for is taken as given."""
-    match, argument = next(((one, name) for one in rule.matches if (name := _argument(one))), (None, ""))
+def _text_call(spot: Spot, rule: Rule, above: Sequence[Rule]) -> Call:
+    """A plain text stands for a path, a command, SQL or a URL; whatever else the rule asks for is taken as given.
+
+    For an `otherwise` it stands for what the nearest rule above it that is about such a thing takes it for.
+    """
+    matches = [match for one in (rule, *reversed(above)) for match in one.matches]
+    match, argument = next(((one, name) for one in matches if (name := _argument(one))), (None, ""))
     if match is None:
         raise spot.wrong(
             "a plain text is an example of a path, a command, SQL or a URL, and this rule is about none of them",
             "write {args: {…}}",
         )
     toolset, worker, labels = None, (), frozenset[str]()
-    for condition in match.conditions:
+    for condition in (*match.conditions, *rule.matches[0].conditions):
         match condition:
             case ToolsetCondition():
                 toolset = _literal(condition.names)
@@ -76,8 +83,13 @@ def _text_call(spot: Spot, rule: Rule) -> Call:
                 labels = condition.labels
             case _:
                 pass
+    tool = _literal(match.tools) if rule.otherwise and not rule.matches[0].tools else None
     return Call(
-        tool=_only_tool(spot, rule), toolset=toolset, worker=worker, labels=labels, args={argument: spot.text("a text")}
+        tool=tool or _only_tool(spot, rule),
+        toolset=toolset,
+        worker=worker,
+        labels=labels,
+        args={argument: spot.text("a text")},
     )
 
 

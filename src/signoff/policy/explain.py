@@ -101,12 +101,20 @@ def explain(policies: Sequence[Ruled], call: Call, verdict: Verdict) -> Explanat
         tuple(
             Considered(
                 rule=rule,
-                finding=rule.find(facts),
+                finding=_found(policy.rules, at, facts, verdict),
                 decided=rule.id in verdict.rules,
                 names_tool=any(match.find_tool(call.tool).truth is not Truth.NO for match in rule.matches),
             )
             for policy in policies
             for facts in (Facts(call, policy.root),)
-            for rule in policy.rules
+            for at, rule in enumerate(policy.rules)
         ),
     )
+
+
+def _found(rules: Sequence[Rule], at: int, facts: Facts, verdict: Verdict) -> Finding:
+    """What a rule found; one that asks above the `otherwise` that decided, why it does not name the call."""
+    rule, below = rules[at], rules[at + 1 :]
+    if rule.naming and any(one.otherwise and one.id in verdict.rules for one in below):
+        return rule.find_name(facts)
+    return rule.find_after(rules[:at], facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.facts import Facts
@@ -63,12 +63,42 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Whitelist:
+    """An `otherwise`, and the rules above it, read for what they name."""
+
+    otherwise: Candidate
+    naming: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Candidate):
+    """A rule that asks, above an `otherwise`: what it asks about has to be named as a whole, by it or another one."""
+
+    whitelists: tuple[Whitelist, ...]
+
+    def find(self, facts: Facts) -> Verdict | Finding:
+        """The verdict where it matches, that of the `otherwise` where it means only a part of the call."""
+        answer = Candidate.find(self, facts)
+        if not isinstance(answer, Verdict):
+            return answer
+        for one in self.whitelists:
+            refused = one.otherwise.find(facts)
+            if not isinstance(refused, Verdict):
+                continue
+            if any(isinstance(other.find(facts), Verdict) for other in one.naming):
+                break
+            why = self.rule.find_name(facts).why
+            return replace(refused, reason=f"{refused.reason}: {self.rule.id} means only a part of it: {why}")
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
 class Shelf:
     """Everything the policy could say about one tool."""
 
     denies: tuple[Candidate, ...]
     others: tuple[Candidate, ...]
-    """Rules that ask or allow, in order."""
+    """Rules that ask or allow, and those that deny in their turn (`otherwise`), in order."""
     certain: bool
     """Whether the answer is the same for every call of the tool."""
     answer: Verdict | None
@@ -110,14 +140,36 @@ class Index:
     def _build(self, tool: str) -> Shelf:
         spots = sorted({*self._exact.get(tool, ()), *self._patterns})
         alternatives: dict[int, list[Alternative]] = {}
+        naming: dict[int, list[Alternative]] = {}
         named = False
         for at, number in spots:
             match = self._rules[at].matches[number]
             if match.tools and any_glob(match.tools, tool) is Truth.NO:
                 continue
             named = named or bool(match.tools)
-            alternatives.setdefault(at, []).append(_alternative(self._rules[at], match, tool))
-        return _shelf([Candidate(self._rules[at], tuple(found)) for at, found in alternatives.items()], named)
+            rule = self._rules[at]
+            alternatives.setdefault(at, []).append(_alternative(rule, match, tool))
+            if rule.naming:
+                naming.setdefault(at, []).append(_alternative(rule, rule.naming[number], tool))
+        found = {at: Candidate(self._rules[at], tuple(some)) for at, some in alternatives.items()}
+        meant = {at: Candidate(self._rules[at], tuple(some)) for at, some in naming.items()}
+        links = links_of(one for some in (found, meant) for one in _conditions(some.values()))
+        return _shelf(_listed(found, meant) if meant else list(found.values()), named, links)
+
+
+def _listed(found: dict[int, Candidate], meant: dict[int, Candidate]) -> list[Candidate]:
+    """The candidates, those that ask held to what is named above the `otherwise` rules below them."""
+    whitelists: dict[int, Whitelist] = {}
+    for at, candidate in found.items():
+        if candidate.rule.otherwise:
+            above = [number for number in found if number < at and found[number].rule.effect is not Effect.DENY]
+            whitelists[at] = Whitelist(candidate, tuple(meant.get(number, found[number]) for number in above))
+    return [
+        Listed(one.rule, one.alternatives, tuple(some for number, some in whitelists.items() if number > at))
+        if at in meant
+        else one
+        for at, one in found.items()
+    ]
 
 
 def _alternative(rule: Rule, match: Match, tool: str) -> Alternative:
@@ -126,9 +178,9 @@ def _alternative(rule: Rule, match: Match, tool: str) -> Alternative:
     return Alternative(conditions, rule.verdict(match))
 
 
-def _shelf(candidates: list[Candidate], named: bool) -> Shelf:
-    denies = tuple(candidate for candidate in candidates if candidate.rule.effect is Effect.DENY)
-    others = tuple(candidate for candidate in candidates if candidate.rule.effect is not Effect.DENY)
+def _shelf(candidates: list[Candidate], named: bool, links: frozenset[Links]) -> Shelf:
+    denies = tuple(one for one in candidates if one.rule.effect is Effect.DENY and not one.rule.otherwise)
+    others = tuple(one for one in candidates if one.rule.effect is not Effect.DENY or one.rule.otherwise)
     certain, answer = True, None
     for candidate in denies or others:
         answer = candidate.certain
@@ -140,9 +192,9 @@ def _shelf(candidates: list[Candidate], named: bool) -> Shelf:
         certain=certain,
         answer=answer,
         silence=NOT_MATCHED if named else NOT_NAMED,
-        links=links_of(one for candidate in candidates for one in _conditions(candidate.alternatives)),
+        links=links,
     )
 
 
-def _conditions(alternatives: Iterable[Alternative]) -> Iterable[Condition]:
-    return (condition for alternative in alternatives for condition in alternative.conditions)
+def _conditions(candidates: Iterable[Candidate]) -> Iterable[Condition]:
+    return (condition for one in candidates for alternative in one.alternatives for condition in alternative.conditions)

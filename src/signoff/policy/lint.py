@@ -55,7 +55,8 @@ def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem,
 
 def warnings_of(rules: tuple[Rule, ...]) -> tuple[Problem, ...]:
     """Rules that never decide, rules that allow everything, silence that allows."""
-    return tuple(sorted((*_lenient(rules), *_dead(rules)), key=lambda problem: problem.place.line))
+    found = (*_lenient(rules), *_dead(rules), *_empty(rules))
+    return tuple(sorted(found, key=lambda problem: problem.place.line))
 
 
 def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
@@ -107,11 +108,11 @@ def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
     """Rules whose every alternative is covered by one rule that comes first: an earlier one, or any that denies."""
     denies = _Seen()
     for rule in rules:
-        if rule.effect is Effect.DENY:
+        if rule.effect is Effect.DENY and not rule.otherwise:
             denies.add(rule)
     earlier, earlier_denies = _Seen(), _Seen()
     for rule in rules:
-        is_deny = rule.effect is Effect.DENY
+        is_deny = rule.effect is Effect.DENY and not rule.otherwise
         cover = (earlier_denies if is_deny else denies).cover_of(rule) or (None if is_deny else earlier.cover_of(rule))
         if cover is not None:
             what = f"{rule.id} never decides: {cover.id} {cover.text}"
@@ -120,8 +121,18 @@ def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         (earlier_denies if is_deny else earlier).add(rule)
 
 
+def _empty(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """An `otherwise` about every call with nothing above it that names any."""
+    for at, rule in enumerate(rules):
+        if rule.otherwise and Match() in rule.matches and all(one.effect is Effect.DENY for one in rules[:at]):
+            what = f"{rule.id} denies every call: no rule above it names any"
+            yield Problem(
+                what, rule.place, rule.id, "write above it what may be called, with `allow` or `ask`", "empty-whitelist"
+            )
+
+
 def _advice(rule: Rule, cover: Rule) -> str:
-    if cover.effect is Effect.DENY or rule.effect is cover.effect:
+    if (cover.effect is Effect.DENY and not cover.otherwise) or rule.effect is cover.effect:
         return "remove one of them"
     return f"move it above {cover.id}, or narrow {cover.id}"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from signoff.core.canonical import digest
@@ -12,17 +13,21 @@ from signoff.errors import CannotCanonicalise
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, document_of
 from signoff.policy.examples import check_examples
-from signoff.policy.parse_match import read_matches
+from signoff.policy.parse_match import SCOPE_KEYS, read_matches, read_naming, read_scope
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS, read_requirement
 from signoff.policy.rule import Rule
 from signoff.policy.spot import Spot
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.wording import did_you_mean, nearest, shown
 
 EXAMPLE = "a policy looks like this:\n    policy:\n      - {allow: read_file}"
 
+OTHERWISE = "otherwise"
+
 _EFFECTS = tuple(str(effect) for effect in Effect)
+_SAYS = (*_EFFECTS, OTHERWISE)
 _OWN_KEYS = ("id", "reason", "examples")
 _RULE_KEYS = (*_EFFECTS, *_OWN_KEYS, *REQUIREMENT_KEYS)
+_OTHERWISE_KEYS = (OTHERWISE, *SCOPE_KEYS, *_OWN_KEYS)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
 
@@ -65,7 +70,9 @@ def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> Parsed
     ids: dict[str, int] = {}
     items = spot.items("a list of rules") if spot.value != [] else []  # no rules: everything is asked about
     for number, item in enumerate(items, start=1):
-        rule = _rule(item, number, name, root)
+        if _is_otherwise(item):
+            rules = [with_naming(one, items[at]) for at, one in enumerate(rules)]
+        rule = _rule(item, number, name, root, rules)
         if rule.id in ids:
             where = item.child("id") if "id" in item.value else item
             raise where.wrong(f"the id {shown(rule.id)} is taken by rule {ids[rule.id]}", "give each rule its own id")
@@ -78,9 +85,12 @@ def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> Parsed
     return ParsedRules(tuple(rules), spot.document.file, revision, spot.value)
 
 
-def _rule(spot: Spot, number: int, name: str, root: str | None) -> Rule:
+def _rule(spot: Spot, number: int, name: str, root: str | None, above: Sequence[Rule]) -> Rule:
     entries = spot.entries(what="a rule: a mapping such as {allow: read_file}")
     effect = _effect(spot, entries)
+    own_id = _id(entries["id"]) if "id" in entries else f"{name}/rule-{number}" if name else f"rule-{number}"
+    if effect is None:
+        return _otherwise(spot, entries, own_id, root, above)
     for key, child in entries.items():
         if key not in _RULE_KEYS:
             raise child.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, _RULE_KEYS))
@@ -88,7 +98,7 @@ def _rule(spot: Spot, number: int, name: str, root: str | None) -> Rule:
             fix = "use `reason`" if key == "message" else "remove it, or make the rule an `ask` rule"
             raise child.wrong_key(f"{shown(key)} only makes sense on an `ask` rule", fix)
     rule = Rule(
-        id=_id(entries["id"]) if "id" in entries else f"{name}/rule-{number}" if name else f"rule-{number}",
+        id=own_id,
         effect=effect,
         matches=read_matches(entries[effect], wary=effect is Effect.ALLOW),
         reason=entries["reason"].line() if "reason" in entries else "",
@@ -100,15 +110,57 @@ def _rule(spot: Spot, number: int, name: str, root: str | None) -> Rule:
     return rule
 
 
-def _effect(spot: Spot, entries: dict[str, Spot]) -> Effect:
-    named = [key for key in entries if key in _EFFECTS]
+def _otherwise(spot: Spot, entries: dict[str, Spot], own_id: str, root: str | None, above: Sequence[Rule]) -> Rule:
+    """`otherwise: deny`, for every call or those of a tool or a toolset."""
+    said = entries[OTHERWISE]
+    for key, child in entries.items():
+        if key not in _OTHERWISE_KEYS:
+            fix = "write `tool` or `toolset` beside it, or nothing; the rules above it say what else may be called"
+            close = nearest(key, _OTHERWISE_KEYS)
+            raise child.wrong_key(
+                f"{shown(key)} does not go with `otherwise`", f"did you mean `{close}`?" if close else fix
+            )
+    if said.value in ("ask", "allow"):
+        so = "what no rule names is asked about anyway" if said.value == "ask" else "that names every call"
+        raise said.wrong(f"`otherwise` denies: {so}", f'as the last rule, {{{said.value}: "*"}} says the same')
+    if said.value != "deny":
+        fix = "write `otherwise: deny`, and beside it `tool: NAME` or `toolset: NAME` where it is not about every call"
+        raise said.wrong("`otherwise` says `deny` and nothing else", fix)
+    rule = Rule(
+        id=own_id,
+        effect=Effect.DENY,
+        matches=(read_scope(entries),),
+        reason=entries["reason"].line() if "reason" in entries else "",
+        place=spot.place,
+        otherwise=True,
+    )
+    if "examples" in entries:
+        check_examples(entries["examples"], rule, root, above)
+    return rule
+
+
+def _is_otherwise(spot: Spot) -> bool:
+    value: object = spot.value
+    return isinstance(value, dict) and OTHERWISE in cast("dict[str, object]", value)
+
+
+def with_naming(rule: Rule, spot: Spot) -> Rule:
+    """A rule as it stands above an `otherwise`: one that asks, with what it names. `spot` is where it is written."""
+    if rule.effect is not Effect.ASK or rule.naming:
+        return rule
+    return replace(rule, naming=read_naming(spot.child(str(Effect.ASK)), rule.matches))
+
+
+def _effect(spot: Spot, entries: dict[str, Spot]) -> Effect | None:
+    """What a rule says; None where that is `otherwise`."""
+    named = [key for key in entries if key in _SAYS]
     if len(named) == 1:
-        return Effect(named[0])
+        return Effect(named[0]) if named[0] != OTHERWISE else None
     if named:
         raise entries[named[1]].wrong_key(f"a rule says one thing, not {' and '.join(named)}", "write two rules")
     for key, child in entries.items():
         if key not in _RULE_KEYS:
-            raise child.wrong_key(f"unknown effect {shown(key)}", did_you_mean(key, _EFFECTS))
+            raise child.wrong_key(f"unknown effect {shown(key)}", did_you_mean(key, _SAYS))
     raise spot.wrong("the rule says neither allow, ask nor deny", "start it as in {ask: TOOL}")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from signoff.core.call import LABELS
+from signoff.errors import PolicyError
 from signoff.policy.glob import BadGlob
 from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, WorkerCondition
 from signoff.policy.operators import kind_of
@@ -26,6 +27,34 @@ from signoff.policy.wording import did_you_mean, nearest, shown
 def read_matches(spot: Spot, wary: bool) -> tuple[Match, ...]:
     """The alternatives under `allow`, `ask` or `deny`. `wary` where a match makes calls run, and has to be sure."""
     return tuple(_match(item, wary) for item in spot.one_or_more("a list of tools, labels or mappings"))
+
+
+def read_naming(spot: Spot, matches: tuple[Match, ...]) -> tuple[Match, ...]:
+    """The alternatives under `ask` as a rule that allows would mean them: each has to be sure, and mean the whole call.
+
+    One that only rules that ask can have (what a command `does`, a secret place) stays as it is.
+    """
+    items = spot.one_or_more("a list of tools, labels or mappings")
+    return tuple(_sure(item, match) for item, match in zip(items, matches, strict=True))
+
+
+def _sure(spot: Spot, match: Match) -> Match:
+    try:
+        return _match(spot, wary=True)
+    except PolicyError:
+        return match
+
+
+SCOPE_KEYS = ("tool", "toolset")
+"""What may stand beside `otherwise`."""
+
+
+def read_scope(entries: Mapping[str, Spot]) -> Match:
+    """The calls that an `otherwise` is about."""
+    tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
+    if any(not glob.pattern.strip("*") for glob in tools):
+        tools = ()
+    return Match(tools=tools, conditions=tuple(_toolset(entries["toolset"], False)) if "toolset" in entries else ())
 
 
 def _match(spot: Spot, wary: bool) -> Match:

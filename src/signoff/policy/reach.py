@@ -90,6 +90,8 @@ class Reach:
     """Rules that ask, but let the call run when nobody answers in time."""
     stops: tuple[Rule, ...] = ()
     """Rules that can ask about a call or deny it, the strictest first."""
+    never: Rule | None = None
+    """The rule that denies every call."""
     why: str = ""
 
     @property
@@ -137,7 +139,7 @@ def reach_of(layers: Iterable[tuple[Policy, Subject]]) -> Reach:
     elif any(one.always for one in found) and all(one.only_lets_through for one in found):
         effect = "allow"
     why = _why(effect, [never] if never else stops, lets)
-    return Reach(effect=effect, lets=lets, unanswered=silent, stops=tuple(stops), why=why)
+    return Reach(effect=effect, lets=lets, unanswered=silent, stops=tuple(stops), never=never, why=why)
 
 
 def _why(effect: Outcome, stops: list[Rule], lets: tuple[Rule, ...]) -> str:
@@ -217,7 +219,7 @@ def _with_claims(policy: Policy, subject: Subject) -> _Layer:
 def _layer(policy: Policy, subject: Subject) -> _Layer:
     layer = _Layer()
     spoken = [(rule, found) for rule in policy.rules if (found := list(_alternatives(rule, policy, subject)))]
-    denies = [(rule, found) for rule, found in spoken if rule.effect is Effect.DENY]
+    denies = [(rule, found) for rule, found in spoken if rule.effect is Effect.DENY and not rule.otherwise]
     for rule, found in denies:
         layer.stops.append(rule)
         if any(one.holds for one in found):
@@ -225,22 +227,26 @@ def _layer(policy: Policy, subject: Subject) -> _Layer:
             return layer
         layer.blocked = layer.blocked or any(one.doubt and not one.open for one in found)
     before = [one for _, found in denies for one in found]
-    for rule, found in spoken:
-        if rule.effect is not Effect.DENY:
+    for at, (rule, found) in enumerate(spoken):
+        if rule.effect is not Effect.DENY or rule.otherwise:
             if rule.effect is Effect.ALLOW:  # one that asks also asks in doubt, where an earlier one says nothing
                 found = [one for one in found if not any(one.follows(earlier) for earlier in before)]
             before += found
             if _decides(layer, rule, found):
+                if rule.effect is Effect.ASK:  # what it does not name as a whole is refused all the same
+                    layer.stops += [below for below, _ in spoken[at:] if below.otherwise]
                 break
     return layer
 
 
 def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
-    """Note what a rule that asks or allows can do. Whether it decides every call that comes to it."""
+    """Note what a rule that does not always win can do. Whether it decides every call that comes to it."""
     if not found:
         return False
     sure = any(one.holds for one in found)
-    if rule.effect is Effect.ASK:
+    if rule.otherwise and sure and not layer.allows and all(one.effect is Effect.DENY for one in layer.stops):
+        layer.never = rule
+    if rule.effect is not Effect.ALLOW:
         layer.stops.append(rule)
         if sure or any(one.doubt and not one.open for one in found):
             layer.silent = False

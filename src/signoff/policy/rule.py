@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Finding, any_holds
+from signoff.policy.finding import YES, Finding, any_holds
 from signoff.policy.match import Match, links_of
 
 _VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
@@ -23,22 +24,46 @@ class Rule:
     reason: str = ""
     requirement: Requirement = ANYONE
     place: Place = field(default_factory=lambda: Place(""))
+    otherwise: bool = False
+    """Whether it is an `otherwise: deny`: it denies in its turn only, where no rule above it names the call."""
+    naming: tuple[Match, ...] = ()
+    """For a rule that asks above an `otherwise`: its alternatives as a rule that allows would mean them, in the same
+    order. Whoever asks about `git push` names `git push; make` for a question, but has not named `make`."""
 
     @property
     def text(self) -> str:
         """What it says, in words: "denies calls on a path like `**/.env`"."""
-        return f"{_VERB[self.effect]} {' or '.join(match.text for match in self.matches)}"
+        verb = f"otherwise {_VERB[self.effect]}" if self.otherwise else _VERB[self.effect]
+        return f"{verb} {' or '.join(match.text for match in self.matches)}"
 
     @property
     def looks_at_paths(self) -> bool:
         """Whether following links changes what it sees."""
-        return any(links_of(match.conditions) for match in self.matches)
+        return any(links_of(match.conditions) for match in (*self.matches, *self.naming))
 
     def find(self, facts: Facts) -> Finding:
         """Whether it matches a call."""
         return any_holds(match.find(facts) for match in self.matches)
 
+    def find_name(self, facts: Facts) -> Finding:
+        """Whether it names a call for an `otherwise` below it: whether it means the whole of the call, in no doubt."""
+        return any_holds(match.find(facts) for match in self.naming or self.matches)
+
+    def find_after(self, above: Iterable[Rule], facts: Facts) -> Finding:
+        """Whether it matches a call that comes by the rules above it; an `otherwise` only what none of them names."""
+        finding = self.find(facts)
+        if not self.otherwise or finding is not YES:
+            return finding
+        naming = next((one for one in above if not one.otherwise and one.find_name(facts) is YES), None)
+        return finding if naming is None else Finding.no(f"{naming.id} names the call")
+
     def verdict(self, match: Match) -> Verdict:
         """What it answers where this alternative matched."""
-        reason = self.reason or f"the policy {_VERB[self.effect]} {match.text}"
+        if self.otherwise:
+            place = self.place
+            where = f"{place.file}:{place.line}" if place.line else f"{place.file}: {place.key}"
+            reason = f"no rule names this call, and otherwise: deny ({where})"
+            reason = f"{reason}: {self.reason}" if self.reason else reason
+        else:
+            reason = self.reason or f"the policy {_VERB[self.effect]} {match.text}"
         return Verdict(effect=self.effect, rules=(self.id,), reason=reason, requirement=self.requirement)

@@ -96,13 +96,17 @@ def refuse_trusted(layers: Sequence[Layer], name: str, creator: str) -> None:
 
 
 def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
-    """Whether a call may fare better where the rule matches: it runs, or asks fewer people than a rule after it."""
+    """Whether a call may fare better where the rule matches: it runs, asks fewer people than a rule after it, or is
+    asked about where an `otherwise` after it denies."""
     if rule.effect is not Effect.ASK:
         return rule.effect is Effect.ALLOW
     needed = rule.requirement
     if needed.on_timeout is OnTimeout.ALLOW:
         return True
-    return any(one.effect is Effect.ASK and one.requirement.is_strict and one.requirement != needed for one in later)
+    return any(
+        one.otherwise or (one.effect is Effect.ASK and one.requirement.is_strict and one.requirement != needed)
+        for one in later
+    )
 
 
 def _names(match: Match, worker: str, *, ahead: bool = False) -> bool:
@@ -164,11 +168,11 @@ def _about(
     rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: Layer | None = None, folder: str = ""
 ) -> dict[str, Any] | None:
     """A rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
-    effect = str(rule.effect)
     written = cast("dict[str, Any]", raw)
-    items: list[Any] = written[effect] if isinstance(written[effect], list) else [written[effect]]
-    if not any(named):
+    if not any(named):  # an `otherwise` names no worker
         return dict(written) if whole else None
+    effect = str(rule.effect)
+    items: list[Any] = written[effect] if isinstance(written[effect], list) else [written[effect]]
     kept = [
         _anywhere(item, layer, folder) if is_named else item
         for item, is_named in zip(items, named, strict=True)

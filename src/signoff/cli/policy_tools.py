@@ -1,0 +1,80 @@
+"""Rules held against the catalog: tools that no toolset of the project has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from signoff.config import Settings
+    from signoff.policy.lint import Problem
+    from signoff.toolsets.catalog import Catalog
+    from signoff.workers.inspect import Found
+
+DELEGATION = ("worker_call", "worker_create")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What came of it."""
+
+    problems: tuple[Problem, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    """Toolsets whose tools are not known before they run: where there are any, a name may be one of theirs."""
+    rules: tuple[str, ...] = ()
+    """The rules that name such tools."""
+
+
+def held_against_catalog(settings: Settings) -> Held:
+    """The rules of the project and its toolsets that name a tool there is none of, in any toolset of the catalog.
+
+    A project without toolsets and workers has its tools elsewhere, in a program: then nothing is said. Where all names
+    are those of built-in tools, nothing is made and no plugin is imported.
+    """
+    from signoff.config import worker_names
+    from signoff.policy.builtin import RULES, builtin_policy
+
+    if not settings.toolsets and not worker_names(settings):
+        return Held()
+    policies = [*settings.layers, *(one.policy for one in settings.toolsets.values() if one.policy is not None)]
+    builtin = frozenset(DELEGATION).union(*(one.tool_names for name in RULES if (one := builtin_policy(name))))
+    if not any(policy.unknown_tools(builtin) for policy in policies):
+        return Held()
+    return _held(settings)
+
+
+def _held(settings: Settings) -> Held:
+    import asyncio
+
+    from signoff.errors import SignoffError
+    from signoff.toolsets.catalog import Catalog
+
+    catalog = Catalog(settings)
+    known, unlisted = set(DELEGATION), list[str]()
+    problems: list[Problem] = []
+    for name in catalog.names():
+        entry = settings.toolsets.get(name)
+        try:
+            found = asyncio.run(_tools(catalog, name))
+        except SignoffError:  # `signoff toolsets` says why
+            unlisted += [name] if entry is not None else []
+            continue
+        tools = {tool for one in found.tools for tool in one.all_names}
+        known |= {one.name for one in found.tools}
+        if found.unknown:
+            unlisted.append(name)
+        elif entry is not None and entry.policy is not None:
+            problems += entry.policy.unknown_tools(tools)
+    project = [problem for layer in settings.layers for problem in layer.unknown_tools(known)]
+    if unlisted:
+        return Held(tuple(problems), tuple(unlisted), tuple(dict.fromkeys(problem.rule for problem in project)))
+    return Held((*project, *problems))
+
+
+async def _tools(catalog: Catalog, name: str) -> Found:
+    from signoff.toolsets.listing import agent_with
+    from signoff.workers.inspect import Look, tools_of
+
+    built = catalog.build(name)
+    native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
+    return await tools_of(Look(agent=agent_with(built, None), native=native, secrets=built.secrets))
