@@ -24,6 +24,7 @@ from signoff.config.merge import NAME
 from signoff.config.settings import load_settings
 from signoff.config.workers import FOLDER, load_worker
 from signoff.errors import Place, PolicyError, WrongFile
+from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
 
@@ -54,6 +55,7 @@ _OLD_TOOLS = {
     "worker.create": ["worker_create"],
 }
 """Tools of its first months, and ours."""
+_ASK_DELEGATION = {"ask": "worker_call"}
 _FILE_CALL = re.compile(r"\{\{\s*file\(\s*(['\"])(?P<name>[^'\"{}]+)\1\s*\)\s*\}\}")
 _HEADER = "# Written by `signoff import llm-do`. What could not be carried over is in its report.\n"
 _PYTHON_FIX = "give it a name in toolsets.py beside signoff.yaml: TOOLSETS = {{{name!r}: FunctionToolset([…])}}"
@@ -70,6 +72,8 @@ class Draft:
     tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Rules of the worker's own file."""
     notes: list[Note] = field(default_factory=list[Note])
+    frees_delegation: bool = False
+    """Whether it says itself that calling other workers needs no question."""
     needs_python: bool = False
     text: str = ""
 
@@ -174,7 +178,7 @@ def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Impor
     used: str = kind
     if kind in names:
         _delegate(draft, kind, spot, place)
-        if is_mapping:  # there a call of another worker was asked about, unless somebody had said otherwise
+        if is_mapping:
             _ask_delegation(draft)
         _leave(draft, config)
         used = "worker_call"
@@ -226,7 +230,7 @@ def _python_toolset(draft: Draft, name: str, place: Place, config: dict[str, Spo
         _leave(draft, config)
         return
     for tool, spot in config.items():
-        if isinstance(spot.value, dict) and spot.value:
+        if spot.value:
             _tool_rule(draft, [tool], spot, result, toolset=safe)
 
 
@@ -272,9 +276,9 @@ def _delegate(draft: Draft, name: str, spot: Spot, place: Place) -> None:
 
 
 def _ask_delegation(draft: Draft) -> None:
-    rule = {"ask": "worker_call"}
-    if rule not in draft.tightens:
-        draft.tightens.append(rule)
+    """There a call of another worker was asked about, always."""
+    if _ASK_DELEGATION not in draft.tightens:
+        draft.tightens.append(_ASK_DELEGATION)
 
 
 def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
@@ -318,11 +322,16 @@ def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None
 
 
 def _tool_rules(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    python: list[str] = []
     for name, rule in spot.entries(what="a mapping of tools").items() if spot.value else ():
         if name == "shell":
             draft.say(Kind.CARRIED, rule.key_place, "the rules about commands decide")
             continue
+        if name not in _OLD_TOOLS and name not in (*READ_TOOLS, *WRITE_TOOLS):
+            python.append(name)
         _tool_rule(draft, _OLD_TOOLS.get(name, [name]), rule, result)
+    if python and "custom_tools" not in draft.source.keys:
+        _python_tools(draft, python, spot.key_place)
 
 
 def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported, *, toolset: str = "") -> None:
@@ -337,6 +346,7 @@ def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported,
         draft.say(Kind.CARRIED, rule.key_place, f"{said} is asked about")
     elif ("approval_required" in keys or "pre_approved" in keys) and "worker_create" not in tools:
         if "worker_call" in tools:
+            draft.frees_delegation = True
             draft.say(Kind.CARRIED, rule.key_place, "calling another worker is allowed; each call it makes is judged")
             return
         match: dict[str, Any] = {"tool": tool, "worker": draft.name}
@@ -385,29 +395,28 @@ def _shell_rules(draft: Draft, result: Imported) -> None:
 def _custom_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
     if not spot.value:
         return
-    tools = [str(item.value) for item in spot.one_or_more("a list of tools")]
+    _python_tools(draft, [str(item.value) for item in spot.one_or_more("a list of tools")], spot.key_place)
+
+
+def _python_tools(draft: Draft, tools: Sequence[str], place: Place) -> None:
     name = f"{draft.name}_tools"
     _use(draft, name)
     draft.needs_python = True
     what = f"{', '.join(map(shown, tools))}: written in Python, and nothing of it was read"
-    draft.say(Kind.LEFT, spot.key_place, what, _PYTHON_FIX.format(name=name))
+    draft.say(Kind.LEFT, place, what, _PYTHON_FIX.format(name=name))
 
 
 def _schema_ref(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
     key = str(spot.trail[-1])
     ours = "output" if key.startswith("output") else "input"
-    module, _, model = str(spot.value).rpartition(":")
-    module = module.removesuffix(".py").replace("/", ".") or "schemas"
-    fix = (
-        f"write its JSON schema under `{ours}:` in workers/{draft.name}.md; "
-        f"`python -c 'import json; from {module} import {model}; print(json.dumps({model}.model_json_schema()))'` prints it"
-    )
+    fix = f"write the JSON schema of that class (its `model_json_schema()`) under `{ours}:` in workers/{draft.name}.md"
     draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} names a class in Python, and nothing of it was read", fix)
 
 
 def _compatible_models(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
     if spot.value:
-        what = f"which models fit ({', '.join(map(str, spot.value)) if isinstance(spot.value, list) else spot.value}) is not checked here"
+        patterns = ", ".join(str(item.value) for item in spot.one_or_more("a list of models"))
+        what = f"which models fit ({patterns}) is not checked here"
         draft.say(Kind.LEFT, spot.key_place, what, f"write `model:` in workers/{draft.name}.md")
 
 
@@ -621,12 +630,12 @@ def _entry(spot: Spot, result: Imported) -> None:
     if named is not None and named.value not in {draft.name for draft in result.drafts}:
         _note(result, Kind.LEFT, named, f"{shown(str(named.value))} is not among these workers", "start it from Python")
         return
-    values: Any = given.value if given is not None else None
-    prompt = values.get("input", "") if isinstance(values, dict) else ""
+    said = given.entries().get("input") if given is not None and given.value else None
+    prompt = said.value if said is not None and isinstance(said.value, str) else ""
     if named is not None:
-        result.start = (str(named.value), prompt if isinstance(prompt, str) else "")
+        result.start = (str(named.value), prompt)
     elif result.start is not None:
-        result.start = (result.start[0], prompt if isinstance(prompt, str) else "")
+        result.start = (result.start[0], prompt)
     for key, value in keys.items():
         if key not in ("agent", "name", "worker", "args", "input"):
             _note(result, Kind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
@@ -675,8 +684,9 @@ def _worker_text(draft: Draft) -> str:
         front["delegates"] = "*" if "*" in draft.delegates else list(draft.delegates)
     if draft.creates:
         front["creates"] = True
-    if draft.tightens:
-        front["policy"] = draft.tightens
+    rules = [rule for rule in draft.tightens if rule != _ASK_DELEGATION or not draft.frees_delegation]
+    if rules:
+        front["policy"] = rules
     return f"---\n{_yaml(front) if front else ''}---\n{draft.text}\n"
 
 
