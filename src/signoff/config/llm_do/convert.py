@@ -708,9 +708,18 @@ class _Dumper(yaml.SafeDumper):
 
 def _yaml(value: dict[str, Any]) -> str:
     text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None if any(map(_is_nested, value.values())) else False,
+        width=110,
     )
     return text
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, (dict, list))
 
 
 def _check(result: Imported) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from signoff.config.files import PROJECT_FILE, check_regular, from_here, text_of
+from signoff.config.foreign import SUFFIXES
 from signoff.config.merge import NAME
 from signoff.errors import Place, PolicyError, WrongFile, WrongUse
 from signoff.policy.composer import read_document
@@ -17,7 +18,6 @@ from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
 
 PROJECT_JSON = "project.json"
-SUFFIXES = (".worker", ".agent")
 _OLD_SUFFIXES = (".yaml", ".yml")
 """Worker files of its first months, in a directory called `workers`."""
 _FENCE = "---"
