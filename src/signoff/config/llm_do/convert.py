@@ -55,6 +55,9 @@ _OLD_TOOLS = {
     "worker.create": ["worker_create"],
 }
 """Tools of its first months, and ours."""
+_ONLY_OURS = ("edit_file", "search_files")
+"""What llm-do has no tool for, so that nothing of its own lets it run."""
+_TOOL = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _ASK_DELEGATION = {"ask": "worker_call"}
 _FILE_CALL = re.compile(r"\{\{\s*file\(\s*(['\"])(?P<name>[^'\"{}]+)\1\s*\)\s*\}\}")
 _HEADER = "# Written by `signoff import llm-do`. What could not be carried over is in its report.\n"
@@ -306,6 +309,9 @@ def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> No
 def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None:
     """`_approval_config`: tools that run unasked."""
     for tool, entry in spot.entries(what="a mapping of tools").items():
+        if not _TOOL.fullmatch(tool):
+            _no_tool(draft, tool, entry)
+            continue
         for key, said in entry.entries(what="a mapping such as {pre_approved: true}").items():
             if key == "pre_approved" and isinstance(said.value, bool):
                 if said.value:
@@ -315,7 +321,7 @@ def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None
                     result.policy.append({"allow": match})
                     draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} runs unasked, for {draft.name} alone")
             elif key == "blocked" and said.value is True:
-                draft.tightens.append({"deny": tool})
+                draft.tightens.append({"deny": {"tool": tool}})
                 draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} is denied")
             else:
                 draft.say(Kind.LEFT, said.key_place, f"{shown(key)} has no equal here", "the tool is asked about")
@@ -336,6 +342,9 @@ def _tool_rules(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None
 
 def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported, *, toolset: str = "") -> None:
     keys = rule.entries(what="a mapping with `allowed` and `approval_required`")
+    if not all(map(_TOOL.fullmatch, tools)):
+        _no_tool(draft, tools[0], rule)
+        return
     tool: Any = tools[0] if len(tools) == 1 else list(tools)
     said = ", ".join(map(shown, tools))
     if "allowed" in keys and not keys["allowed"].flag():
@@ -349,13 +358,19 @@ def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported,
             draft.frees_delegation = True
             draft.say(Kind.CARRIED, rule.key_place, "calling another worker is allowed; each call it makes is judged")
             return
-        match: dict[str, Any] = {"tool": tool, "worker": draft.name}
+        theirs = [one for one in tools if one not in _ONLY_OURS]
+        match: dict[str, Any] = {"tool": theirs[0] if len(theirs) == 1 else theirs, "worker": draft.name}
         if toolset:
             match["toolset"] = toolset
         result.policy.append({"allow": match})
-        draft.say(Kind.CARRIED, rule.key_place, f"{said} runs unasked, for {draft.name} alone")
+        draft.say(Kind.CARRIED, rule.key_place, f"{', '.join(map(shown, theirs))} runs unasked, for {draft.name} alone")
     else:
         draft.say(Kind.LEFT, rule.key_place, f"what is said about {said} has no equal here", "it is asked about")
+
+
+def _no_tool(draft: Draft, name: str, spot: Spot) -> None:
+    """A name that is none, there or here: as a pattern it would mean others."""
+    draft.say(Kind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
 
 
 def _sandbox(draft: Draft, result: Imported) -> None:
@@ -505,7 +520,7 @@ def _instructions(draft: Draft, sources: Sources) -> None:
         listed = ", ".join(f"`{name}`" for name in called)
         what = f"{listed}: no tool of that name here; a sentence about `worker_call` was added to the instructions"
         draft.say(Kind.CHANGED, Place(source.file, line), what)
-        text += f"\n\nThe workers {listed} are called with the tool `worker_call(worker, prompt)`."
+        text += f"\n\nCall {listed} with the tool `worker_call(worker, prompt)`."
     if not text:
         draft.say(Kind.LEFT, Place(source.file), "there are no instructions", "write them below the keys")
     draft.text = text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from signoff.config.llm_do.notes import Kind, Note
@@ -24,6 +25,7 @@ BUILT_IN = {
 """Names of llm-do's file toolsets, and ours."""
 
 _READS, _WRITES = list(READ_TOOLS), list(WRITE_TOOLS)
+_SUFFIX = re.compile(r"(?:\.[A-Za-z0-9_-]+)+")
 _SUFFIX_KEYS = ("suffixes", "allowed_suffixes", "text_suffixes", "attachment_suffixes")
 
 
@@ -99,8 +101,9 @@ def _rights(
     mode = keys["mode"].value if "mode" in keys else "ro"
     kinds = [item.value for key in _SUFFIX_KEYS if key in keys for item in keys[key].one_or_more("a list of suffixes")]
     files: dict[str, Any] = {"inside": root}
+    plain = [kind for kind in kinds if isinstance(kind, str) and _SUFFIX.fullmatch(kind)]
     if kinds:
-        files["matches"] = [f"**/*{kind}" for kind in kinds if isinstance(kind, str)]
+        files["matches"] = [f"**/*{kind}" for kind in plain]
         place = next(keys[key] for key in _SUFFIX_KEYS if key in keys).key_place
         what = (
             f"llm-do refuses other files than {', '.join(map(str, kinds))} in {shown(root)}; here they are asked about"
@@ -109,12 +112,13 @@ def _rights(
     if mode != "rw":
         reason = f"{root} is only read"
         narrow.append({"deny": {"tool": _WRITES, "path": {"inside": root}}, "reason": reason})
-    elif "write_approval" in keys and not keys["write_approval"].flag():
+    elif "write_approval" in keys and not keys["write_approval"].flag() and plain == kinds:
         wide.append({"allow": {"tool": "write_file", "path": files}})
     if "read_approval" in keys and keys["read_approval"].flag():
         narrow.append({"ask": {"tool": ["read_file", "search_files"], "path": {"inside": root}}})
     elif kinds:
-        wide.append({"allow": {"tool": "read_file", "path": files}})
+        if plain:
+            wide.append({"allow": {"tool": "read_file", "path": files}})
         wide.append({"ask": {"tool": ["read_file", "search_files"], "path": {"inside": root}}})
     if "max_file_bytes" in keys:
         sizes.append(keys["max_file_bytes"].count())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from signoff.config.llm_do.notes import Kind, Note
-from signoff.errors import PolicyError
+from signoff.errors import Place, PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.spot import Spot
 from signoff.policy.wording import shown
@@ -56,10 +56,13 @@ def shell_entry(rules: Spot | None, default: Spot | None) -> tuple[dict[str, Any
     """A toolset for a shell with these rules, and what is to be said about each."""
     written: list[dict[str, Any]] = []
     notes: list[Note] = []
+    stricter: list[str] = []
     for rule in rules.items("a list of rules") if rules is not None and rules.value not in (None, []) else ():
-        made, note = _rule(rule)
+        made, note, pattern = _rule(rule, stricter)
         written += made
         notes.append(note)
+        if [*map(next, map(iter, made))] != ["allow"]:
+            stricter.append(pattern)
     blocked = _is_blocked(default, notes)
     if blocked:
         spot = default or rules
@@ -85,28 +88,39 @@ def _is_blocked(default: Spot | None, notes: list[Note]) -> bool:
     return False
 
 
-def _rule(rule: Spot) -> tuple[list[dict[str, Any]], Note]:
+def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], Note, str]:
+    """What a rule becomes, what is said about it, and the text that it is about.
+
+    `stricter`: what rules before it are about that do not let everything run. There the first rule decides, by the
+    beginning of the text; here words are compared. So a rule behind one of these that could mean the same command
+    lets nothing run.
+    """
     keys = rule.entries(what="a mapping with `pattern`")
-    if "pattern" not in keys:
-        return [], Note(Kind.LEFT, rule.place, "the rule names no `pattern`", "asked about; write a rule for it")
-    raw = keys["pattern"].value
+    raw = keys["pattern"].value if "pattern" in keys else ""
     pattern = raw.strip() if isinstance(raw, str) else ""
-    said = shown(pattern)
+    words = pattern.removesuffix("*").rstrip()
+    place = keys["pattern"].place if "pattern" in keys else rule.place
+
+    def left(why: str, at: Place = place) -> tuple[list[dict[str, Any]], Note, str]:
+        fix = "write a rule for the commands that are meant"
+        return [], Note(Kind.LEFT, at, f"{shown(pattern)} {why}, so it is asked about", fix), words
+
     for key, spot in keys.items():
         if key not in _RULE_KEYS:
-            what = f"what {said} says by {shown(key)} has no equal here, so the command is asked about"
-            return [], Note(Kind.LEFT, spot.key_place, what, "write a rule of your own for it")
-    words = pattern.removesuffix("*").rstrip()
+            return left(f"has {shown(key)}, which has no equal here", spot.key_place)
     if not _PLAIN.fullmatch(words):
-        what = f"{said} is no plain beginning of a command, so it is asked about"
-        return [], Note(Kind.LEFT, keys["pattern"].place, what, "write a rule for the commands that are meant")
+        return left("is no plain beginning of a command")
     made = _made(words, keys)
+    if "allow" in made[-1]:
+        if words != pattern:
+            return left("holds a `*`, which means itself there")
+        if other := next((one for one in stricter if one.startswith(words) or words.startswith(one)), None):
+            return left(f"comes after {shown(other)}, which may decide the same commands")
     try:
         Policy.from_rules(made)
     except PolicyError as error:
-        what = f"{said} cannot be said as a rule ({error.what}), so it is asked about"
-        return [], Note(Kind.LEFT, keys["pattern"].place, what, "write a rule for the commands that are meant")
-    return made, Note(Kind.CARRIED, keys["pattern"].place, f"{said}: {_told(made)}")
+        return left(f"cannot be said as a rule ({error.what})")
+    return made, Note(Kind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
 
 
 def _made(words: str, keys: dict[str, Spot]) -> list[dict[str, Any]]:

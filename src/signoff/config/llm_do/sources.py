@@ -72,12 +72,13 @@ class Sources:
 def read_sources(directory: str, skip: Iterable[str] = ()) -> Sources:
     """Read the project in a directory. `skip`: files to leave alone. Raises where there is nothing to read."""
     found = Sources(from_here(directory))
-    skipped = {os.path.realpath(one) for one in skip}
-    files = [file for file in _walk(found) if os.path.realpath(file) not in skipped]
+    skipped = {os.path.abspath(one) for one in skip}
+    files = list(_walk(found))
     manifest = os.path.join(found.directory, PROJECT_JSON)
-    if os.path.lexists(manifest) and os.path.realpath(manifest) not in skipped:
+    if os.path.lexists(manifest) and os.path.abspath(manifest) not in skipped:
         found.project = _read_json(manifest, found)
         files = _listed(found, files)
+    files = [file for file in files if os.path.abspath(file) not in skipped]
     if len(files) > _MOST_FILES:
         raise WrongUse(f"{found.directory} holds {len(files):,} worker files\n  name the directory of one project")
     for file in files:
