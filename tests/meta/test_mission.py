@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| (?P<id>[DWPCH]\d+) \| (?P<what>[^|]+) \|(?P<where>[^|]*)\| (?P<proof>[^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (?P<id>[DWPCHM]\d+) \| (?P<what>[^|]+) \|(?P<where>[^|]*)\| (?P<proof>[^|]+) \|$", re.MULTILINE)
 IDS = [
     f"{letter}{number}"
-    for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11))
+    for letter, last in (("D", 9), ("W", 7), ("P", 10), ("C", 9), ("H", 11), ("M", 3))
     for number in range(1, last + 1)
 ]
-DONE = {one for one in IDS if one[0] in "DWPC"} | {f"H{number}" for number in range(1, 11)}
+DONE = {one for one in IDS if one[0] in "DWPC"} | {f"H{number}" for number in range(1, 11)} | {"M1", "M3"}
 """What has to be proven from now on. It only grows."""
 
 

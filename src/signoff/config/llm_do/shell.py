@@ -114,8 +114,8 @@ def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], No
     if "allow" in made[-1]:
         if words != pattern:
             return left("holds a `*`, which means itself there")
-        if other := next((one for one in stricter if one.startswith(words) or words.startswith(one)), None):
-            return left(f"comes after {shown(other)}, which may decide the same commands")
+        if near := [one for one in stricter if one.startswith(words) or words.startswith(one)]:
+            return left(f"comes after {shown(near[0])}, which may decide the same commands")
     try:
         Policy.from_rules(made)
     except PolicyError as error:
