@@ -75,6 +75,7 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
     from signoff.config import workers_folder
     from signoff.core.visible import visible
 
+    yield from _foreign(settings, {*found, *broken})
     if not found and not broken:
         yield f"There are no workers in {visible(workers_folder(settings))}: write one as NAME.yaml or NAME.md there."
         return
@@ -88,6 +89,20 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
         yield f"{start}  {visible(worker.description) or click.style('no description', dim=True)}"
         for what, said in _facts(worker, settings):
             yield f"{' ' * width}  {what} {said}"
+
+
+def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
+    """Worker files of llm-do that lie here and that nothing was made of yet."""
+    from signoff.config import workers_folder
+    from signoff.config.files import from_here
+    from signoff.config.foreign import foreign_files
+    from signoff.core.visible import visible
+
+    files = [*foreign_files(settings.folder, known), *foreign_files(workers_folder(settings), known)]
+    if files:
+        listed = ", ".join(visible(from_here(file)) for file in files)
+        yield f"Not read, because these are worker files of llm-do: {listed}"
+        yield f"  `signoff import llm-do {visible(from_here(settings.folder))}` shows what they become here"
 
 
 def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from signoff.config.channels import ChannelEntry, discord_id, read_channels
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
+from signoff.config.foreign import foreign_hint
 from signoff.config.tighten import tightening, unheard_problem
 from signoff.config.toolset_entries import default_entries, known_tools, read_toolsets
 from signoff.config.variables import filled
@@ -173,7 +174,7 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     entries = top.entries() if whole is not None else {}
     for key, spot in entries.items():
         if key not in PROJECT_KEYS:
-            raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, PROJECT_KEYS))
+            raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, PROJECT_KEYS))
     # The real path, because links in arguments are followed too: both have to lead to the same place.
     start = Path(root) if root is not None else Path(file).parent
     folder = Path(os.path.realpath(start)).as_posix()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from signoff.config.entries import ToolsetEntry
+from signoff.config.foreign import foreign_hint
 from signoff.config.merge import check_name, lineage, merged
 from signoff.config.variables import has_variables
 from signoff.policy.glob import BadGlob, Glob
@@ -76,6 +77,8 @@ def _check_shape(entry: Spot) -> None:
 
 
 def _advice(key: str) -> str:
+    if hint := foreign_hint(key):
+        return hint
     close = did_you_mean(key, ENTRY_KEYS)
     if close.startswith("did you mean"):
         return close

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from signoff.config.entries import EVERY_WORKER, Limits
+from signoff.config.foreign import foreign_hint
 from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
 from signoff.errors import PolicyError
@@ -59,7 +60,7 @@ def check_worker(entries: Mapping[str, Spot], project_file: str) -> None:
             fix = f"write it in {shown(project_file)}, under `{_NOT_HERE[key]}`"
             raise spot.wrong_key(f"{shown(key)} is configuration, and a worker file holds none", fix)
         else:
-            raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, WORKER_KEYS))
+            raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, WORKER_KEYS))
     for key in ("output", "input"):
         if key in entries and SAME[key] in entries:
             raise entries[SAME[key]].wrong_key(f"`{key}` says the same", "keep one of them")

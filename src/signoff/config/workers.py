@@ -9,6 +9,7 @@ from typing import Any
 
 from signoff.config.entries import EVERY_WORKER, Limits, WorkerFile
 from signoff.config.files import PROJECT_FILE, own_text
+from signoff.config.foreign import foreign_files, import_hint
 from signoff.config.merge import NAME, lineage, merged
 from signoff.config.settings import Settings
 from signoff.config.worker_keys import (
@@ -57,6 +58,9 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
         where = workers_folder(settings)
         if not name.strip():
             raise WrongUse(f"this names no worker: {shown(name)}\n  `signoff workers` lists those in {where}")
+        for file in foreign_files(where, set(desk.files)):
+            if os.path.splitext(os.path.basename(file))[0] == name:
+                raise WrongUse(f"{file}: {import_hint(file)}")
         there = did_you_mean(name, desk.files) or f"write it as {os.path.join(where, 'NAME.yaml')}"
         if not settings.file:
             there += "; there is no signoff.yaml here or above: a worker of a project runs inside of the project"

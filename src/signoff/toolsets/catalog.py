@@ -15,6 +15,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 from signoff.attached.layers import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry
+from signoff.config.foreign import foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
@@ -229,7 +230,7 @@ class Catalog:
         if ":" in name:
             fix = f'give it a name in signoff.yaml: toolsets: {{NAME: {{use: "{name}"}}}}'
             return _at(spot, f"{shown(name)} is a class path; workers use names", fix)
-        return _at(spot, f"there is no toolset {shown(name)}", did_you_mean(name, self.names()))
+        return _at(spot, f"there is no toolset {shown(name)}", foreign_hint(name) or did_you_mean(name, self.names()))
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` stands for."""
@@ -245,7 +246,7 @@ class Catalog:
         if use in self._offered:
             return load_offered(self._offered[use], self.settings.plugins, self.settings.folder, wrong)
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
-        raise wrong(f"there is no toolset {shown(use)}", did_you_mean(use, known))
+        raise wrong(f"there is no toolset {shown(use)}", foreign_hint(use) or did_you_mean(use, known))
 
     def _given(self, entry: ToolsetEntry, *, direct: bool) -> Given:
         values = filled_config(entry)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
+from signoff.config.foreign import foreign_hint
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.spot import Spot
@@ -233,7 +234,7 @@ def _told(error: ValidationError, given: Given, known: Sequence[str], under: Key
     problem = next((one for one in problems if one["type"] in _EXTRA), problems[0])
     at = (*under, *_trail(problem["loc"], given))
     if problem["type"] in _EXTRA:
-        fix = did_you_mean(str(at[-1]), known) if len(at) == 1 else "remove it"
+        fix = foreign_hint(str(at[-1])) or (did_you_mean(str(at[-1]), known) if len(at) == 1 else "remove it")
         return given.wrong(f"unknown key {shown(str(at[-1]))}", at=at, fix=fix, key=True)
     if problem["type"] == "missing":
         return _missing(given, at)
@@ -304,7 +305,7 @@ def _by_signature(shape: Shape, given: Given) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in given.values.items():
         if key not in known and not shape.takes_any:
-            fix = did_you_mean(key, known) if known else "it takes no config"
+            fix = foreign_hint(key) or (did_you_mean(key, known) if known else "it takes no config")
             raise given.wrong(f"unknown key {shown(key)}", at=(key,), fix=fix, key=True)
         values[key] = _value(shape.hints.get(key, Any), key, value, given)
     for name, one in known.items():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from signoff.config import Settings
+from signoff.config.foreign import SUFFIXES as FOREIGN
+from signoff.config.foreign import import_hint
 from signoff.core.addressing import spoken_name
 from signoff.core.event import CallEvent
 from signoff.core.mode import ApprovalMode
@@ -202,6 +204,8 @@ def job_of(run: KeptRun, options: RunOptions) -> Job:
 
 
 def _worker_named(what: str) -> str:
+    if what.endswith(FOREIGN):
+        raise WrongUse(f"{what}: {import_hint(what)}")
     is_file = os.sep in what or what.endswith((".yaml", ".yml", ".md"))
     return f"{WORKER}{os.path.abspath(what) if is_file else what}"
 

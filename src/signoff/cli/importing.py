@@ -1,0 +1,201 @@
+"""`signoff import`: projects of other programs as ours. Nothing is written unless that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import options
+
+if TYPE_CHECKING:
+    from signoff.config.llm_do.convert import Imported
+    from signoff.config.llm_do.notes import Note
+    from signoff.config.llm_do.target import Planned
+
+
+@click.group(name="import")
+def import_() -> None:
+    """Bring a project of another program here. A dry run, unless --write is given.
+
+    \b
+    Example:
+      signoff import llm-do old-project
+    """
+
+
+@import_.command(name="llm-do")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.option("--into", metavar="DIR", type=click.Path(file_okay=False), help="Where to write. Default: DIRECTORY.")
+@click.option("--write", "is_write", is_flag=True, help="Write the files. Without it, only say what would be written.")
+@click.option("--overwrite", is_flag=True, help="With --write: replace files that are there already.")
+@click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Leave this file out. Repeatable.")
+@click.option("--diff", "is_diff", is_flag=True, help="Show every line that would be written.")
+@options.as_json
+@click.pass_context
+def llm_do(
+    ctx: click.Context,
+    directory: str,
+    into: str | None,
+    is_write: bool,
+    overwrite: bool,
+    skip: tuple[str, ...],
+    is_diff: bool,
+    as_json: bool,
+) -> None:
+    """Make signoff.yaml and workers/ of the llm-do project in DIRECTORY, and say what became of each line.
+
+    Worker files (.worker, .agent) and project.json are read; no Python of the project is run. Nothing is loosened:
+    what cannot be said exactly is asked about, and the report says so.
+
+    \b
+    Example:
+      signoff import llm-do old-project
+      signoff import llm-do old-project --diff
+      signoff import llm-do old-project --into new-project --write
+
+    Exit codes: 0 done, 1 a file cannot be carried over (then nothing is written), 2 wrong use.
+    """
+    from signoff.cli.words import as_json as json_line
+    from signoff.config.files import from_here
+    from signoff.config.llm_do.convert import convert
+    from signoff.config.llm_do.sources import read_sources
+    from signoff.config.llm_do.target import plan, write
+
+    if overwrite and not is_write:
+        raise click.UsageError("--overwrite goes with --write.")
+    sources = read_sources(directory, skip)
+    result = convert(sources)
+    target = from_here(into if into is not None else directory)
+    planned = plan(target, result.files)
+    written = is_write and not result.refused
+    if written:
+        sources.check_unchanged()
+        write(planned, target, overwrite=overwrite)
+    if as_json:
+        click.echo(json_line(_as_json(result, planned, written)))
+    else:
+        for line in _lines(result, planned, target, written, is_diff=is_diff):
+            click.echo(line)
+        if not result.refused and not written:
+            click.echo("\nNothing was written. The same command with --write writes it.")
+    if result.refused:
+        ctx.exit(1)
+
+
+def _lines(result: Imported, planned: list[Planned], target: str, written: bool, *, is_diff: bool) -> Iterator[str]:
+    from signoff.config.llm_do.convert import all_notes
+    from signoff.config.llm_do.notes import Kind
+    from signoff.core.visible import visible
+
+    yield f"{'Wrote' if written else 'Would write'} into {visible(target)}:"
+    origin = {f"workers/{draft.name}.md": draft.source.file for draft in result.drafts}
+    for one in planned:
+        source = f"  from {visible(origin[one.name])}" if one.name in origin else ""
+        yield f"  {one.change:9}{visible(one.path)}{source}"
+    if is_diff:
+        yield from _diff(planned)
+    notes = list(all_notes(result))
+    for kind, title in (
+        (Kind.CARRIED, "Carried over"),
+        (Kind.CHANGED, "Different here"),
+        (Kind.LEFT, "Not carried over"),
+    ):
+        chosen = [note for note in notes if note.kind is kind]
+        if chosen:
+            yield ""
+            yield click.style(f"{title}:", bold=True)
+            for note in chosen:
+                yield from _told(note)
+    if result.refused:
+        yield ""
+        yield click.style("Refused, so nothing is written:", bold=True)
+        for error in result.refused.values():
+            yield f"  {visible(str(error.place or ''))}: {visible(error.what)}"
+            if error.fix:
+                yield f"      do: {visible(error.fix)}"
+    yield ""
+    yield _counted(result)
+    if result.start is not None and not result.refused:
+        yield f"Start it:  {visible(_start(result.start, target))}"
+
+
+def _told(note: Note) -> Iterator[str]:
+    from signoff.core.visible import visible
+    from signoff.errors import Place
+
+    place = Place(note.place.file, note.place.line, note.place.column)
+    yield f"  {visible(str(place))}: {visible(note.what)}"
+    if note.fix:
+        yield f"      do: {visible(note.fix)}"
+
+
+def _diff(planned: list[Planned]) -> Iterator[str]:
+    from difflib import unified_diff
+
+    from signoff.core.visible import visible
+
+    for one in planned:
+        before = (one.before or "").splitlines()
+        yield ""
+        for line in unified_diff(
+            before, one.text.splitlines(), one.path if one.before else "/dev/null", one.path, "", "", lineterm=""
+        ):
+            yield visible(line)
+
+
+def _counts(result: Imported) -> dict[str, int]:
+    from signoff.config.llm_do.notes import State
+
+    states = [draft.state for draft in result.drafts]
+    return {
+        "files": len(states) + len(result.refused),
+        "whole": states.count(State.WHOLE),
+        "notes": states.count(State.NOTES),
+        "python": sum(draft.needs_python for draft in result.drafts),
+        "refused": len(result.refused),
+    }
+
+
+def _counted(result: Imported) -> str:
+    counts = _counts(result)
+    python = f" ({counts['python']} need Python of their own)" if counts["python"] else ""
+    noun = "worker file" if counts["files"] == 1 else "worker files"
+    return (
+        f"{counts['files']} {noun}: {counts['whole']} carried over whole, "
+        f"{counts['notes']} with notes{python}, {counts['refused']} refused."
+    )
+
+
+def _start(start: tuple[str, str], target: str) -> str:
+    import shlex
+
+    name, prompt = start
+    step = "" if target == "." else f"cd {shlex.quote(target)} && "
+    return f"{step}signoff run {name} {shlex.quote(' '.join(prompt.split())) if prompt else 'PROMPT'}"
+
+
+def _as_json(result: Imported, planned: list[Planned], written: bool) -> dict[str, Any]:
+    from signoff.config.llm_do.convert import all_notes
+
+    return {
+        "written": written,
+        "files": [{"path": one.path, "change": str(one.change), "text": one.text} for one in planned],
+        "workers": [
+            {
+                "name": draft.name,
+                "source": draft.source.file,
+                "state": str(draft.state),
+                "needs_python": draft.needs_python,
+            }
+            for draft in result.drafts
+        ],
+        "refused": [
+            {"file": file, "place": str(error.place or ""), "what": error.what, "do": error.fix}
+            for file, error in result.refused.items()
+        ],
+        "notes": [note.as_json() for note in all_notes(result)],
+        "start": {"worker": result.start[0], "prompt": result.start[1]} if result.start else None,
+        "counts": _counts(result),
+    }

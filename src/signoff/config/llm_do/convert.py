@@ -1,0 +1,762 @@
+"""A project of llm-do as ours: `signoff.yaml`, `workers/NAME.md`, and what is to be said about each line of it.
+
+Nothing is loosened: what llm-do runs unasked is allowed only where a rule says no more than that. Where that is not
+sure, it is asked about, and the report says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from signoff.config.files import PROJECT_FILE
+from signoff.config.llm_do.filesystem import BUILT_IN, READ_WRITE, filesystem_entry, sandbox_entry
+from signoff.config.llm_do.notes import Kind, Note, State
+from signoff.config.llm_do.shell import UNNAMED_ASKS, shell_entry, shell_file_ops, shell_readonly
+from signoff.config.llm_do.sources import Source, Sources, text_inside
+from signoff.config.merge import NAME
+from signoff.config.settings import load_settings
+from signoff.config.workers import FOLDER, load_worker
+from signoff.errors import Place, PolicyError, WrongFile
+from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+_SHELLS = {"shell_readonly": shell_readonly, "shell_file_ops": shell_file_ops}
+_DELEGATION = ("delegation", "agents", "workers")
+_CREATION = ("dynamic_agents", "dynamic_workers")
+_CLASSES = {
+    "ShellToolset": "shell",
+    "FileSystemToolset": "filesystem",
+    "FileSystemSandbox": "filesystem",
+    "DelegationToolset": "delegation",
+    "AgentToolset": "delegation",
+    "CustomToolset": "custom",
+    "DynamicAgentsToolset": "dynamic_agents",
+}
+"""The names of llm-do's toolset classes, where a file names one by its path."""
+_NATIVE = {
+    "web_search": ("search_context_size", "user_location", "blocked_domains", "allowed_domains", "max_uses"),
+    "web_fetch": ("max_uses", "allowed_domains", "blocked_domains", "enable_citations", "max_content_tokens"),
+    "code_execution": (),
+}
+_NATIVE_NAMES = {"url_context": "web_fetch"}
+_OLD_TOOLS = {
+    "sandbox.read": ["read_file", "list_files", "search_files"],
+    "sandbox.list": ["list_files"],
+    "sandbox.write": ["write_file", "edit_file"],
+    "worker.call": ["worker_call"],
+    "worker.create": ["worker_create"],
+}
+"""Tools of its first months, and ours."""
+_ONLY_OURS = ("edit_file", "search_files")
+"""What llm-do has no tool for, so that nothing of its own lets it run."""
+_TOOL = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+_ASK_DELEGATION = {"ask": "worker_call"}
+_FILE_CALL = re.compile(r"\{\{\s*file\(\s*(['\"])(?P<name>[^'\"{}]+)\1\s*\)\s*\}\}")
+_HEADER = "# Written by `signoff import llm-do`. What could not be carried over is in its report.\n"
+_PYTHON_FIX = "give it a name in toolsets.py beside signoff.yaml: TOOLSETS = {{{name!r}: FunctionToolset([…])}}"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A worker on its way from one file to the other."""
+
+    source: Source
+    toolsets: list[str] = field(default_factory=list[str])
+    delegates: dict[str, Spot] = field(default_factory=dict[str, Spot])
+    creates: bool = False
+    tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Rules of the worker's own file."""
+    notes: list[Note] = field(default_factory=list[Note])
+    frees_delegation: bool = False
+    """Whether it says itself that calling other workers needs no question."""
+    needs_python: bool = False
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def state(self) -> State:
+        return State.WHOLE if all(note.kind is Kind.CARRIED for note in self.notes) else State.NOTES
+
+    def say(self, kind: Kind, place: Place, what: str, fix: str = "") -> None:
+        self.notes.append(Note(kind, place, what, fix))
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import would write, and what it says."""
+
+    sources: Sources
+    drafts: list[Draft] = field(default_factory=list[Draft])
+    notes: list[Note] = field(default_factory=list[Note])
+    """About `project.json`, and files that are not read."""
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """What would be written, by path below the target."""
+    start: tuple[str, str] | None = None
+    """The worker that llm-do starts, and with which prompt."""
+    toolsets: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    policy: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    depth: int | None = None
+
+    @property
+    def refused(self) -> dict[str, WrongFile]:
+        return self.sources.refused
+
+
+def convert(sources: Sources) -> Imported:
+    """Everything that can be carried over, read back by our own readers before anybody is shown it."""
+    result = Imported(sources)
+    names = {source.name for source in sources.workers}
+    for source in list(sources.workers):
+        try:
+            result.drafts.append(_draft(source, names, result))
+        except WrongFile as error:
+            sources.refused[source.file] = error
+    if sources.project is not None:
+        _project(sources.project, result)
+    for file in sources.unlisted:
+        what = "project.json does not name this file, so llm-do does not read it"
+        result.notes.append(Note(Kind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
+    for folder in sources.others:
+        what = "this directory has a project of its own"
+        result.notes.append(Note(Kind.LEFT, Place(folder), what, f"signoff import llm-do {folder}"))
+    _break_circles(result.drafts)
+    for draft in result.drafts:
+        _instructions(draft, sources)
+        draft.text = _worker_text(draft)
+    result.files = {PROJECT_FILE: _project_text(result)}
+    result.files |= {f"{FOLDER}/{draft.name}.md": draft.text for draft in result.drafts}
+    _check(result)
+    return result
+
+
+# One worker
+
+
+def _draft(source: Source, names: set[str], result: Imported) -> Draft:
+    draft = Draft(source)
+    keys = source.keys
+    for key, spot in keys.items():
+        handler = _KEYS.get(key)
+        if handler is not None:
+            handler(draft, spot, names, result)
+        elif key not in _PLAIN_KEYS:
+            draft.say(Kind.LEFT, spot.key_place, f"unknown key {shown(key)}", "check what it was for")
+    _sandbox(draft, result)
+    _shell_rules(draft, result)
+    return draft
+
+
+def _toolsets(draft: Draft, spot: Spot, names: set[str], result: Imported) -> None:
+    value: object = spot.value
+    if not value:
+        return
+    if isinstance(value, dict):
+        for name, config in spot.entries().items():
+            _toolset(draft, name, config, names, result, is_mapping=True)
+        return
+    for item in spot.items("a list of toolsets"):
+        if isinstance(item.value, dict):
+            for name, config in item.entries().items():
+                _toolset(draft, name, config, names, result, is_mapping=True)
+        else:
+            _toolset(draft, item.text("the name of a toolset"), item, names, result, is_mapping=False)
+
+
+def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Imported, *, is_mapping: bool) -> None:
+    place = spot.key_place if is_mapping else spot.place
+    config = dict(spot.entries(what="a mapping of settings")) if is_mapping and spot.value is not None else {}
+    approvals = config.pop("_approval_config", None)
+    kind = _CLASSES.get(re.split(r"[.:]", name)[-1], name)
+    used: str = kind
+    if kind in names:
+        _delegate(draft, kind, spot, place)
+        if is_mapping:
+            _ask_delegation(draft)
+        _leave(draft, config)
+        used = "worker_call"
+    elif kind in BUILT_IN:
+        entry, notes = filesystem_entry(BUILT_IN[kind], config)
+        draft.notes += notes
+        if "sandbox" in draft.source.keys or "sandboxes" in draft.source.keys:
+            return  # its directories say what is reached
+        used = _add(draft, result, "filesystem", entry, place) if "policy" in entry or "config" in entry else ""
+        used = used or (entry.get("use") or BUILT_IN[kind])
+        _use(draft, used)
+        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{used}`")
+    elif kind in _SHELLS:
+        result.toolsets.setdefault(kind, _SHELLS[kind]())
+        _use(draft, kind)
+        draft.say(Kind.CHANGED, place, f"{shown(name)}: {UNNAMED_ASKS}")
+        _leave(draft, config)
+    elif kind == "shell":
+        entry, notes = shell_entry(config.pop("rules", None), config.pop("default", None))
+        draft.notes += notes
+        used = _add(draft, result, "shell", entry, place)
+        _use(draft, used)
+        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{used}`")
+        _leave(draft, config)
+    elif kind in _DELEGATION:
+        _delegation(draft, config, names)
+        used = ""
+    elif kind in _CREATION:
+        draft.creates = True
+        what = "`agent_create` is `worker_create`, `agent_call` is `worker_call`; each new worker is shown to a person"
+        draft.say(Kind.CHANGED, place, f"{shown(name)} is `creates: true`: {what}")
+        _leave(draft, config)
+    else:
+        _python_toolset(draft, kind, place, config, result)
+        used = kind
+    if approvals is not None and approvals.value is not None:
+        _approvals(draft, approvals, used, result)
+
+
+def _python_toolset(draft: Draft, name: str, place: Place, config: dict[str, Spot], result: Imported) -> None:
+    """A toolset in Python, or tools of one: it keeps its name, so that its rules hold once it is there."""
+    safe = name if NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") or "tools"
+    _use(draft, safe)
+    draft.needs_python = True
+    tools = f" with {', '.join(config)}" if name == "custom" and config else ""
+    what = f"{shown(name)} is written in Python{tools}, and nothing of it was read"
+    draft.say(Kind.LEFT, place, what, _PYTHON_FIX.format(name=safe))
+    if name != "custom":
+        _leave(draft, config)
+        return
+    for tool, spot in config.items():
+        if spot.value:
+            _tool_rule(draft, [tool], spot, result, toolset=safe)
+
+
+def _delegation(draft: Draft, config: dict[str, Spot], names: set[str]) -> None:
+    _ask_delegation(draft)
+    for key, spot in config.items():
+        if key == "allow_workers":
+            _allow_workers(draft, spot, names)
+        elif key == "worker_create":
+            draft.creates = True
+            what = "`worker_create` is `creates: true`; new workers are written to workers/"
+            draft.say(Kind.CARRIED, spot.key_place, what)
+        elif key == "worker_call":
+            draft.say(Kind.CARRIED, spot.key_place, "`worker_call` is there with `delegates` or `creates`")
+        elif key in names:
+            _delegate(draft, key, spot, spot.key_place)
+        else:
+            _no_worker(draft, key, spot.key_place)
+
+
+def _allow_workers(draft: Draft, spot: Spot, names: set[str]) -> None:
+    for item in spot.items("a list of workers") if spot.value else ():
+        name = item.text("the name of a worker")
+        if name == "*" or name in names:
+            _delegate(draft, name, item, item.place)
+        else:
+            _no_worker(draft, name, item.place)
+
+
+def _no_worker(draft: Draft, name: str, place: Place) -> None:
+    what = f"there is no worker {shown(name)} among these files"
+    draft.say(Kind.LEFT, place, what, f"import it too, and add it to `delegates` of workers/{draft.name}.md")
+
+
+def _delegate(draft: Draft, name: str, spot: Spot, place: Place) -> None:
+    if name == draft.name:
+        what = f"{name} calls itself; here a worker that is at work is not entered again"
+        fix = "write a second worker with the same instructions for the level below, without `delegates`"
+        draft.say(Kind.LEFT, place, what, fix)
+        return
+    draft.delegates[name] = spot
+    draft.say(Kind.CARRIED, place, f"{shown(name)} is under `delegates`, and called by `worker_call`")
+
+
+def _ask_delegation(draft: Draft) -> None:
+    """There a call of another worker was asked about, always."""
+    if _ASK_DELEGATION not in draft.tightens:
+        draft.tightens.append(_ASK_DELEGATION)
+
+
+def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    for item in spot.items("a list of tools") if spot.value else ():
+        keys = item.entries(what="a mapping with `tool_type`")
+        wrote = str(keys["tool_type"].value) if "tool_type" in keys else ""
+        kind = _NATIVE_NAMES.get(wrote, wrote)
+        odd = [key for key in keys if key != "tool_type" and key not in _NATIVE.get(kind, ())]
+        if kind not in _NATIVE or odd:
+            why = f"{shown(odd[0])} has no equal here" if kind in _NATIVE else f"the kind {shown(wrote)} is not known"
+            fix = "add it in signoff.yaml: toolsets: {NAME: {use: native, config: {kind: …}, policy: […]}}"
+            draft.say(Kind.LEFT, item.place, f"this tool was left out: {why}", fix)
+            continue
+        config = {"kind": kind, **{key: one.value for key, one in keys.items() if key != "tool_type"}}
+        entry = {"use": "native", "config": config, "policy": [{"allow": kind}]}
+        name = _add(draft, result, kind, entry, item.place)
+        if name in draft.toolsets:
+            draft.say(Kind.LEFT, item.place, f"{shown(kind)} is named twice", "keep one of them")
+            continue
+        _use(draft, name)
+        what = f"{shown(kind)} is the toolset `{name}`, and offered to the model as it was: nobody is asked about it"
+        draft.say(Kind.CARRIED, item.place, what)
+
+
+def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None:
+    """`_approval_config`: tools that run unasked."""
+    for tool, entry in spot.entries(what="a mapping of tools").items():
+        if not _TOOL.fullmatch(tool):
+            _no_tool(draft, tool, entry)
+            continue
+        for key, said in entry.entries(what="a mapping such as {pre_approved: true}").items():
+            if key == "pre_approved" and isinstance(said.value, bool):
+                if said.value:
+                    match: dict[str, Any] = {"tool": tool, "worker": draft.name}
+                    if toolset and toolset != "worker_call":
+                        match["toolset"] = toolset
+                    result.policy.append({"allow": match})
+                    draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} runs unasked, for {draft.name} alone")
+            elif key == "blocked" and said.value is True:
+                draft.tightens.append({"deny": {"tool": tool}})
+                draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} is denied")
+            else:
+                draft.say(Kind.LEFT, said.key_place, f"{shown(key)} has no equal here", "the tool is asked about")
+
+
+def _tool_rules(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    python: list[str] = []
+    for name, rule in spot.entries(what="a mapping of tools").items() if spot.value else ():
+        if name == "shell":
+            draft.say(Kind.CARRIED, rule.key_place, "the rules about commands decide")
+            continue
+        if name not in _OLD_TOOLS and name not in (*READ_TOOLS, *WRITE_TOOLS):
+            python.append(name)
+        _tool_rule(draft, _OLD_TOOLS.get(name, [name]), rule, result)
+    if python and "custom_tools" not in draft.source.keys:
+        _python_tools(draft, python, spot.key_place)
+
+
+def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported, *, toolset: str = "") -> None:
+    keys = rule.entries(what="a mapping with `allowed` and `approval_required`")
+    if not all(map(_TOOL.fullmatch, tools)):
+        _no_tool(draft, tools[0], rule)
+        return
+    tool: Any = tools[0] if len(tools) == 1 else list(tools)
+    said = ", ".join(map(shown, tools))
+    if "allowed" in keys and not keys["allowed"].flag():
+        draft.tightens.append({"deny": {"tool": tool}})
+        draft.say(Kind.CARRIED, rule.key_place, f"{said} is denied")
+    elif "approval_required" in keys and keys["approval_required"].flag():
+        draft.tightens.append({"ask": {"tool": tool}})
+        draft.say(Kind.CARRIED, rule.key_place, f"{said} is asked about")
+    elif ("approval_required" in keys or "pre_approved" in keys) and "worker_create" not in tools:
+        if "worker_call" in tools:
+            draft.frees_delegation = True
+            draft.say(Kind.CARRIED, rule.key_place, "calling another worker is allowed; each call it makes is judged")
+            return
+        theirs = [one for one in tools if one not in _ONLY_OURS]
+        match: dict[str, Any] = {"tool": theirs[0] if len(theirs) == 1 else theirs, "worker": draft.name}
+        if toolset:
+            match["toolset"] = toolset
+        result.policy.append({"allow": match})
+        draft.say(Kind.CARRIED, rule.key_place, f"{', '.join(map(shown, theirs))} runs unasked, for {draft.name} alone")
+    else:
+        draft.say(Kind.LEFT, rule.key_place, f"what is said about {said} has no equal here", "it is asked about")
+
+
+def _no_tool(draft: Draft, name: str, spot: Spot) -> None:
+    """A name that is none, there or here: as a pattern it would mean others."""
+    draft.say(Kind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
+
+
+def _sandbox(draft: Draft, result: Imported) -> None:
+    """`sandbox: {paths: …}` and the older `sandboxes: …`."""
+    keys = draft.source.keys
+    paths: dict[str, Spot] = {}
+    if "sandboxes" in keys and keys["sandboxes"].value:
+        paths |= keys["sandboxes"].entries(what="a mapping of directories")
+    if "sandbox" in keys and keys["sandbox"].value:
+        for key, spot in keys["sandbox"].entries(what="a mapping with `paths`").items():
+            if key == "paths":
+                paths |= spot.entries(what="a mapping of directories")
+            else:
+                draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/toolsets.md")
+    if not paths:
+        if "sandbox" in keys or "sandboxes" in keys:
+            _use(draft, READ_WRITE)
+        return
+    entry, notes = sandbox_entry(paths)
+    draft.notes += notes
+    if entry:
+        spot = next(iter(paths.values()))
+        _use(draft, _add(draft, result, "files", entry, spot.key_place))
+
+
+def _shell_rules(draft: Draft, result: Imported) -> None:
+    """`shell_rules` and `shell_default` of its first months."""
+    keys = draft.source.keys
+    if "shell_rules" not in keys and "shell_default" not in keys:
+        return
+    entry, notes = shell_entry(keys.get("shell_rules"), keys.get("shell_default"))
+    draft.notes += notes
+    place = keys[next(key for key in ("shell_rules", "shell_default") if key in keys)].key_place
+    _use(draft, _add(draft, result, "shell", entry, place))
+
+
+def _custom_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    if not spot.value:
+        return
+    _python_tools(draft, [str(item.value) for item in spot.one_or_more("a list of tools")], spot.key_place)
+
+
+def _python_tools(draft: Draft, tools: Sequence[str], place: Place) -> None:
+    name = f"{draft.name}_tools"
+    _use(draft, name)
+    draft.needs_python = True
+    what = f"{', '.join(map(shown, tools))}: written in Python, and nothing of it was read"
+    draft.say(Kind.LEFT, place, what, _PYTHON_FIX.format(name=name))
+
+
+def _schema_ref(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    key = str(spot.trail[-1])
+    ours = "output" if key.startswith("output") else "input"
+    fix = f"write the JSON schema of that class (its `model_json_schema()`) under `{ours}:` in workers/{draft.name}.md"
+    draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} names a class in Python, and nothing of it was read", fix)
+
+
+def _compatible_models(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    if spot.value:
+        patterns = ", ".join(str(item.value) for item in spot.one_or_more("a list of models"))
+        what = f"which models fit ({patterns}) is not checked here"
+        draft.say(Kind.LEFT, spot.key_place, what, f"write `model:` in workers/{draft.name}.md")
+
+
+def _attachment_policy(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    if spot.value:
+        what = "how many files of which kind may be attached cannot be said here; one may have 10 MB, all 25 MB"
+        draft.say(Kind.LEFT, spot.key_place, what)
+
+
+def _top_workers(draft: Draft, spot: Spot, names: set[str], result: Imported) -> None:
+    if spot.value:
+        _ask_delegation(draft)
+    _allow_workers(draft, spot, names)
+
+
+def _entry_mark(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    if spot.value is True:
+        result.start = result.start or (draft.name, "")
+        draft.say(Kind.CARRIED, spot.key_place, f"it is started by its name: signoff run {draft.name}")
+
+
+def _lock(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+    if spot.value is True:
+        what = "a locked worker was not overwritten by a model; here none ever is"
+        draft.say(Kind.CARRIED, spot.key_place, what)
+
+
+_PLAIN_KEYS = ("name", "description", "model", "instructions", "sandbox", "sandboxes", "shell_rules", "shell_default")
+_KEYS = {
+    "toolsets": _toolsets,
+    "tools": _custom_tools,
+    "custom_tools": _custom_tools,
+    "server_side_tools": _native_tools,
+    "compatible_models": _compatible_models,
+    "input_model_ref": _schema_ref,
+    "schema_in_ref": _schema_ref,
+    "output_schema_ref": _schema_ref,
+    "allow_workers": _top_workers,
+    "tool_rules": _tool_rules,
+    "attachment_policy": _attachment_policy,
+    "entry": _entry_mark,
+    "locked": _lock,
+}
+
+
+def _leave(draft: Draft, config: dict[str, Spot]) -> None:
+    for key, spot in config.items():
+        draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
+
+
+def _use(draft: Draft, name: str) -> None:
+    if name not in draft.toolsets:
+        draft.toolsets.append(name)
+
+
+def _add(draft: Draft, result: Imported, kind: str, entry: dict[str, Any], place: Place) -> str:
+    """Write an entry into the catalog, under its worker's name; one that says the same is used again."""
+    for name, there in result.toolsets.items():
+        if there == entry:
+            return name
+    name = f"{draft.name}_{kind}"
+    while name in result.toolsets:
+        name += "_2"
+    result.toolsets[name] = entry
+    draft.say(Kind.CARRIED, place, f"its configuration is `toolsets: {{{name}: …}}` in signoff.yaml")
+    return name
+
+
+# The instructions
+
+
+def _instructions(draft: Draft, sources: Sources) -> None:
+    """The text, with other files written into it, and a word about tools that are called in another way here."""
+    source = draft.source
+    text = source.body or _prompt_file(draft, sources)
+    text = _FILE_CALL.sub(lambda found: _included(found, draft, sources), text)
+    if "{{" in text:
+        line = text[: text.index("{{")].count("\n") + source.body_line if source.body_line else 0
+        what = "two braces stand for a field of the input here, so they are written `{ {` and `} }`"
+        draft.say(Kind.CHANGED, Place(source.file, line), what, "put it right where a field was meant")
+        text = text.replace("{{", "{ {").replace("}}", "} }")
+    called = [name for name in draft.delegates if name != "*" and re.search(rf"\b{re.escape(name)}\b", text)]
+    if called and "worker_call" not in text:
+        at = min(text.index(name) for name in called)
+        line = text[:at].count("\n") + source.body_line if source.body_line else 0
+        listed = ", ".join(f"`{name}`" for name in called)
+        what = f"{listed}: no tool of that name here; a sentence about `worker_call` was added to the instructions"
+        draft.say(Kind.CHANGED, Place(source.file, line), what)
+        text += f"\n\nCall {listed} with the tool `worker_call(worker, prompt)`."
+    if not text:
+        draft.say(Kind.LEFT, Place(source.file), "there are no instructions", "write them below the keys")
+    draft.text = text
+
+
+def _included(found: re.Match[str], draft: Draft, sources: Sources) -> str:
+    """The text of a file that the instructions take in, from beside the worker's file."""
+    name = found["name"]
+    source = draft.source
+    file = os.path.normpath(os.path.join(os.path.dirname(source.file), name))
+    line = source.body[: source.body.find(found[0])].count("\n") + source.body_line if source.body_line else 0
+    try:
+        text = text_inside(file, sources)
+    except WrongFile as error:
+        fix = f"write its text into workers/{draft.name}.md"
+        draft.say(Kind.LEFT, Place(source.file, line), f"{shown(name)} could not be taken in: {error.what}", fix)
+        return f"(the text of {name} belongs here)"
+    draft.say(Kind.CARRIED, Place(source.file, line), f"{shown(name)} was written into the instructions")
+    return text.strip()
+
+
+def _prompt_file(draft: Draft, sources: Sources) -> str:
+    """Where the file holds no instructions: `prompts/NAME.txt` and the like, as llm-do looks for them."""
+    folder = os.path.dirname(draft.source.file)
+    for base in dict.fromkeys((folder, os.path.dirname(folder), sources.directory)):
+        for suffix in (".txt", ".jinja2", ".j2", ".md"):
+            file = os.path.join(base, "prompts", draft.name + suffix)
+            if os.path.lexists(file):
+                text = text_inside(file, sources)
+                draft.say(Kind.CARRIED, Place(file), f"these are the instructions of {draft.name}")
+                return text.strip()
+    return ""
+
+
+# The project
+
+
+def _project(spot: Spot, result: Imported) -> None:
+    for key, value in spot.entries().items():
+        match key:
+            case "version" if value.value == 1:
+                pass
+            case "version":
+                _note(result, Kind.LEFT, value, f"version {value.value} of the format is not known", "check the result")
+            case "runtime":
+                _runtime(value, result)
+            case "entry":
+                _entry(value, result)
+            case "agent_files" | "worker_files":
+                pass  # these are the files that were read
+            case "python_files":
+                listed = (
+                    ", ".join(str(item.value) for item in value.one_or_more("a list of files")) if value.value else ""
+                )
+                if listed:
+                    _note(
+                        result,
+                        Kind.LEFT,
+                        value,
+                        f"{listed}: Python, and nothing of it was read",
+                        "offer its toolsets in toolsets.py beside signoff.yaml (docs/catalog.md)",
+                    )
+            case "generated_agents_dir" | "generated_workers_dir":
+                _note(result, Kind.CHANGED, value, "new workers are written to workers/, after a person saw them")
+            case "allow_cli_input":
+                _note(result, Kind.LEFT, value, "the prompt of `signoff run` cannot be switched off")
+            case _:
+                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
+
+
+def _runtime(spot: Spot, result: Imported) -> None:
+    for key, value in spot.entries(what="an object with settings").items():
+        match key:
+            case "approval_mode" if value.value == "prompt":
+                _note(result, Kind.CARRIED, value, "`prompt` is how it always is here: rules decide, and people answer")
+            case "approval_mode":
+                mode = {"approve_all": "auto_approve", "reject_all": "auto_deny"}.get(str(value.value), "")
+                fix = f"signoff run … --mode {mode}, for one run" if mode else ""
+                _note(result, Kind.LEFT, value, f"{shown(str(value.value))} is not written into a project", fix)
+            case "max_depth":
+                result.depth = value.count()
+                what = f"`max_depth` is `defaults: {{worker: {{limits: {{depth: {result.depth}}}}}}}`"
+                _note(result, Kind.CARRIED, value, what)
+            case "return_permission_errors":
+                _note(result, Kind.CHANGED, value, "a model is always told why a call was refused, and the run goes on")
+            case "agent_calls_require_approval" | "worker_calls_require_approval":
+                if value.value is True:
+                    result.policy.append({"ask": {"tool": "worker_call"}})
+                    _note(result, Kind.CARRIED, value, "`worker_call` is asked about")
+            case "agent_attachments_require_approval" | "worker_attachments_require_approval":
+                if value.value is True:
+                    result.policy.insert(0, _attached_rule({}))
+                    _note(result, Kind.CARRIED, value, "`worker_call` with attachments is asked about")
+            case "agent_approval_overrides" | "worker_approval_overrides":
+                _overrides(value, result)
+            case _:
+                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
+
+
+def _overrides(spot: Spot, result: Imported) -> None:
+    for worker, entry in spot.entries(what="an object of workers").items() if spot.value else ():
+        for key, value in entry.entries(what="an object with settings").items():
+            if value.value is True and key == "calls_require_approval":
+                result.policy.insert(0, {"ask": {"tool": "worker_call", "args": {"worker": worker}}})
+                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} is asked about")
+            elif value.value is True and key == "attachments_require_approval":
+                result.policy.insert(0, _attached_rule({"worker": worker}))
+                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} with attachments is asked about")
+            else:
+                fix = "write a rule of your own, above the one that asks"
+                _note(result, Kind.LEFT, value, f"what loosens {shown(worker)} is not carried over", fix)
+
+
+def _attached_rule(args: dict[str, Any]) -> dict[str, Any]:
+    return {"ask": {"tool": "worker_call", "args": {**args, "attachments": {"exists": True}}}}
+
+
+def _entry(spot: Spot, result: Imported) -> None:
+    keys = spot.entries(what="an object with `agent` and `args`")
+    named = next((keys[key] for key in ("agent", "name", "worker") if key in keys), None)
+    given = next((keys[key] for key in ("args", "input") if key in keys), None)
+    if named is not None and named.value not in {draft.name for draft in result.drafts}:
+        _note(result, Kind.LEFT, named, f"{shown(str(named.value))} is not among these workers", "start it from Python")
+        return
+    said = given.entries().get("input") if given is not None and given.value else None
+    prompt = said.value if said is not None and isinstance(said.value, str) else ""
+    if named is not None:
+        result.start = (str(named.value), prompt)
+    elif result.start is not None:
+        result.start = (result.start[0], prompt)
+    for key, value in keys.items():
+        if key not in ("agent", "name", "worker", "args", "input"):
+            _note(result, Kind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
+    if result.start is not None:
+        _note(result, Kind.CARRIED, spot, f"it is started by name: signoff run {result.start[0]}")
+
+
+def _note(result: Imported, kind: Kind, spot: Spot, what: str, fix: str = "") -> None:
+    result.notes.append(Note(kind, spot.key_place, what, fix))
+
+
+def _break_circles(drafts: Sequence[Draft]) -> None:
+    """Take out what would lead workers back to themselves: here that is refused."""
+    by_name = {draft.name: draft for draft in drafts}
+    for draft in drafts:
+        for name in list(draft.delegates):
+            if draft.name in _reached(name, by_name):
+                spot = draft.delegates.pop(name)
+                what = f"{name} calls {draft.name} in turn; workers cannot call each other in a circle here"
+                draft.say(Kind.LEFT, spot.place, what, "write a second worker for the level below")
+
+
+def _reached(start: str, by_name: dict[str, Draft]) -> set[str]:
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name not in found and name in by_name:
+            found.add(name)
+            todo += by_name[name].delegates
+    return found
+
+
+# What is written
+
+
+def _worker_text(draft: Draft) -> str:
+    keys = draft.source.keys
+    front: dict[str, Any] = {}
+    for key in ("description", "model"):
+        if key in keys and keys[key].value is not None:
+            front[key] = keys[key].text()
+    if draft.toolsets:
+        front["toolsets"] = draft.toolsets
+    if draft.delegates:
+        front["delegates"] = "*" if "*" in draft.delegates else list(draft.delegates)
+    if draft.creates:
+        front["creates"] = True
+    rules = [rule for rule in draft.tightens if rule != _ASK_DELEGATION or not draft.frees_delegation]
+    if rules:
+        front["policy"] = rules
+    return f"---\n{_yaml(front) if front else ''}---\n{draft.text}\n"
+
+
+def _project_text(result: Imported) -> str:
+    whole: dict[str, Any] = {"toolsets": result.toolsets}
+    if result.depth is not None:
+        whole["defaults"] = {"worker": {"limits": {"depth": result.depth}}}
+    if result.policy:
+        whole["policy"] = [rule for at, rule in enumerate(result.policy) if rule not in result.policy[:at]]
+    return _HEADER + _yaml(whole)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes values out each time: our own reader takes aliases, people do not like them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _yaml(value: dict[str, Any]) -> str:
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None if any(map(_is_nested, value.values())) else False,
+        width=110,
+    )
+    return text
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, (dict, list))
+
+
+def _check(result: Imported) -> None:
+    """Read what would be written as our own files; what is wrong with a worker refuses its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, FOLDER))
+        for name, text in result.files.items():
+            with open(os.path.join(folder, *name.split("/")), "w", encoding="utf-8") as out:
+                out.write(text)
+        settings = load_settings(os.path.join(folder, PROJECT_FILE))
+        for draft in list(result.drafts):
+            try:
+                load_worker(settings, draft.name)
+            except PolicyError as error:
+                result.refused[draft.source.file] = WrongFile(
+                    f"what it becomes cannot be read: {error.what}", place=Place(draft.source.file), fix=error.fix
+                )
+                result.drafts.remove(draft)
+                del result.files[f"{FOLDER}/{draft.name}.md"]
+
+
+def all_notes(result: Imported) -> Iterator[Note]:
+    """Every note, by file and line."""
+    notes = [*(note for draft in result.drafts for note in draft.notes), *result.notes]
+    yield from sorted(notes, key=lambda note: (note.place.file, note.place.line, note.place.column))

@@ -1,0 +1,149 @@
+"""Shell rules of llm-do as rules of a toolset.
+
+There a rule is the beginning of a command, the first that fits decides, and commands run without a shell. Here a
+command is parsed. So a rule becomes one only where it lets in nothing more; everything else is asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from signoff.config.llm_do.notes import Kind, Note
+from signoff.errors import Place, PolicyError
+from signoff.policy.engine import Policy
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+TOOL = "shell"
+_RULE_KEYS = ("pattern", "approval_required", "allowed", "approval_required_if_args", "description")
+_PLAIN = re.compile(r"[\w./:=@%+,-]+(?: +[\w./:=@%+,-]+)*")
+"""Words that mean the same to a shell, to a pattern, and as the beginning of a text."""
+
+READONLY = "wc find grep head tail sort uniq cat ls git_log git_diff git_show git_status"
+"""What llm-do's `shell_readonly` runs unasked. Of `find`, some options are asked about."""
+_FIND_ASKS = ("-exec", "-execdir", "-delete")
+
+
+def unnamed(blocked: bool) -> dict[str, Any]:
+    """The last rule: what happens to a command that no rule names. `blocked`: llm-do refuses it.
+
+    A person is asked in both cases: until a policy can refuse what no rule names, that is the strictest answer that
+    leaves the rules above it standing.
+    """
+    reason = "no rule names this command; llm-do refused it" if blocked else "no rule names this command"
+    return {"ask": {"tool": TOOL}, "reason": reason}
+
+
+UNNAMED_ASKS = "llm-do refuses a command that no rule names; here a person is asked about it"
+
+
+def shell_readonly() -> dict[str, Any]:
+    """The built-in shell with llm-do's list: it reads less unasked than ours does by itself."""
+    rules: list[dict[str, Any]] = [{"ask": {"tool": TOOL, "command": [f"find {option}" for option in _FIND_ASKS]}}]
+    rules += [_allow(pattern.replace("_", " ")) for pattern in READONLY.split()]
+    return {"use": "shell_readonly", "policy": [*rules, unnamed(blocked=True)]}
+
+
+def shell_file_ops() -> dict[str, Any]:
+    """The same for `shell_file_ops`: `ls` runs unasked, `mv` asks, and the rest is refused there."""
+    rules = [_allow("ls"), {"ask": {"tool": TOOL, "command": "mv"}}]
+    return {"use": "shell_file_ops", "policy": [*rules, unnamed(blocked=True)]}
+
+
+def shell_entry(rules: Spot | None, default: Spot | None) -> tuple[dict[str, Any], list[Note]]:
+    """A toolset for a shell with these rules, and what is to be said about each."""
+    written: list[dict[str, Any]] = []
+    notes: list[Note] = []
+    stricter: list[str] = []
+    for rule in rules.items("a list of rules") if rules is not None and rules.value not in (None, []) else ():
+        made, note, pattern = _rule(rule, stricter)
+        written += made
+        notes.append(note)
+        if [*map(next, map(iter, made))] != ["allow"]:
+            stricter.append(pattern)
+    blocked = _is_blocked(default, notes)
+    if blocked:
+        spot = default or rules
+        if spot is not None:
+            notes.append(Note(Kind.CHANGED, spot.place, UNNAMED_ASKS))
+    return {"use": "shell_file_ops", "policy": [*written, unnamed(blocked)]}, notes
+
+
+def _is_blocked(default: Spot | None, notes: list[Note]) -> bool:
+    """Whether llm-do refuses what no rule names."""
+    if default is None or default.value is None:
+        return True
+    known = default.entries(what="a mapping with `allowed` and `approval_required`")
+    for key, spot in known.items():
+        if key not in ("allowed", "approval_required"):
+            notes.append(_unknown(spot, key))
+    if "allowed" in known and not known["allowed"].flag():
+        return True
+    if "approval_required" in known and not known["approval_required"].flag():
+        what = "runs every other command unasked, without a shell; here a command may be a whole line of bash"
+        fix = "write rules for the commands that need no question"
+        notes.append(Note(Kind.LEFT, known["approval_required"].place, f"{what}, so it is asked about", fix))
+    return False
+
+
+def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], Note, str]:
+    """What a rule becomes, what is said about it, and the text that it is about.
+
+    `stricter`: what rules before it are about that do not let everything run. There the first rule decides, by the
+    beginning of the text; here words are compared. So a rule behind one of these that could mean the same command
+    lets nothing run.
+    """
+    keys = rule.entries(what="a mapping with `pattern`")
+    raw = keys["pattern"].value if "pattern" in keys else ""
+    pattern = raw.strip() if isinstance(raw, str) else ""
+    words = pattern.removesuffix("*").rstrip()
+    place = keys["pattern"].place if "pattern" in keys else rule.place
+
+    def left(why: str, at: Place = place) -> tuple[list[dict[str, Any]], Note, str]:
+        fix = "write a rule for the commands that are meant"
+        return [], Note(Kind.LEFT, at, f"{shown(pattern)} {why}, so it is asked about", fix), words
+
+    for key, spot in keys.items():
+        if key not in _RULE_KEYS:
+            return left(f"has {shown(key)}, which has no equal here", spot.key_place)
+    if not _PLAIN.fullmatch(words):
+        return left("is no plain beginning of a command")
+    made = _made(words, keys)
+    if "allow" in made[-1]:
+        if words != pattern:
+            return left("holds a `*`, which means itself there")
+        if near := [one for one in stricter if one.startswith(words) or words.startswith(one)]:
+            return left(f"comes after {shown(near[0])}, which may decide the same commands")
+    try:
+        Policy.from_rules(made)
+    except PolicyError as error:
+        return left(f"cannot be said as a rule ({error.what})")
+    return made, Note(Kind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
+
+
+def _made(words: str, keys: dict[str, Spot]) -> list[dict[str, Any]]:
+    if "allowed" in keys and not keys["allowed"].flag():
+        return [{"deny": {"tool": TOOL, "command": words}}]
+    if "approval_required" not in keys or keys["approval_required"].flag():
+        return [{"ask": {"tool": TOOL, "command": words}}]
+    options = _texts(keys["approval_required_if_args"]) if "approval_required_if_args" in keys else []
+    asks = [{"ask": {"tool": TOOL, "command": [f"{words} {option}" for option in options]}}] if options else []
+    return [*asks, _allow(words)]
+
+
+def _allow(words: str) -> dict[str, Any]:
+    return {"allow": {"tool": TOOL, "command": f"{words} *"}}
+
+
+def _texts(spot: Spot) -> list[str]:
+    return [item.text("an argument") for item in (spot.items("a list of arguments") if spot.value != [] else ())]
+
+
+def _told(rules: Sequence[dict[str, Any]]) -> str:
+    return ", then ".join(f"{effect} {match['command']}" for rule in rules for effect, match in rule.items())
+
+
+def _unknown(spot: Spot, key: str) -> Note:
+    return Note(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "what no rule names is asked about")

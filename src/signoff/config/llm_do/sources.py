@@ -1,0 +1,229 @@
+"""The files of a llm-do project: which there are, and what each holds. Read once; nothing outside is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from signoff.config.files import PROJECT_FILE, check_regular, from_here, text_of
+from signoff.config.foreign import SUFFIXES
+from signoff.config.merge import NAME
+from signoff.errors import Place, PolicyError, WrongFile, WrongUse
+from signoff.policy.composer import read_document
+from signoff.policy.document import document_of
+from signoff.policy.spot import Spot
+from signoff.policy.wording import shown
+
+PROJECT_JSON = "project.json"
+_OLD_SUFFIXES = (".yaml", ".yml")
+"""Worker files of its first months, in a directory called `workers`."""
+_FENCE = "---"
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+_MOST_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A worker file of llm-do."""
+
+    file: str
+    """As a person says it from here."""
+    name: str
+    """What the worker will be called."""
+    top: Spot
+    keys: dict[str, Spot]
+    body: str
+    """The text below the keys, or under `instructions`; empty where there is none."""
+    body_line: int
+    """The line that the text begins on; 0 where nobody can tell."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """A project of llm-do as it was read."""
+
+    directory: str
+    workers: list[Source] = field(default_factory=list["Source"])
+    refused: dict[str, WrongFile] = field(default_factory=dict[str, WrongFile])
+    """Files that cannot be carried over, and why."""
+    project: Spot | None = None
+    """What `project.json` holds."""
+    unlisted: list[str] = field(default_factory=list[str])
+    """Worker files that `project.json` does not name: llm-do does not read them either."""
+    others: list[str] = field(default_factory=list[str])
+    """Directories below with a project of their own."""
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    """What was read, by file."""
+
+    def check_unchanged(self) -> None:
+        """Raise where a file is no longer what was read."""
+        for file, text in self.texts.items():
+            try:
+                now = text_of(file)
+            except WrongFile as error:
+                raise WrongUse(f"{file} changed while it was read; nothing was written\n  try again") from error
+            if _digest(now) != _digest(text):
+                raise WrongUse(f"{file} changed while it was read; nothing was written\n  try again")
+
+
+def read_sources(directory: str, skip: Iterable[str] = ()) -> Sources:
+    """Read the project in a directory. `skip`: files to leave alone. Raises where there is nothing to read."""
+    found = Sources(from_here(directory))
+    skipped = {os.path.abspath(one) for one in skip}
+    files = list(_walk(found))
+    manifest = os.path.join(found.directory, PROJECT_JSON)
+    if os.path.lexists(manifest) and os.path.abspath(manifest) not in skipped:
+        found.project = _read_json(manifest, found)
+        files = _listed(found, files)
+    files = [file for file in files if os.path.abspath(file) not in skipped]
+    if len(files) > _MOST_FILES:
+        raise WrongUse(f"{found.directory} holds {len(files):,} worker files\n  name the directory of one project")
+    for file in files:
+        try:
+            found.workers.append(_read_worker(file, found))
+        except WrongFile as error:
+            found.refused[file] = error
+    _refuse_twins(found)
+    if not found.workers and not found.refused and found.project is None:
+        raise WrongUse(f"there are no files of llm-do in {found.directory}\n  {_nothing_here(found)}")
+    return found
+
+
+def _nothing_here(found: Sources) -> str:
+    if found.others:
+        named = ", ".join(found.others[:5]) + (" …" if len(found.others) > 5 else "")
+        return f"there are projects below it, to be imported one by one: {named}"
+    return "worker files end in .worker or .agent; a project has a project.json"
+
+
+def _walk(found: Sources) -> Iterator[str]:
+    """Worker files in the directory and below it; what a link leads to is not entered."""
+    top = found.directory
+    ours = os.path.lexists(os.path.join(top, PROJECT_FILE))  # then YAML files in workers/ are our own
+
+    def fail(error: OSError) -> None:
+        raise WrongUse(f"{from_here(error.filename or top)} cannot be read: {error.strerror}") from error
+
+    for folder, below, files in os.walk(top, onerror=fail):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED)
+        for name in list(below):
+            if os.path.lexists(os.path.join(folder, name, PROJECT_JSON)):
+                found.others.append(os.path.join(folder, name))
+                below.remove(name)
+        in_workers = "workers" in os.path.relpath(folder, top).split(os.sep)
+        for name in sorted(files):
+            suffix = os.path.splitext(name)[1]
+            if suffix in SUFFIXES or (suffix in _OLD_SUFFIXES and in_workers and not ours):
+                yield os.path.normpath(os.path.join(folder, name))
+
+
+def _listed(found: Sources, there: list[str]) -> list[str]:
+    """The files that `project.json` names; without a list, all."""
+    assert found.project is not None
+    entries = found.project.entries(what="an object with the project's settings")
+    lists = [entries[key] for key in ("agent_files", "worker_files") if key in entries]
+    if not lists:
+        return there
+    named: list[str] = []
+    for item in (item for one in lists for item in (one.items("a list of files") if one.value != [] else ())):
+        file = os.path.normpath(os.path.join(found.directory, item.text("a file")))
+        named.append(file)
+        if not os.path.lexists(file):
+            found.refused[file] = item.wrong(f"there is no file {shown(item.value)}", "take it out of the list")
+    found.unlisted.extend(file for file in there if file not in named)
+    return [file for file in dict.fromkeys(named) if file not in found.refused]
+
+
+def text_inside(file: str, found: Sources) -> str:
+    """What a file holds, if it is inside of the directory by every link on its way."""
+    inside = os.path.realpath(found.directory)
+    try:
+        real = os.path.realpath(file)
+    except ValueError as error:
+        raise WrongFile("this is no path", place=Place(file)) from error
+    if os.path.commonpath((inside, real)) != inside:
+        fix = "copy the file into the directory, or leave it out with --skip"
+        raise WrongFile(f"this leads out of {found.directory}", place=Place(file), fix=fix)
+    check_regular(file)
+    text = text_of(file)
+    found.texts[file] = text
+    return text
+
+
+def _read_json(file: str, found: Sources) -> Spot:
+    text = text_inside(file, found)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Place(file, error.lineno, error.colno)
+        raise WrongFile(f"this is not JSON: {error.msg}", place=place, fix="mend the file first") from error
+    except RecursionError as error:
+        raise WrongFile("this is nested too deep", place=Place(file)) from error
+    try:
+        document = read_document(text, file=file)  # JSON is YAML, and this keeps the lines
+    except PolicyError:
+        document = document_of(value, file=file)
+    spot = Spot.top(document)
+    spot.entries(what="an object with the project's settings")
+    return spot
+
+
+def _read_worker(file: str, found: Sources) -> Source:
+    text = text_inside(file, found).removeprefix("\ufeff").replace("\r\n", "\n")
+    front, body, line = _parted(text)
+    top = Spot.top(read_document(front, file=file))
+    keys = top.entries(what="a mapping with the worker's keys, such as {name: main}")
+    if not body and "instructions" in keys and isinstance(keys["instructions"].value, str):
+        body, line = keys["instructions"].value.strip(), 0
+    return Source(file, _name(file, top, keys), top, keys, body, line)
+
+
+def _parted(text: str) -> tuple[str, str, int]:
+    """The keys, on the lines they stand on; the text below them; and the line it begins on."""
+    lines = text.split("\n")
+    start = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines[start].rstrip() != _FENCE:
+        return text, "", 0
+    for at in range(start + 1, len(lines)):
+        if lines[at].rstrip() == _FENCE:
+            first = next((one for one in range(at + 1, len(lines)) if lines[one].strip()), at)
+            keys = "\n".join(("",) * (start + 1) + tuple(lines[start + 1 : at]))
+            return keys, "\n".join(lines[at + 1 :]).strip(), first + 1
+    return text, "", 0
+
+
+def _name(file: str, top: Spot, keys: dict[str, Spot]) -> str:
+    if "name" in keys:
+        name, spot = keys["name"].text("the worker's name"), keys["name"]
+    else:
+        stem = os.path.splitext(os.path.basename(file))[0]
+        name, spot = os.path.basename(os.path.dirname(file)) if stem == "worker" else stem, top
+    if not NAME.fullmatch(name):
+        fix = "write `name:` with letters, digits, `_` and `-`, and change it where other files name it"
+        raise spot.wrong(f"bad name {shown(name)} for a worker", fix)
+    if name.lower() == "readme":
+        raise spot.wrong("workers/README.md is left alone, so no worker can be called so", "give it another `name:`")
+    return name
+
+
+def _refuse_twins(found: Sources) -> None:
+    """Of two files for one worker, neither is taken: nobody could tell which is meant."""
+    by_name: dict[str, list[Source]] = {}
+    for source in found.workers:
+        by_name.setdefault(source.name.casefold(), []).append(source)
+    for twins in by_name.values():
+        for one in twins if len(twins) > 1 else ():
+            other = next(twin.file for twin in twins if twin is not one)
+            place = one.keys["name"].place if "name" in one.keys else Place(one.file)
+            fix = "import one project at a time, or leave one of them out with --skip"
+            found.refused[one.file] = WrongFile(
+                f"{other} becomes the worker {shown(one.name)}, too", place=place, fix=fix
+            )
+            found.workers.remove(one)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,132 @@
+"""Where an import is written: all of it or nothing, and nothing that exists unless somebody said so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from signoff.config.files import text_of
+from signoff.config.worker_text import SUFFIXES
+from signoff.config.workers import FOLDER
+from signoff.errors import WrongFile, WrongUse
+
+
+class Change(StrEnum):
+    NEW = "new"
+    SAME = "same"
+    REPLACED = "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One file of an import, and what is there now."""
+
+    name: str
+    """Below the target."""
+    path: str
+    text: str
+    before: str | None
+
+    @property
+    def change(self) -> Change:
+        if self.before is None:
+            return Change.NEW
+        return Change.SAME if self.before == self.text else Change.REPLACED
+
+
+def plan(into: str, files: Mapping[str, str]) -> list[Planned]:
+    """Each file with what is there now. Raises where something stands in the way that is never replaced."""
+    planned = [Planned(name, path := _path(into, name), text, _before(path)) for name, text in files.items()]
+    for one in planned:
+        stem, suffix = os.path.splitext(one.path)
+        for other in SUFFIXES:
+            if other != suffix and one.name.startswith(f"{FOLDER}/") and os.path.lexists(stem + other):
+                what = f"{stem}{other} describes a worker of the same name as {one.path}; nothing was written"
+                raise WrongUse(f"{what}\n  move it away, or name another directory with --into")
+    return planned
+
+
+def write(planned: list[Planned], into: str, *, overwrite: bool) -> None:
+    """Write what is new and, where that was said, what is different. Where one file fails, all is as it was."""
+    replaced = [one.path for one in planned if one.change is Change.REPLACED]
+    if replaced and not overwrite:
+        what = f"{', '.join(replaced)}: already there, and different; nothing was written"
+        raise WrongUse(f"{what}\n  look at it with --diff; then --overwrite replaces it, or --into names another place")
+    done: list[Planned] = []
+    made: list[str] = []
+    try:
+        for one in planned:
+            if _before(one.path) != one.before:
+                raise WrongUse(f"{one.path} changed meanwhile; everything is as it was\n  try again")
+            if one.change is not Change.SAME:
+                made += _folders(os.path.dirname(one.path))
+                _put(one.path, one.text, new=one.change is Change.NEW)
+                done.append(one)
+    except BaseException as error:
+        for one in reversed(done):
+            _undo(one)
+        for folder in reversed(made):
+            with suppress(OSError):  # somebody else may use it by now
+                os.rmdir(folder)
+        if isinstance(error, OSError):
+            what = f"{error.filename or into} cannot be written: {error.strerror}; everything is as it was"
+            raise WrongUse(what) from error
+        raise
+
+
+def _path(into: str, name: str) -> str:
+    return os.path.normpath(os.path.join(into, *name.split("/")))
+
+
+def _before(path: str) -> str | None:
+    """What a file holds now; None where there is none. A link, or anything but a file, is never written to."""
+    folder = os.path.dirname(path)
+    if os.path.basename(folder) == FOLDER and os.path.islink(folder):
+        raise WrongUse(f"{folder} is a link; nothing was written\n  name another directory with --into")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise WrongUse(f"{folder} is no directory; nothing was written\n  move it away, or use --into")
+    if not os.path.lexists(path):
+        return None
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise WrongUse(f"{path} is a link or no file; nothing was written\n  move it away, or use --into")
+    try:
+        return text_of(path)
+    except WrongFile as error:
+        raise WrongUse(f"{error}; nothing was written") from error
+
+
+def _folders(folder: str) -> Iterator[str]:
+    """Make a directory and those above it; says which were made."""
+    missing: list[str] = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for one in reversed(missing):
+        os.mkdir(one)
+        yield one
+
+
+def _put(path: str, text: str, *, new: bool) -> None:
+    """Write a file whole, or leave what is there: a new one must not be there yet."""
+    beside = path if new else f"{path}.new-{os.getpid()}"
+    with open(beside, "x", encoding="utf-8", newline="\n") as out:
+        try:
+            out.write(text)
+            out.flush()
+            if not new:
+                os.replace(beside, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
+
+
+def _undo(one: Planned) -> None:
+    with suppress(OSError):
+        if one.before is None:
+            os.unlink(one.path)
+        else:
+            _put(one.path, one.before, new=False)
