@@ -31,8 +31,11 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
 
 
 def result_text(result: RunResult) -> str:
-    """What a run came to."""
-    return visible(f"{result.worker} ({result.state})") + f": {redacted_text(result.text, lines=True)}"
+    """What a run came to, or a line of one of its tools."""
+    return (
+        visible(result.worker if result.line else f"{result.worker} ({result.state})")
+        + f": {redacted_text(result.text, lines=True)}"
+    )
 
 
 def _detail(text: str) -> str:

@@ -270,7 +270,7 @@ def _about(subject: str) -> dict[str, str]:
     if not subject:
         return {}
     of = Subject.parse(subject)
-    return {"run" if of.kind is Kind.RESULT else "request": of.about}
+    return {"run": of.run} if of.is_of_run else {"request": of.about}
 
 
 def _what(request: ApprovalRequest) -> str:

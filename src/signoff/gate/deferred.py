@@ -26,6 +26,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
+from signoff.core.people import Answerer, AnswererKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.errors import WrongUse
@@ -122,14 +123,19 @@ def collect_approvals_sync(
     return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
 
 
+_MODE = Answerer(name="mode", kind=AnswererKind.MODE)
+
+
 def _without_person(request: ApprovalRequest, memory: GrantStore | None, mode: ApprovalMode) -> ApprovalDecision | None:
     grant = memory.lookup(request.call) if memory is not None and request.call is not None else None
     if grant is not None:
-        return ApprovalDecision(approved=grant.approved, note=grant.note)
+        return ApprovalDecision(
+            approved=grant.approved, note=grant.note, by=Answerer(name=grant.by) if grant.by else None
+        )
     if mode is ApprovalMode.AUTO_APPROVE:
-        return ApprovalDecision(approved=True)
+        return ApprovalDecision(approved=True, by=_MODE)
     if mode is ApprovalMode.AUTO_DENY:
-        return ApprovalDecision(approved=False, note="nobody is asked in this run")
+        return ApprovalDecision(approved=False, note="nobody is asked in this run", by=_MODE)
     return None
 
 

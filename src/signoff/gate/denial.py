@@ -12,6 +12,8 @@ from signoff.errors import ApprovalBlocked, ApprovalDenied, ApprovalError
 
 POLICY = "policy"
 SIGNOFF = "signoff"
+SOMEBODY = str(AnswererKind.PERSON)
+"""A person whose name nobody told."""
 
 
 def denial(tool: str, *, by: str, reason: str) -> ToolDenied:
@@ -31,7 +33,7 @@ def decided_by(decision: ApprovalDecision) -> str:
     if decision.ending is Ending.EXPIRED:
         return "timeout"
     if decision.by is None:
-        return SIGNOFF
+        return SIGNOFF if decision.ending is Ending.CANCELLED else SOMEBODY
     return decision.by.name if decision.by.kind is AnswererKind.PERSON else str(decision.by.kind)
 
 
@@ -44,7 +46,7 @@ def decided_why(decision: ApprovalDecision) -> str:
             return "nobody answered in time"
         case Ending.CANCELLED:
             return "the request was withdrawn"
-        case _ if decision.by is not None and decision.by.kind is AnswererKind.PERSON:
+        case _ if decision.by is None or decision.by.kind is AnswererKind.PERSON:
             return "a person looked at this call and said no"
         case _:
             return "the answer was no"

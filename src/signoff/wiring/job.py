@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from signoff.config import Settings
-from signoff.core.event import CallEvent
+from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
@@ -48,6 +48,8 @@ class RunOptions:
     chat: bool = False
     """Whether the run is one turn of several."""
     observe: Callable[[CallEvent], None] | None = None
+    message: Callable[[RunMessage], None] | None = None
+    """Told what the toolsets of workers say to whoever watches, from any thread."""
 
     @property
     def may_pause(self) -> bool:
@@ -267,6 +269,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         mode=options.mode,
         wait="inline" if options.wait is None else options.wait,
         observe=options.observe,
+        message=options.message,
         caller=options.caller.layers(settings.folder),
     )
     try:
@@ -285,7 +288,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         agent=f"{WORKER}{name}",
         runner=runner,
         prompt=lambda task: worker.prompt(task.text, task.input, task.files),
-        run_options=lambda task: worker.run_options(task.input),
+        run_options=lambda task: worker.run_options(task.input, attachments=task.files),
         requester=run.requester if run is not None else requester_of(options.requester, settings),
         setup=replace(setup, worker_file=what) if workers is not None else setup,
         store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",
