@@ -103,7 +103,7 @@ async def test_d5_decisions_become_exactly_pydantic_ais_results() -> None:
     results = await collect_approvals(deferred(*parts), ui)
     assert results.approvals["0"] == ToolApproved()
     assert results.approvals["1"] == ToolApproved(override_args={"amount": 9})
-    for number, reason in (("2", "a person looked at this call and said no"), ("3", "not you")):
+    for number, reason in (("2", "the answer was no"), ("3", "not you")):
         denied = results.approvals[number]
         assert isinstance(denied, ToolDenied)
         assert json.loads(denied.message)["reason"] == reason

@@ -21,7 +21,7 @@ from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
 

@@ -17,7 +17,6 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -81,9 +80,7 @@ def _last(messages: list[ModelMessage]) -> dict[str, Any] | None:
     for part in last.parts if isinstance(last, ModelRequest) else ():
         if isinstance(part, ToolReturnPart):
             return {"ran": part.outcome == "success", "content": to_jsonable_python(part.content, fallback=str)}
-        if isinstance(part, RetryPromptPart):
-            return {"ran": False, "content": part.model_response()}
-    return None
+    return {"ran": False, "content": "nothing came of the call"} if len(messages) > 1 else None
 
 
 async def recall(

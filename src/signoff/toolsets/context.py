@@ -60,7 +60,7 @@ class Delegate(Protocol):
 
 
 class Create(Protocol):
-    """Writes a new worker, which a person has to approve first: `await create(ctx, "helper", "instructions: Help.")`."""
+    """Writes a new worker, which a person has to approve first: `await create(ctx, "helper", "instructions: …")`."""
 
     async def __call__(self, ctx: RunContext[Any], name: str, file: str) -> str:
         """What came of it, in words: the same as `worker_create` tells a model."""

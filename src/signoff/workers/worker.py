@@ -64,8 +64,9 @@ class Worker:
         prompt, for toolsets that look at them. Raises `WrongUse` where the input does not fit.
         """
         given = checked_input(self.file, self.plan.input, input)
+        files = tuple(os.path.abspath(os.fspath(one)) for one in attachments)
         return {
-            "deps": Given(input=given, caller=caller, path=path, files=tuple(map(os.path.abspath, attachments))),
+            "deps": Given(input=given, caller=caller, path=path, files=files),
             # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
             "usage_limits": UsageLimits(request_limit=None),
         }
