@@ -120,7 +120,7 @@ def test_p11_a_question_of_a_toolset_is_judged_asked_recorded_and_goes_on_in_ano
     request = paused.rows[-1]["waiting"][0]["request"]
     card = house.signoff("show", request).out
     assert "Invite bob to the house" in card and "chief > confirm_invitation  (from teller)" in card
-    done = house.answers(paused, "approve", "--note", "he is nice", "--remember", "1")
+    done = house.answers(paused, "approve", "--note", "he is nice", "--remember", "1", "--yes")
     assert done.code == 0, done.err
     assert house.read("asked.log").splitlines() == [
         "bob: remembered -, True by ana, he is nice",
@@ -143,7 +143,7 @@ def test_p11_a_question_of_a_toolset_is_judged_asked_recorded_and_goes_on_in_ano
 def test_p11_a_person_edits_or_refuses_the_question(house: Project) -> None:
     does(house, ("invite", {"who": "bob"}))
     paused = house.run("chief", "--suspend")
-    edited = house.answers(paused, "approve", "--edit", '{"who": "rob"}')
+    edited = house.answers(paused, "approve", "--args", '{"who": "rob"}')
     assert edited.code == 0 and house.has("rob.invited") and not house.has("bob.invited"), edited.err
     refused = house.answers(house.run("chief", "--suspend"), "deny", "--note", "no room")
     assert refused.rows[-1]["output"] == "not invited: no room" and not house.has("bob.invited")
