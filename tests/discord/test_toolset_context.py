@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,22 +33,30 @@ class Teller(FunctionToolset):
 '''
 
 
-@pytest.mark.mission("P11")
-async def test_p11_in_a_channel_lines_and_questions_of_a_toolset_stand_in_the_thread(tmp_path: Path) -> None:
+@pytest.fixture
+def hosted(tmp_path: Path) -> Iterator[Flow]:
+    """The bot of a project whose worker has a toolset that talks."""
     with project(tmp_path) as flow:
         _write(flow)
-        await flow.start()
+        asyncio.run(flow.start())
         with on_record(flow):
-            thread = await flow.mention("host: invite bob")
-            line = await flow.sees(thread, "**host** says:", "bob may come, with ⟦masked")
-            assert "\\@everyone" in line.text and not line.buttons, "it notifies nobody, and asks nothing"
-            question = await flow.asked(thread, "confirm_invitation", "`bob`")
-            assert not (flow.folder / "bob.invited").exists()
-            await flow.ana.press(question, "Approve")
-            answer = await flow.sees(thread, "**host** answered:", "bob: True, None, None")
-            assert (flow.folder / "bob.invited").read_text() == "ana host []"
-            assert flow.by_bot(thread) == [line, question, answer], "each once, though the tool was called again"
+            yield flow
         flow.stop()
+
+
+@pytest.mark.mission("P11")
+async def test_p11_in_a_channel_lines_and_questions_of_a_toolset_stand_in_the_thread(hosted: Flow) -> None:
+    thread = await hosted.mention("host: invite bob")
+    line = await hosted.sees(thread, "**host** says:", "bob may come, with ⟦masked")
+    assert "\\@everyone" in line.text and not line.buttons, "it notifies nobody, and asks nothing"
+    question = await hosted.asked(thread, "confirm_invitation", "`bob`")
+    assert not (hosted.folder / "bob.invited").exists()
+    await hosted.ana.press(question, "Approve")
+    answer = await hosted.sees(thread, "**host** answered:", "bob: True, None, None")
+    assert (hosted.folder / "bob.invited").read_text() == "ana host []"
+    assert sorted(hosted.by_bot(thread), key=id) == sorted([line, question, answer], key=id), (
+        "each once, though the tool was called again"
+    )
 
 
 def _write(flow: Flow) -> None:

@@ -123,7 +123,7 @@ def test_p11_a_question_of_a_toolset_is_judged_asked_recorded_and_goes_on_in_ano
     done = house.answers(paused, "approve", "--note", "he is nice", "--remember", "1", "--yes")
     assert done.code == 0, done.err
     assert house.read("asked.log").splitlines() == [
-        "bob: remembered -, True by ana, he is nice",
+        "bob: remembered True by ana, True by ana, he is nice",  # the tool is called again from its beginning
         "mallory: remembered -, False by policy (mode), mallory stays outside",
     ]
     assert house.has("bob.invited") and not house.has("mallory.invited")

@@ -145,7 +145,9 @@ def test_p7_entries_and_workers_extend_others_and_defaults_hold_for_all(project:
     project.write(
         signoff="""\
             defaults: {toolset: {config: {times: 3}}, worker: {toolsets: [loud]}}
-            toolsets: {plain: {use: "bells:Bell", policy: [{allow: ring}]}, loud: {extends: plain, config: {name: loud}}}
+            toolsets:
+              plain: {use: "bells:Bell", policy: [{allow: ring}]}
+              loud: {extends: plain, config: {name: loud}}
             plugins: {allow: [bells]}
             policy: []
         """,
@@ -162,20 +164,21 @@ def test_p7_entries_and_workers_extend_others_and_defaults_hold_for_all(project:
 
 @pytest.mark.mission("P9")
 def test_p9_a_new_worker_is_shown_whole_and_written_exactly_so_and_can_be_called(project: Project) -> None:
-    file = "instructions: Help.\\ntoolsets: [filesystem_ro, filesystem_rw]\\nmodel: script:helper.turns\\n"
+    file = "instructions: Help.\ntoolsets: [filesystem_ro, filesystem_rw]\n"
     project.write(signoff="policy: []\n", workers__chief="toolsets: [filesystem_ro]\ncreates: true\n")
     turns: list[dict[str, Any]] = [
-        {"calls": [{"tool": "worker_create", "args": {"name": "helper", "file": file.replace("\\n", "\n")}}]},
+        {"calls": [{"tool": "worker_create", "args": {"name": "helper", "file": file}}]},
         {"calls": [{"tool": "worker_call", "args": {"worker": "helper", "prompt": "Help"}}]},
         {"say": "{{last}}"},
     ]
-    project.put({"workers/chief.turns": json.dumps(turns), "workers/helper.turns": "- say: I helped.\n"})
+    project.put({"workers/chief.turns": json.dumps(turns)})
     paused = project.run("chief", "--suspend")
     card = project.signoff("show", paused.rows[-1]["waiting"][0]["request"]).out
     assert not project.has("workers/helper.yaml")
     done = project.answers(paused)
     written = project.read("workers/helper.yaml")
-    assert (done.code, done.rows[-1]["output"]) == (0, "I helped."), done.err
+    # The new worker follows the same script, and cannot do what stands there: it only has what its creator has.
+    assert "Available tools: 'list_files', 'read_file', 'search_files'" in done.rows[-1]["output"], done.out
     assert "filesystem_ro" in written and "filesystem_rw" not in written, "never more than its creator has"
     for line in written.splitlines():
         assert line in card, f"it was not shown: {line}"
@@ -259,7 +262,7 @@ def test_c8_a_native_tool_is_offered_to_the_model_only_where_the_catalog_allows_
         # This model cannot search: it fails where it is offered the tool, and answers where it is not.
         done = project.signoff("run", "seeker", "Go on", "--model", "test", "--json")
         assert (done.code == 1) == is_offered, (rule, done.out, done.err)
-        assert ("WebSearch" in done.err or "native" in done.err.lower()) == is_offered
+        assert ("does not support built-in tools" in done.err) == is_offered
 
 
 @pytest.mark.mission("P1")
