@@ -23,6 +23,7 @@ from signoff import (
     ApprovalDenied,
     ApprovalError,
     ApprovalMemory,
+    Effect,
     Signoff,
     SuspendedRun,
     Verdict,
@@ -30,7 +31,6 @@ from signoff import (
 )
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import State
-from signoff.core.verdict import Effect
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, PolicyError, ScriptEnded, WrongUse
 from signoff.gate.calls import asking
 from signoff.gate.capability import UnknownToolWarning
@@ -260,7 +260,7 @@ async def test_w2_suspended_answered_elsewhere_and_resumed(till: Till) -> None:
     assert done.output == "paid 5 to shop"
     assert till.paid == [(5, "shop")]
     [settled] = await signoff.requests_of(done.conversation_id)
-    assert settled.state is State.SUCCEEDED
+    assert settled.state == "succeeded"
 
 
 async def test_suspended_and_denied(till: Till) -> None:

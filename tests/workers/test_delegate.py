@@ -14,7 +14,7 @@ from pydantic_ai.run import AgentRunResult
 from tests.workers.project import calling, project, run, saying, seeing
 
 from signoff.core.decision import ApprovalDecision
-from signoff.core.event import CallEvent, CallStep
+from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongFile
 from signoff.gate.resume import resume_run
@@ -227,7 +227,7 @@ async def test_p3_a_toolset_is_told_where_it_is_used_and_may_delegate(tmp_path: 
     workers = {"top": "toolsets: [mine]\ndelegates: [leaf]\nlimits: {time: 25s}", "leaf": THREE["leaf"]}
     settings = project(tmp_path, workers, file=file, scripts=TURNS)
     (tmp_path / "toolsets.py").write_text(TOOLS)
-    clock, said = FakeClock(), list[str]()
+    clock, said = FakeClock(), list[RunMessage]()
 
     def slowly(request: ApprovalRequest) -> ApprovalDecision:
         clock.advance(3600)  # waiting for a person counts for nobody
@@ -241,7 +241,7 @@ async def test_p3_a_toolset_is_told_where_it_is_used_and_may_delegate(tmp_path: 
         clock=clock,
     )
     result = await run(shop, "top")
-    assert said[0] == "top asks"
+    assert (said[0].worker, said[0].text) == (("top",), "top asks")
     assert told(result, "ask_leaf")[0].startswith("<leaf: ")
     assert (tmp_path / "notes" / "a.txt").exists()
 

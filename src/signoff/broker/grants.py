@@ -50,9 +50,13 @@ class Grants:
 
         return await ledger.store.write("use grant", work)
 
+    async def look(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
+        """As `recall`. Nothing is counted."""
+        return await self._found(call, places, self._ledger.now())
+
     async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """A no that is remembered for a call. Nothing is counted."""
-        found = await self._found(call, places, self._ledger.now())
+        found = await self.look(call, places)
         return found if found is not None and not found.approved else None
 
     async def _found(self, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:

@@ -58,8 +58,11 @@ def step_text(request: ApprovalRequest) -> str:
 
 
 def result_text(result: RunResult) -> str:
-    """What a run came to."""
-    return visible(f"{result.worker} ({result.state})") + f": {redacted_text(result.text, lines=True)}"
+    """What a run came to, or a line of one of its tools."""
+    return (
+        visible(result.worker if result.line else f"{result.worker} ({result.state})")
+        + f": {redacted_text(result.text, lines=True)}"
+    )
 
 
 def _detail(text: str) -> str:

@@ -22,7 +22,7 @@ from signoff.cli.words import as_json as json_line
 from signoff.cli.words import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import State
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Reminding
 
@@ -271,7 +271,7 @@ def _about(subject: str) -> dict[str, str]:
     if not subject:
         return {}
     of = Subject.parse(subject)
-    return {"run" if of.kind is Kind.RESULT else "request": of.about}
+    return {"run": of.run} if of.is_of_run else {"request": of.about}
 
 
 class Told:

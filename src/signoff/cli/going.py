@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 
 from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import Progress, spent_json
 from signoff.cli.safely import apart, for_terminal
+from signoff.core.redact import redact_text
 from signoff.core.safe import safe_text
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Going:
             return WAITING
         self.progress.spent(finished.spent)
         if self.as_json:
-            click.echo(_answer(finished), file=out)
+            click.echo(_answer(finished, tuple(self.progress.secrets)), file=out)
         else:
             text = finished.output if isinstance(finished.output, str) else _text(finished.output)
             click.echo(for_terminal(text))
@@ -118,13 +119,24 @@ def _go_on(run: str) -> str:
     return f"To go on: signoff resume {run}" if run else ""
 
 
-def _answer(finished: Finished) -> str:
+def _answer(finished: Finished, secrets: Sequence[str]) -> str:
+    output = json.loads(json.dumps(finished.output, default=_plain))
     answer = {
-        "output": finished.output,
+        "output": _masked(output, secrets),
         **({"run": finished.run} if finished.run else {}),
         "usage": spent_json(finished.spent),
     }
-    return json.dumps(answer, ensure_ascii=False, default=_plain)
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def _masked(value: Any, secrets: Sequence[str]) -> Any:
+    """An output with secrets masked in every text of it."""
+    if isinstance(value, str):
+        return redact_text(value, secrets=secrets)
+    if isinstance(value, dict):
+        whole = cast("dict[str, Any]", value)
+        return {_masked(key, secrets): _masked(one, secrets) for key, one in whole.items()}
+    return [_masked(one, secrets) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _text(output: Any) -> str:

@@ -19,10 +19,10 @@ import click
 
 from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
-from signoff.core.event import CallEvent, CallStep
+from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import safe_text
+from signoff.core.safe import redacted_text, safe_text
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
@@ -105,6 +105,16 @@ class Progress:
             else:
                 print_plainly(event)
             self._note(event)
+            self._draw()
+
+    def message(self, message: RunMessage) -> None:
+        """A line that a tool has for whoever watches."""
+        if self._as_json:
+            click.echo(message_json(message), file=self.out)
+            return
+        with self._lock:
+            self._erase()
+            print_message(message)
             self._draw()
 
     def ended(self) -> None:
@@ -217,6 +227,18 @@ def print_plainly(event: CallEvent) -> None:
         because = _because(event)
         told = f"  {because}" if because else ""
         click.echo(f"  {_MARKS[event.what][0]:<13} {one_line(event)}{told}", err=True)
+
+
+def print_message(message: RunMessage) -> None:
+    """A tool's line for people, on standard error."""
+    who = " > ".join(map(visible, message.worker))
+    click.echo(f"  {'message':<13} {who}: {redacted_text(message.text)}", err=True)
+
+
+def message_json(message: RunMessage) -> str:
+    """The same for programs."""
+    row = {"event": "message", "worker": list(message.worker), "call": message.call, "text": message.text}
+    return json.dumps(row, ensure_ascii=False)
 
 
 def event_json(event: CallEvent) -> str:

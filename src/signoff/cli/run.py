@@ -158,4 +158,5 @@ def _options(
         caller=Caller.here(ask, deny),
         chat=chat,
         observe=going.progress.observe,
+        message=going.progress.message,
     )

@@ -44,5 +44,17 @@ class CallEvent:
     """Values to mask wherever the step is shown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMessage:
+    """One line that a tool tells whoever watches its run."""
+
+    worker: tuple[str, ...]
+    """The chain of workers that led to the tool."""
+    call: str
+    """The tool's call, as a path from the outermost run; empty outside of any."""
+    text: str
+    """Secrets are masked in it; nothing else is made safe."""
+
+
 Happened = CallStep
 """Its name in 0.1."""

@@ -79,7 +79,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What a run came to: the agent's answer, or why there is none."""
+    """What is told of a run: what it came to, which is the agent's answer or why there is none, or a tool's line."""
 
     run: str
     state: RunState
@@ -88,10 +88,12 @@ class RunResult:
     """What people call whatever ran."""
     text: str
     """Secrets are masked in it; nothing else is made safe."""
+    line: str = ""
+    """Tells a line of one of the run's tools from others; empty for what the run came to."""
 
     @property
     def key(self) -> Subject:
-        return Subject(Kind.RESULT, self.run)
+        return Subject(Kind.MESSAGE, f"{self.run}/{self.line}") if self.line else Subject(Kind.RESULT, self.run)
 
     @property
     def subject(self) -> str:

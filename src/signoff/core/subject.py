@@ -17,6 +17,8 @@ class Kind(StrEnum):
     """People are told of a call again."""
     RESULT = "result"
     """What a run came to."""
+    MESSAGE = "message"
+    """A line that a tool of a run tells people."""
 
 
 class Occasion(StrEnum):
@@ -30,7 +32,7 @@ class Occasion(StrEnum):
     """Something else is asked by now: whether the call happened."""
 
 
-_PREFIX = {Kind.REQUEST: "", Kind.BATCH: "all:", Kind.REMINDER: "remind:", Kind.RESULT: "said:"}
+_PREFIX = {Kind.REQUEST: "", Kind.BATCH: "all:", Kind.REMINDER: "remind:", Kind.RESULT: "said:", Kind.MESSAGE: "line:"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Subject:
 
     kind: Kind
     about: str
-    """Id of the request, of the first one of a batch, or of the run."""
+    """Id of the request, of the first one of a batch, or of the run; of a line, the run's, `/` and its own."""
     occasion: Occasion | None = None
     """Of a reminder."""
 
@@ -51,7 +53,7 @@ class Subject:
     @classmethod
     def parse(cls, text: str) -> Subject:
         """What a channel was told. Anything is a subject; one that nobody ever told is not found."""
-        for kind in (Kind.BATCH, Kind.RESULT):
+        for kind in (Kind.BATCH, Kind.RESULT, Kind.MESSAGE):
             if text.startswith(_PREFIX[kind]):
                 return cls(kind, text.removeprefix(_PREFIX[kind]))
         if text.startswith(_PREFIX[Kind.REMINDER]):
@@ -62,5 +64,15 @@ class Subject:
 
     @property
     def request(self) -> str:
-        """Id of the request, or of the first of several; empty for what a run came to."""
-        return "" if self.kind is Kind.RESULT else self.about
+        """Id of the request, or of the first of several; empty for what is told of a run."""
+        return "" if self.is_of_run else self.about
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether it is told of a run: what that came to, or a line of one of its tools."""
+        return self.kind in (Kind.RESULT, Kind.MESSAGE)
+
+    @property
+    def run(self) -> str:
+        """Id of the run, of what is told of one."""
+        return self.about.partition("/")[0] if self.is_of_run else ""

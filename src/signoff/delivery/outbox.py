@@ -33,7 +33,7 @@ SHORTENED = 0.1
 """How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
 LAST = 5
 """How many of a trail are read at first to see where the newest one stands."""
-_HANDED_OVER = frozenset({Kind.REQUEST, Kind.RESULT})
+_HANDED_OVER = frozenset({Kind.REQUEST, Kind.RESULT, Kind.MESSAGE})
 
 
 class Want(Enum):
@@ -166,7 +166,7 @@ class Outbox:
         """What there is to show, and why; None where there is no need."""
         notice: Notice | Reminder | None = None
         want = Want.NOTHING
-        if subject.kind is Kind.RESULT:
+        if subject.is_of_run:
             if known is not None and known.live and known.state is DeliveryState.DUE:
                 notice, want = known.result, Want.SHOW
         elif (request := tx.requests.get(subject.about)) is not None:
@@ -317,7 +317,7 @@ def _card(request_id: str) -> Subject:
 
 def _may_stand(delivery: Delivery) -> Delivery:
     """A delivery of which something may stand in the channel from now on. A result is told once more instead."""
-    return replace(delivery, may_stand=delivery.subject.kind is not Kind.RESULT, hopeless=False)
+    return replace(delivery, may_stand=not delivery.subject.is_of_run, hopeless=False)
 
 
 def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:

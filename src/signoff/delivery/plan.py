@@ -195,9 +195,9 @@ class Planner:
             want = wanted_of_batch(row, members, are_shown=stand)
             yield Planned((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row)
         for subject, row in there.items():
-            if subject.kind is Kind.RESULT:
+            if subject.is_of_run:
                 want = Want.SHOW if row.state is DeliveryState.DUE else Want.RETIRE
-                yield Planned((1, _LONG_AGO, 0), subject, want, row)
+                yield Planned((1, _LONG_AGO, int(subject.kind is Kind.RESULT)), subject, want, row)
             elif subject.kind is Kind.REMINDER and subject not in reminders:
                 yield Planned((2, _LONG_AGO, 0), subject, Want.RETIRE, row)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from signoff.broker.broker import Broker
 from signoff.broker.deadlines import EVERY
+from signoff.core.event import RunMessage
 from signoff.core.run import RunState
 from signoff.core.subject import Subject
 from signoff.delivery.attempt import Attempts
@@ -26,7 +27,7 @@ from signoff.delivery.outbox import Outbox
 from signoff.delivery.plan import Plan, Planner
 from signoff.delivery.results import FinishedRuns
 from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel, Route, active_channels
-from signoff.delivery.status import tell_result
+from signoff.delivery.status import tell_line, tell_result
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Inbox, Transaction
 
@@ -73,6 +74,10 @@ class Reconciler:
     ) -> Sequence[str]:
         """Have people told what a run came to; see `signoff.delivery.status.tell_result`."""
         return await tell_result(self._broker.ledger, run_id, worker, state, text, secrets=secrets)
+
+    def tell_line(self, run_id: str, message: RunMessage) -> None:
+        """Have people told a line of a run's tool, soon; see `signoff.delivery.status.tell_line`."""
+        tell_line(self._broker.ledger, run_id, message)
 
     async def run(self) -> None:
         """Show whatever there is to show, and feed time to what waits, until cancelled.

@@ -7,13 +7,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from signoff.core.addressing import spoken_name
+from signoff.core.canonical import digest
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
+from signoff.core.event import RunMessage
 from signoff.core.notice import RunResult
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
 from signoff.core.subject import Kind, Subject
 from signoff.ports import Transaction
 
+MOST_LINES = 50
+"""Of the tools of one run: a channel is no log."""
+LONGEST_LINE = 1_000
 LONGEST = 100_000
 """Of what a run came to. What is longer is cut, and says so."""
 
@@ -30,6 +35,21 @@ def tell(
     for channel in channels:
         put_result(tx, channel, result)
     return channels
+
+
+def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Sequence[str]) -> None:
+    """Have a tool's line told in every channel where something of its run stands, or where that began."""
+    text = redact_text(message.text[:LONGEST_LINE], secrets=secrets)
+    if len(message.text) > LONGEST_LINE:
+        text += f"… ({len(message.text):,} characters)"
+    worker, line = " > ".join(message.worker), digest([message.call, message.text])[:12]
+    for channel in concerned(tx, run_id):
+        told = sum(one.subject.kind is Kind.MESSAGE for one in tx.deliveries.find(channel=channel, trail=run_id))
+        if told > MOST_LINES:
+            continue
+        if told == MOST_LINES:
+            line, text = "more", f"That were {MOST_LINES} lines; what more it has to tell is not shown here."
+        put_result(tx, channel, RunResult(run=run_id, state=RunState.GOING, worker=worker, text=text, line=line))
 
 
 def put_result(tx: Transaction, channel: str, result: RunResult) -> None:
@@ -50,7 +70,7 @@ def is_of_the_end(delivery: Delivery) -> bool:
 def concerned(tx: Transaction, run_id: str) -> list[str]:
     """The channels where something of a run stands, or where it began."""
     rows = tx.deliveries.find(trail=run_id)
-    shown = [one.channel for one in rows if one.shown != NEVER and one.subject.kind is not Kind.RESULT]
+    shown = [one.channel for one in rows if one.shown != NEVER and not one.subject.is_of_run]
     run = tx.runs.get(run_id)
     return list(dict.fromkeys([*shown, *(run.places if run is not None else ())]))
 

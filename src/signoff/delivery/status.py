@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from signoff.broker.ledger import Ledger
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
+from signoff.core.event import RunMessage
 from signoff.core.lease import Lease
 from signoff.core.notice import Asked, trail_of
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.core.subject import Kind, Subject
-from signoff.delivery.results import tell
+from signoff.delivery.results import tell, tell_message
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -38,7 +39,7 @@ async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
         if subject.kind is Kind.REQUEST and (request := tx.requests.get(subject.about)) is not None:
             live = Asked(request=request).is_live
         again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live, hopeless=False)
-        again = replace(again, may_stand=subject.kind is not Kind.RESULT)
+        again = replace(again, may_stand=not subject.is_of_run)
         tx.deliveries.put(replace(again, attempts=0, since=None, due=None, problem=""))
 
     await ledger.store.write("gone", work)
@@ -53,6 +54,14 @@ async def tell_result(
     """
     hidden = (*ledger.journal.secrets, *secrets)
     return await ledger.store.write("say", lambda tx: tell(tx, run_id, worker, state, text, hidden))
+
+
+def tell_line(ledger: Ledger, run_id: str, message: RunMessage) -> None:
+    """Have people told a line of a run's tool, where it began or something of it stands. From any thread.
+
+    The same line of one call is told once, also where the call is made again after a pause.
+    """
+    ledger.store.later("message", lambda tx: tell_message(tx, run_id, message, ledger.journal.secrets))
 
 
 async def running_channels(ledger: Ledger) -> Mapping[str, Lease]:

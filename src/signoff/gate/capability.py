@@ -29,6 +29,7 @@ from signoff.attached.marks import mark_attributes
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
+from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
@@ -218,6 +219,10 @@ class Signoff(AbstractCapability[Any]):
     async def requests_of(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Every request of a conversation, oldest first."""
         return await self._gate.broker.of_conversation(conversation_id)
+
+    async def remembered_for(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
+        """Inside a run: what a person told to be remembered for such a call, if that would count now."""
+        return await self._in_run().remembered(ctx, tool, args)
 
     # --- hooks ---
 

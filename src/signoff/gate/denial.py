@@ -14,6 +14,8 @@ POLICY = "policy"
 SIGNOFF = "signoff"
 TOOL = "tool"
 """The tool itself refused, by a `PermissionError`."""
+SOMEBODY = str(AnswererKind.PERSON)
+"""A person whose name nobody told."""
 
 
 def denial(tool: str, *, by: str, reason: str) -> ToolDenied:
@@ -33,7 +35,7 @@ def decided_by(decision: ApprovalDecision) -> str:
     if decision.ending is Ending.EXPIRED:
         return "timeout"
     if decision.by is None:
-        return SIGNOFF
+        return SIGNOFF if decision.ending is Ending.CANCELLED else SOMEBODY
     return decision.by.name if decision.by.kind is AnswererKind.PERSON else str(decision.by.kind)
 
 
@@ -46,7 +48,7 @@ def decided_why(decision: ApprovalDecision) -> str:
             return "nobody answered in time"
         case Ending.CANCELLED:
             return "the request was withdrawn"
-        case _ if decision.by is not None and decision.by.kind is AnswererKind.PERSON:
+        case _ if decision.by is None or decision.by.kind is AnswererKind.PERSON:
             return "a person looked at this call and said no"
         case _:
             return "the answer was no"

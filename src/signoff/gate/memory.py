@@ -26,6 +26,10 @@ class Memory(Protocol):
         """What is remembered for a call made in a run; a use that counts is counted."""
         ...
 
+    async def look(self, call: Call, run: str) -> Grant | None:
+        """As `recall`; nothing is counted."""
+        ...
+
     async def forbids(self, call: Call, run: str) -> Grant | None:
         """A remembered no for a call; nothing is counted."""
         ...
@@ -50,6 +54,9 @@ class OwnMemory:
         return self.grants.keeps_always
 
     async def recall(self, call: Call, run: str) -> Grant | None:
+        return self.grants.lookup(call)
+
+    async def look(self, call: Call, run: str) -> Grant | None:
         return self.grants.lookup(call)
 
     async def forbids(self, call: Call, run: str) -> Grant | None:
@@ -80,6 +87,9 @@ class StoreMemory:
 
     async def recall(self, call: Call, run: str) -> Grant | None:
         return await self.broker.grants.recall(self.follow_links(call), places_of(call, run))
+
+    async def look(self, call: Call, run: str) -> Grant | None:
+        return await self.broker.grants.look(self.follow_links(call), places_of(call, run))
 
     async def forbids(self, call: Call, run: str) -> Grant | None:
         return await self.broker.grants.forbids(self.follow_links(call), places_of(call, run))

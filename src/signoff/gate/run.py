@@ -168,6 +168,14 @@ class GatedRun:
             return await self._run(gated, CallStep.ALLOWED)
         return await self._carry_out(gated, facts)
 
+    async def remembered(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
+        """What is remembered for such a call, if it would count: policy asks, and wants nobody in particular."""
+        gated = await self.reading.judged(ctx, tool, args, never)
+        verdict = gated.verdict
+        if verdict.effect is not Effect.ASK or verdict.requirement.is_strict or gated.in_doubt:
+            return None
+        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id)
+
     # --- facts ---
 
     def _facts(self, gated: GatedCall) -> CallFacts:

@@ -271,7 +271,10 @@ def delivery_of(row: Row) -> Delivery:
     subject = Subject(Kind(kind), told(about), Occasion(occasion) if occasion else None)
     told_of_run = None
     if run_state:
-        told_of_run = RunResult(run=subject.about, state=RunState(run_state), worker=told(worker), text=told(result))
+        line = subject.about.removeprefix(f"{subject.run}/") if subject.kind is Kind.MESSAGE else ""
+        told_of_run = RunResult(
+            run=subject.run, state=RunState(run_state), worker=told(worker), text=told(result), line=line
+        )
     return Delivery(
         channel=told(channel),
         subject=subject,

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from signoff.toolsets.builtin.files.toolset import FilesToolset
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
     from signoff.toolsets.builtin.sql.toolset import SqlToolset
+    from signoff.toolsets.context import ToolsetContext
     from signoff.toolsets.creating import Registration
 
 __all__ = [
     "Registration",
+    "ToolsetContext",
     "approval_tool",
     "filesystem_ro",
     "filesystem_rw",
@@ -42,6 +44,10 @@ def __getattr__(name: str) -> Any:
         from signoff.toolsets.creating import Registration
 
         return Registration
+    if name == "ToolsetContext":
+        from signoff.toolsets.context import ToolsetContext
+
+        return ToolsetContext
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,14 +14,14 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 
 from signoff.attached.layers import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
-from signoff.config import Settings, ToolsetEntry
+from signoff.config import Settings, ToolsetEntry, worker_names
 from signoff.config.foreign import foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
 from signoff.policy.spot import Spot
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.wording import did_you_mean, nearest, shown
 from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
@@ -86,6 +86,25 @@ class BuiltToolset:
     """The rules of its entry. Those of a toolset are attached to it; those of a native tool the gate has to be told."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of variables in its config, to be masked wherever calls are shown."""
+
+
+_WORKER = "worker:"
+_DELEGATES = (
+    "workers are no toolset: `delegates: [NAME]` in a worker's file lets it call others, `creates: true` write new ones"
+)
+_SHELLS_HERE = "`shell_readonly` lets run what only reads and denies what writes, `shell_file_ops` asks about the rest"
+_ELSEWHERE = {
+    "bash": _SHELLS_HERE,
+    "delegation": _DELEGATES,
+    "dynamic_agents": _DELEGATES,
+    "filesystem_project": "did you mean `filesystem_rw`?",
+    "filesystem_read_only": "did you mean `filesystem_ro`?",
+    "filesystem_readonly": "did you mean `filesystem_ro`?",
+    "shell": _SHELLS_HERE,
+    "terminal": _SHELLS_HERE,
+    "workers": _DELEGATES,
+}
+"""Names that people know from elsewhere, and what to write here."""
 
 
 class Catalog:
@@ -227,10 +246,20 @@ class Catalog:
         return ToolsetEntry(name=name, use=name, spot=where)
 
     def _unknown(self, name: str, spot: Spot | None) -> SignoffError:
-        if ":" in name:
+        if ":" in name and not name.startswith(_WORKER):
             fix = f'give it a name in signoff.yaml: toolsets: {{NAME: {{use: "{name}"}}}}'
             return _at(spot, f"{shown(name)} is a class path; workers use names", fix)
-        return _at(spot, f"there is no toolset {shown(name)}", foreign_hint(name) or did_you_mean(name, self.names()))
+        return _at(spot, f"there is no toolset {shown(name)}", self._suggested(name, self.names()))
+
+    def _suggested(self, name: str, known: Iterable[str]) -> str:
+        """What to write instead of a name that is none here, also where it is one elsewhere."""
+        word = name.removeprefix(_WORKER).lstrip("_")
+        if name.startswith(_WORKER) or word in worker_names(self.settings):
+            return f"a worker is called by `delegates: [{word}]` in the file of the one that calls it"
+        if hint := foreign_hint(name):
+            return hint
+        close = nearest(word, {*known, *_ELSEWHERE})
+        return _ELSEWHERE[close] if close in _ELSEWHERE else did_you_mean(word, known)
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` stands for."""
@@ -246,7 +275,7 @@ class Catalog:
         if use in self._offered:
             return load_offered(self._offered[use], self.settings.plugins, self.settings.folder, wrong)
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
-        raise wrong(f"there is no toolset {shown(use)}", foreign_hint(use) or did_you_mean(use, known))
+        raise wrong(f"there is no toolset {shown(use)}", self._suggested(use, known))
 
     def _given(self, entry: ToolsetEntry, *, direct: bool) -> Given:
         values = filled_config(entry)

@@ -14,7 +14,7 @@ from signoff.config import Settings
 from signoff.config.foreign import SUFFIXES as FOREIGN
 from signoff.config.foreign import import_hint
 from signoff.core.addressing import spoken_name
-from signoff.core.event import CallEvent
+from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
@@ -51,6 +51,8 @@ class RunOptions:
     chat: bool = False
     """Whether the run is one turn of several."""
     observe: Callable[[CallEvent], None] | None = None
+    message: Callable[[RunMessage], None] | None = None
+    """Told what the toolsets of workers say to whoever watches, from any thread."""
 
     @property
     def may_pause(self) -> bool:
@@ -272,6 +274,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         mode=options.mode,
         wait="inline" if options.wait is None else options.wait,
         observe=options.observe,
+        message=options.message,
         caller=options.caller.layers(settings.folder),
     )
     try:
@@ -290,7 +293,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         agent=f"{WORKER}{name}",
         runner=runner,
         prompt=lambda task: worker.prompt(task.text, task.input, task.files),
-        run_options=lambda task: worker.run_options(task.input),
+        run_options=lambda task: worker.run_options(task.input, attachments=task.files),
         requester=run.requester if run is not None else requester_of(options.requester, settings),
         setup=replace(setup, worker_file=what) if workers is not None else setup,
         store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",

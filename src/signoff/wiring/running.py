@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from signoff.broker.conversations import was_said
 from signoff.broker.status import RunStatus
 from signoff.config import Settings
 from signoff.core.addressing import spoken_name
+from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
 from signoff.core.subject import Kind, Subject
@@ -55,6 +57,8 @@ class Telling(Protocol):
     """Runs that somebody here is busy with, who says what they come to."""
 
     async def say(self, run_id: str, worker: str, state: RunState, text: str) -> object: ...
+
+    def tell_line(self, run_id: str, message: RunMessage) -> None: ...
 
 
 class Running:
@@ -308,12 +312,18 @@ class Running:
     async def _built(self, run: KeptRun) -> Job:
         """The run's job, made in a thread: what it imports may take seconds. One at a time."""
         async with self._building:
-            making = asyncio.get_running_loop().run_in_executor(None, job_of, run, self._options)
+            options = replace(self._options, message=partial(self._line_of, run.id))
+            making = asyncio.get_running_loop().run_in_executor(None, job_of, run, options)
             try:
                 return await asyncio.shield(making)
             except asyncio.CancelledError:
                 making.add_done_callback(_close)
                 raise
+
+    def _line_of(self, run_id: str, message: RunMessage) -> None:
+        """A line that a run's tool has for people; from any thread."""
+        self._telling.tell_line(run_id, message)
+        self._observe(f"{run_id}  {' > '.join(message.worker)} says: {message.text}")
 
     async def _went_wrong(self, run: KeptRun, job: Job | None, error: Exception) -> tuple[RunState, str] | None:
         """What is told of a run that failed. One that could not go on is over too if it came nowhere.

@@ -14,13 +14,14 @@ from signoff.attached.layers import layers_of
 from signoff.config import Settings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
-from signoff.core.verdict import Effect, OnTimeout
+from signoff.core.verdict import Effect, OnTimeout, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import CHAIN, Match, WorkerCondition
 from signoff.policy.rule import Rule
+from signoff.policy.strictest import strictest
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.catalog import NATIVE, BuiltToolset
@@ -203,16 +204,23 @@ def _anywhere(item: Mapping[str, Any], layer: Layer | None, folder: str) -> dict
 
 def why_unreadable(bounds: Bounds, creator: WorkerFile, path: str) -> str:
     """Why a new worker must not be told what is in a file: its creator could not read it. Empty where it could."""
+    verdict = reading_verdict(bounds, creator, path)
+    return verdict.reason if verdict.effect is Effect.DENY else ""
+
+
+def reading_verdict(bounds: Bounds, reader: WorkerFile, path: str) -> Verdict:
+    """What would become of it if a worker read a file with its own tools: by the one it may most."""
     path = os.path.realpath(path)
-    beside = os.path.dirname(creator.file)
-    if path in {os.path.realpath(os.path.join(beside, one)) for one in creator.attachments}:
-        return ""
-    own = (creator.policy,) if creator.policy is not None else ()
+    beside = os.path.dirname(reader.file)
+    if path in {os.path.realpath(os.path.join(beside, one)) for one in reader.attachments}:
+        return Verdict(effect=Effect.ALLOW, reason=f"it is attached to {reader.name}")
+    own = (reader.policy,) if reader.policy is not None else ()
     over = [*(one.policy for one in bounds.layers if not one.toolset), *own]
-    call = Call(tool="read_file", args={"path": path}, worker=(creator.name,), labels=frozenset({"fs.read"}))
-    if why := _denied(over, call):
-        return why
-    why = f"{creator.name} has no tool to read it with"
+    call = Call(tool="read_file", args={"path": path}, worker=(reader.name,), labels=frozenset({"fs.read"}))
+    any_way = strictest(_judged(over, call))
+    if any_way is not None and any_way.effect is Effect.DENY:
+        return any_way
+    best = Verdict(effect=Effect.DENY, reason=f"{reader.name} has no tool to read it with")
     for one in bounds.built:
         tool, args = _reading(one.toolset, path)
         if not tool:
@@ -220,16 +228,18 @@ def why_unreadable(bounds: Bounds, creator: WorkerFile, path: str) -> str:
         layers = [layer for layer in bounds.layers if layer.toolset == one.name]
         prefix = layers[0].prefix if layers else ""
         seen = call.changed(tool=tool, args=args, toolset=one.name)
-        denied = _denied([layer.policy for layer in layers], seen) or _denied(over, seen.changed(tool=prefix + tool))
-        if not denied:
-            return ""
-        why = denied
-    return why
+        judged = [*_judged([layer.policy for layer in layers], seen), *_judged(over, seen.changed(tool=prefix + tool))]
+        found = strictest(judged) or Verdict(effect=Effect.ASK, reason="no rule is about reading it")
+        if _STRICTNESS.index(found.effect) <= _STRICTNESS.index(best.effect):
+            best = found
+    return best
 
 
-def _denied(policies: Sequence[Policy], call: Call) -> str:
-    verdicts = (policy.judge_layer(call) for policy in policies)
-    return next((one.reason for one in verdicts if one is not None and one.effect is Effect.DENY), "")
+_STRICTNESS = (Effect.ALLOW, Effect.ASK, Effect.DENY)
+
+
+def _judged(policies: Sequence[Policy], call: Call) -> list[Verdict]:
+    return [found for one in policies if (found := one.judge_layer(call)) is not None]
 
 
 def _reading(toolset: AbstractToolset[Any] | None, path: str) -> tuple[str, Mapping[str, Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -21,10 +22,13 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import LimitReached, WrongFile, WrongUse
 from signoff.gate.agents import call_agent
 from signoff.gate.calls import running_call
+from signoff.gate.single_call import call_tool
+from signoff.policy.strictest import strictest
 from signoff.policy.wording import did_you_mean, shown
-from signoff.workers.bounds import Bounds
+from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
 from signoff.workers.create import LONGEST_FILE, NAME, Draft, draft, powers, write
-from signoff.workers.limits import Delegating, account_of, check_price
+from signoff.workers.limits import Delegating, Given, account_of, check_price
+from signoff.workers.prompt import why_private_in
 from signoff.workers.worker import Worker
 
 CALL = "worker_call"
@@ -41,7 +45,13 @@ def _takes(**fields: core_schema.TypedDictField) -> SchemaValidator:
 
 _TEXT = core_schema.typed_dict_field(core_schema.str_schema())
 _FIELDS = core_schema.nullable_schema(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
-_CALL_ARGS = _takes(worker=_TEXT, prompt=_TEXT, input=core_schema.typed_dict_field(_FIELDS, required=False))
+_PATHS = core_schema.nullable_schema(core_schema.list_schema(core_schema.str_schema()))
+_CALL_ARGS = _takes(
+    worker=_TEXT,
+    prompt=_TEXT,
+    input=core_schema.typed_dict_field(_FIELDS, required=False),
+    attachments=core_schema.typed_dict_field(_PATHS, required=False),
+)
 _CREATE_ARGS = _takes(name=_TEXT, file=_TEXT)
 _CREATE_HELP = (
     "Write a new worker, which a person has to approve first. `file` is its YAML: instructions, description, toolsets "
@@ -104,14 +114,18 @@ class DelegationToolset(Delegating):
     ) -> Any:
         if name == CREATE:
             return self._create(ctx, tool_args)
-        return await self._call(ctx, tool_args["worker"], tool_args["prompt"], tool_args.get("input"), ends_call=True)
+        worker, prompt, given = tool_args["worker"], tool_args["prompt"], tool_args.get("input")
+        return await self._call(ctx, worker, prompt, given, tool_args.get("attachments") or (), ends_call=True)
 
     # --- what the gate is told ---
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """Calling a worker does nothing by itself: what it does is judged. Writing one is asked about, always."""
+        """Calling a worker does nothing by itself: what it does is judged. Writing one is asked about, always.
+
+        A file that goes with a call is read for it, so that is judged as if the caller read it.
+        """
         if name == CALL:
-            return Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="what the worker does is judged call by call")
+            return self._judged_attachments(args.get("attachments") or (), ctx)
         try:
             self._draft(args)
         except (WrongFile, WrongUse) as error:
@@ -127,30 +141,52 @@ class DelegationToolset(Delegating):
         return _described(self._draft(args), self.file.name, args)
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
-        return ("fs.write",) if name == CREATE else ()
+        if name == CREATE:
+            return ("fs.write",)
+        return ("fs.read",) if args.get("attachments") else ()
 
     # --- what they do ---
 
     async def delegation(
-        self, ctx: RunContext[Any], worker: str, prompt: str, input: Mapping[str, Any] | None = None
+        self,
+        ctx: RunContext[Any],
+        worker: str,
+        prompt: str,
+        input: Mapping[str, Any] | None = None,
+        attachments: Sequence[str] = (),
     ) -> str:
-        """For tools of other toolsets: have a worker do something. Its answer, or why there is none, in words.
-
-        Where that worker waits for a person, the tool is called again from its beginning once there is an answer.
-        """
+        """As `signoff.toolsets.context.Delegate` says, for tools of the worker's other toolsets."""
+        verdict = self._judged_attachments(attachments, ctx)
+        if verdict.effect is not Effect.ALLOW:
+            asked = " (a person would be asked: let the model call worker_call)" if verdict.effect is Effect.ASK else ""
+            return f"{worker} was not called: {verdict.reason}{asked}"
         with account_of(ctx).resting():
-            return await self._call(ctx, worker, prompt, input, ends_call=False)
+            return await self._call(ctx, worker, prompt, input, attachments, ends_call=False)
+
+    async def creation(self, ctx: RunContext[Any], name: str, file: str) -> str:
+        """As `signoff.toolsets.context.Create` says, for tools of the worker's other toolsets."""
+        with account_of(ctx).resting():
+            only = self.filtered(lambda _, tool: tool.name == CREATE)
+            return str((await call_tool(ctx, only, CREATE, {"name": name, "file": file})).content)
 
     async def _call(
-        self, ctx: RunContext[Any], worker: str, prompt: str, given: Mapping[str, Any] | None, *, ends_call: bool
+        self,
+        ctx: RunContext[Any],
+        worker: str,
+        prompt: str,
+        given: Mapping[str, Any] | None,
+        attachments: Sequence[str],
+        *,
+        ends_call: bool,
     ) -> str:
         caller = account_of(ctx)
         if refused := self._refused(worker, caller.chain) or caller.may_delegate():
             return f"{worker} was not called: {refused}"
         try:
             called = self.others.delegate(worker)
-            options = called.run_options(given, caller=caller, path=running_call().path)
-            words = called.prompt(prompt, given)
+            files = [self._attachable(one) for one in attachments]
+            options = called.run_options(given, caller=caller, path=running_call().path, attachments=files)
+            words = called.prompt(prompt, given, files, within=self.others.settings.folder)
             for one in caller.line:
                 check_price(one.file, called.model, for_worker=worker)
         except (WrongFile, WrongUse) as error:
@@ -172,6 +208,39 @@ class DelegationToolset(Delegating):
         if worker not in callable_:
             return f"{self.file.name} may not call {shown(worker)}; {did_you_mean(worker, callable_)}"
         return ""
+
+    # --- files that go with a call ---
+
+    def _judged_attachments(self, attachments: Sequence[str], ctx: RunContext[Any]) -> Verdict:
+        """Whether they may go with a call: the strictest answer of all."""
+        answers = [Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="what the worker does is judged call by call")]
+        for one in attachments:
+            try:
+                path = self._attachable(one)
+            except WrongUse as error:
+                return Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=str(error))
+            if path not in _given_files(ctx):  # those it has seen already
+                answers.append(self._reading(one, path))
+        return strictest(answers) or answers[0]
+
+    def _reading(self, name: str, path: str) -> Verdict:
+        bounds = self.bounds or bounds_of(self.others.settings, self.file)
+        found = reading_verdict(bounds, self.file, path)
+        if found.effect is Effect.ALLOW:
+            return found
+        return replace(found, reason=f"the file {shown(name)} goes with the call: {found.reason}")
+
+    def _attachable(self, name: str) -> str:
+        """The real path of a file that a model names to go with a call; raises `WrongUse` for what may not."""
+        project = os.path.realpath(self.others.settings.folder)
+        path = os.path.normpath(os.path.join(project, name))
+        if not name or os.path.commonpath((project, path)) != project:
+            raise WrongUse(f"{shown(name)} cannot go with the call: it is outside of the workspace")
+        if why := why_private_in(project, os.path.join(project, name)):
+            raise WrongUse(f"{shown(name)} cannot go with the call: it {why}")
+        if not os.path.isfile(path):
+            raise WrongUse(f"{shown(name)} cannot go with the call: there is no such file in the workspace")
+        return path
 
     def _check(self, ctx: RunContext[Any], name: str, file: str) -> None:
         """What is wrong with a file is told to whoever wrote it, the model or a person, before anybody is asked."""
@@ -198,6 +267,11 @@ class DelegationToolset(Delegating):
     def _draft(self, args: Mapping[str, Any]) -> Draft:
         name, text = str(args["name"]), str(args["file"])
         return draft(self.others.settings, self.file, name, text, self.others.names(), self.bounds)
+
+
+def _given_files(ctx: RunContext[Any]) -> frozenset[str]:
+    """The files that were attached to the run."""
+    return frozenset(map(os.path.realpath, ctx.deps.files)) if isinstance(ctx.deps, Given) else frozenset()
 
 
 def _was_shown(card: Mapping[str, Any], made: Draft, args: Mapping[str, Any]) -> bool:
@@ -232,6 +306,11 @@ def _call_definition(callable_: Mapping[str, str]) -> ToolDefinition:
                     "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}],
                     "default": None,
                     "description": "Fields for workers that take an input.",
+                },
+                "attachments": {
+                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                    "default": None,
+                    "description": "Paths of files in the workspace that it is to be given, if any.",
                 },
             },
             "required": ["worker", "prompt"],

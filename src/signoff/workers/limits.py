@@ -41,6 +41,8 @@ class Given:
     """The run that called this one; None for a run that a person started."""
     path: str = ""
     """The call it was called by."""
+    files: tuple[str, ...] = ()
+    """Absolute paths of what was attached to the run, besides what its file names."""
 
 
 @dataclass

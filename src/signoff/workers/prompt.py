@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mimetypes
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ from signoff.errors import WrongFile, WrongUse
 from signoff.policy.secret import secret_place
 from signoff.policy.spot import Spot
 from signoff.policy.wording import did_you_mean, shown
+from signoff.toolsets.builtin.files.beneath import Root
 from signoff.workers.limits import Given
 from signoff.workers.origin import writer_of
 from signoff.workers.schemas import problems_in
@@ -130,8 +133,12 @@ def prompt_of(
     *,
     filled: Iterable[str] = (),
     attachments: Sequence[str | os.PathLike[str]] = (),
+    within: str = "",
 ) -> Prompt:
-    """The prompt: the text, whatever of the input is not in the instructions (`filled`), and the attached files."""
+    """The prompt: the text, whatever of the input is not in the instructions (`filled`), and the attached files.
+
+    `within` is a directory that no attachment of the run may lead out of, not even through a link.
+    """
     rest = {name: value for name, value in given.items() if name not in frozenset(filled)}
     words = [text] if text.strip() else []
     if rest:
@@ -142,7 +149,7 @@ def prompt_of(
     contents: list[UserContent] = []
     size = 0
     for path, spot in files:
-        content, read = attached(os.fspath(path), spot)
+        content, read = attached(os.fspath(path), spot, within=within if spot is None else "")
         size += read
         if size > LARGEST_ALL:
             raise _wrong(spot, f"{os.fspath(path)}: all attached files together are over {LARGEST_ALL:,} bytes")
@@ -169,21 +176,28 @@ def why_private(file: str, name: str) -> str:
     `file` is the worker's file, from whose folder the name starts.
     """
     folder = os.path.realpath(os.path.dirname(file))
-    meant = os.path.normpath(os.path.join(folder, name))
-    if os.path.realpath(os.path.join(folder, name)) != meant:
+    return why_private_in(os.path.dirname(folder), os.path.join(folder, name))
+
+
+def why_private_in(project: str, path: str) -> str:
+    """As `why_private`, for an absolute path; `project` is the project's directory, as a real path."""
+    meant = os.path.normpath(path)
+    if os.path.realpath(path) != meant:
         return "leads through a link"
-    inside = os.path.relpath(meant, os.path.dirname(folder))
+    inside = os.path.relpath(meant, project)
     if any(part.startswith(".") and part != os.pardir for part in inside.split(os.sep)):
         return "is hidden"
     return secret_place(inside)
 
 
-def attached(path: str, spot: Spot | None = None) -> tuple[UserContent, int]:
-    """A file as a model is given it, and its size. `spot` is where it is named, if that is in a file."""
+def attached(path: str, spot: Spot | None = None, *, within: str = "") -> tuple[UserContent, int]:
+    """A file as a model is given it, and its size. `spot` is where it is named, if that is in a file.
+
+    `within` is a directory that it has to be in, reached without links.
+    """
     name = os.path.basename(path)
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
+        data = _beneath(within, path) if within else _content(path)
     except OSError as error:
         raise _wrong(spot, f"the file {path} cannot be attached: {error.strerror}") from error
     if len(data) > LARGEST_FILE:
@@ -198,6 +212,20 @@ def attached(path: str, spot: Spot | None = None) -> tuple[UserContent, int]:
         what = f"the file {path} is neither text nor an image, audio, video or document"
         raise _wrong(spot, what, "models cannot be given anything else")
     return content, len(data)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read(LARGEST_FILE + 1)
+
+
+def _beneath(root: str, path: str) -> bytes:
+    """What is in a file below a directory. Between the check of its path and this, a link may have been put there."""
+    meant = os.path.relpath(path, os.path.realpath(root))
+    with closing(Root(root)) as opened, opened.reach(meant) as file:
+        if file.where != meant:
+            raise OSError(errno.ELOOP, "it is a link by now")
+        return file.read(LARGEST_FILE + 1)
 
 
 def _text(data: bytes) -> str | None:

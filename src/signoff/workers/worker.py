@@ -39,22 +39,34 @@ class Worker:
         text: str,
         input: Mapping[str, Any] | None = None,
         attachments: Sequence[str | os.PathLike[str]] = (),
+        *,
+        within: str = "",
     ) -> Prompt:
-        """The prompt for one run: the text, the fields of the input that the instructions do not name, and files."""
+        """The prompt for one run: the text, the fields of the input that the instructions do not name, and files.
+
+        `within` is a directory that no attachment may lead out of.
+        """
         given = checked_input(self.file, self.plan.input, input)
-        return prompt_of(self.file, text, given, filled=self.plan.instructions.fields, attachments=attachments)
+        filled = self.plan.instructions.fields
+        return prompt_of(self.file, text, given, filled=filled, attachments=attachments, within=within)
 
     def run_options(
-        self, input: Mapping[str, Any] | None = None, *, caller: Account | None = None, path: str = ""
+        self,
+        input: Mapping[str, Any] | None = None,
+        *,
+        caller: Account | None = None,
+        path: str = "",
+        attachments: Sequence[str | os.PathLike[str]] = (),
     ) -> dict[str, Any]:
         """What `agent.run` needs besides the prompt, when a run begins and when it is resumed.
 
-        `caller` is the run that this one is counted to, and `path` the call in it. Raises `WrongUse` where the input
-        does not fit.
+        `caller` is the run that this one is counted to, and `path` the call in it. `attachments` are those of the
+        prompt, for toolsets that look at them. Raises `WrongUse` where the input does not fit.
         """
         given = checked_input(self.file, self.plan.input, input)
+        files = tuple(os.path.abspath(os.fspath(one)) for one in attachments)
         return {
-            "deps": Given(input=given, caller=caller, path=path),
+            "deps": Given(input=given, caller=caller, path=path, files=files),
             # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
             "usage_limits": UsageLimits(request_limit=None),
         }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from pydantic_ai.capabilities import NativeTool
@@ -15,9 +15,11 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.broker.clock import SystemClock
 from signoff.config import EVERY_WORKER, Settings, WorkerFile, load_worker, worker_names
-from signoff.core.event import CallEvent
+from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
+from signoff.core.redact import redact_text
 from signoff.errors import WrongFile, WrongUse
+from signoff.gate.calls import running_call
 from signoff.gate.capability import Signoff
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
@@ -27,6 +29,8 @@ from signoff.store.memory import MemoryStore
 from signoff.store.open import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 from signoff.toolsets.context import Context
+from signoff.workers.approvals import ToolsetApprovals
+from signoff.workers.attachments import RunAttachments
 from signoff.workers.bounds import bounds_of
 from signoff.workers.build import build_agent, check_tool_names, plan_of
 from signoff.workers.delegate import DelegationToolset
@@ -48,8 +52,8 @@ class _Options:
     requester: str = ""
     owner: str = ""
     secrets: Iterable[str] = ()
-    message: Callable[[str], None] | None = None
-    """Told what toolsets have to say to whoever watches."""
+    message: Callable[[RunMessage], None] | None = None
+    """Told what toolsets have to say to whoever watches, from any thread."""
 
 
 @dataclass
@@ -74,6 +78,8 @@ class Workshop(_Options):
         self._files: dict[str, WorkerFile] = dict(self.workers or {})
         self._built: dict[tuple[str, bool], Worker] = {}
         self._created: set[str] = set()
+        self._secrets = set(self.secrets)
+        """Values that no line of a toolset shows, of all workers that were built."""
 
     def worker(self, name: str) -> Worker:
         """A worker to run. Raises with the place of whatever is wrong with it, or with a worker that it names."""
@@ -136,18 +142,25 @@ class Workshop(_Options):
         model = self._model(file, called=called) if self.models else None
         check_price(file, model)
         others = DelegationToolset(self, file) if file.delegates or file.creates else None
+        approvals = ToolsetApprovals()
         context = Context(
             catalog=self.catalog,
             worker=file.name,
+            approvals=approvals,
             workspace=self.settings.folder,
+            attachments=RunAttachments(),
             delegation=others.delegation if others is not None else None,
+            create=others.creation if others is not None and file.creates else None,
             model=model,
-            message=self.message,
+            message=partial(self._tell, file.name) if self.message is not None else None,
         )
         built = self._toolsets(file, context)
+        self._secrets.update(secret for one in built for secret in one.secrets)
+        bounds = bounds_of(self.settings, file, caller=self.caller, built=built)
+        approvals.rules_of(bounds)
         toolsets = [_timed(one.toolset, plan.spec.tool_timeout) for one in built if one.toolset is not None]
         if others is not None:
-            others.bounds = bounds_of(self.settings, file, caller=self.caller, built=built)
+            others.bounds = bounds
             toolsets.append(others)
         natives = [NativeTool(tool) for one in built for tool in one.native]
         gate = self._gate(file, built)
@@ -155,6 +168,12 @@ class Workshop(_Options):
             plan, model=model, toolsets=toolsets, capabilities=[*natives, Meter(file, self._time), gate]
         )
         return Worker(name=file.name, file=file, agent=agent, gate=gate, plan=plan, model=model)
+
+    def _tell(self, worker: str, text: str) -> None:
+        """A line of a toolset's, for whoever watches."""
+        assert self.message is not None, "only then toolsets have a way to say something"
+        call, masked = running_call(), redact_text(str(text), secrets=tuple(self._secrets))
+        self.message(RunMessage(worker=call.workers or (worker,), call=call.path, text=masked))
 
     def _gate(self, file: WorkerFile, built: Sequence[BuiltToolset]) -> Signoff:
         own = (file.policy,) if file.policy is not None else ()

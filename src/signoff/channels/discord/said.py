@@ -46,7 +46,7 @@ _LANGUAGES = frozenset(
 def said_sheet(said: RunResult) -> Sheet:
     """The message; where the answer is too long, its beginning, and all of it as a file."""
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
-    with_text, without = _HEADS[said.state]
+    with_text, without = ("says:", "says nothing.") if said.line else _HEADS[said.state]
     text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself: it covers nothing
     if said.state is not RunState.DONE:  # a program's words, not an agent's
         text = without_folders(text)

@@ -1,0 +1,98 @@
+"""One gated call that code inside a tool makes by itself, and what is remembered for such a call.
+
+It is a run of its own inside the tool's call, whose model makes just this one call. So it is judged, asked about,
+written down and spent as any other; where it waits for a person the tool's call pauses with it, and once there is an
+answer the tool is called again from its beginning and finds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import Agent, DeferredToolRequests, RunContext
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.usage import RunUsage
+from pydantic_core import to_jsonable_python
+
+from signoff.core.canonical import canonical
+from signoff.core.grant import Grant
+from signoff.errors import CannotCanonicalise, WrongUse
+from signoff.gate.agents import call_agent, gate_in
+from signoff.gate.calls import GatedCall, running_call
+
+_CALLER: Agent[Any, Any] = Agent(output_type=[str, DeferredToolRequests])
+"""Makes the calls. One for all: two agents of one name inside one call could not be told apart when that is resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What became of a call: what its tool gave, or why it did not run."""
+
+    ran: bool
+    content: Any
+    """What the tool gave; of a call that was refused, what a model would be told."""
+
+
+async def call_tool(
+    ctx: RunContext[Any], toolset: AbstractToolset[Any], name: str, args: Mapping[str, Any]
+) -> Answered:
+    """For use inside a tool: make one call of a tool of `toolset`, through the gate around `ctx`."""
+    if gate_in(ctx.root_capability) is None or not isinstance(running_call(), GatedCall):
+        raise WrongUse(f"{name} can only be called from within a tool, while the gate lets that run")
+    try:
+        prompt = f"{name} {canonical(args)}"
+    except CannotCanonicalise as error:
+        raise WrongUse(f"the arguments of {name} have no JSON form: {error}") from error
+    made = json.loads(json.dumps(to_jsonable_python(dict(args))))
+
+    def turn(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if (last := _last(messages)) is None:
+            return ModelResponse(parts=[ToolCallPart(name, made)])
+        return ModelResponse(parts=[TextPart(json.dumps(last, ensure_ascii=False))])
+
+    output = await call_agent(
+        ctx,
+        _CALLER,
+        prompt,
+        model=FunctionModel(turn, model_name=name),
+        toolsets=[toolset],
+        usage=RunUsage(),  # nobody's model is asked
+        conversation_id=ctx.conversation_id,  # what is remembered for a session holds in all of it
+    )
+    return Answered(**json.loads(output))
+
+
+def _last(messages: list[ModelMessage]) -> dict[str, Any] | None:
+    """What came of the call, once it was made."""
+    last = messages[-1]
+    for part in last.parts if isinstance(last, ModelRequest) else ():
+        if isinstance(part, ToolReturnPart):
+            return {"ran": part.outcome == "success", "content": to_jsonable_python(part.content, fallback=str)}
+    return {"ran": False, "content": "nothing came of the call"} if len(messages) > 1 else None
+
+
+async def recall(
+    ctx: RunContext[Any], toolset: AbstractToolset[Any], name: str, args: Mapping[str, Any]
+) -> Grant | None:
+    """What a person told to be remembered for such a call. Nobody is asked, nothing is counted or written down.
+
+    None as well where it would not count now: policy denies the call, allows it anyway, or wants particular people.
+    """
+    capability = gate_in(ctx.root_capability)
+    if capability is None or not isinstance(running_call(), GatedCall):
+        raise WrongUse(f"what is remembered for {name} can only be looked up from within a tool")
+    alone = replace(ctx, agent=None, tool_name=name, tool_call_id=name)
+    tool: ToolsetTool[Any] = (await toolset.get_tools(alone))[name]
+    return await capability.remembered_for(alone, tool, dict(args))
