@@ -36,6 +36,7 @@ KEYS = {
 }
 """In the order they are offered. No key is Enter."""
 
+STOP = Key("q", "stop the run", ("quit", "stop"))
 BACK = Key("b", "back to the list", ("back",))
 ONE_BY_ONE = Key("o", "one after the other", ("one",))
 ALL = Key("all", "approve all")

@@ -85,6 +85,7 @@ def resume(
         wait=read_wait("0s" if suspend else wait),
         caller=Caller.here(ask, deny),
         observe=going.progress.observe,
+        listener=going.listener,
     )
     with telling_where(chosen):
         found = [] if chosen.is_missing else _found(run, options)
