@@ -100,6 +100,12 @@ class Progress:
             self._over = threading.Event()
             threading.Thread(target=self._tick, args=(self._over,), daemon=True).start()
 
+    def waits(self, requests: Iterable[ApprovalRequest]) -> None:
+        """What a run that is taken up waits for: it was asked before, so nobody tells of that again."""
+        with self._lock:
+            self._asked.update(one.call.path for one in requests if one.call is not None)
+            self._erase()
+
     def observe(self, event: CallEvent) -> None:
         """A step of a call."""
         with self._lock:

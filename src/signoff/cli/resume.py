@@ -159,6 +159,7 @@ async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alon
 
         job = job_of(run, options)
     going.begun(job)(run.id)
+    going.progress.waits(status.waiting)
     finished = await going.on(job.resume(run))
     code = going.say(finished)
     if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():
