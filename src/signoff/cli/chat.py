@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 LEAVES = ("/exit", "/quit")
 COMMANDS = {
     "/help": "this list",
-    "/new": "begin another conversation: what was said so far is not told to the model again",
-    "/exit": "leave; so do /quit and Ctrl-D. `--chat --continue` goes on with it later",
+    "/new": "begin another conversation, of which the model knows nothing yet",
+    "/exit": "leave, as /quit and Ctrl-D do; --chat --continue goes on later",
 }
 KEYS = """\
-Enter sends; Alt-Enter, or a \\ at the end of a line, begins another line. The arrow keys bring back what you typed.
-What begins with another / is refused; with a blank before it, it is sent to the model."""
+Enter sends; Alt-Enter, or a \\ at the end of a line, begins another line.
+The arrow keys bring back what you typed. Another word behind a / is refused;
+with a blank before it, it is sent to the model."""
 
 _COMMAND = re.compile(r"/[A-Za-z?]*(?=\s|$)")
 

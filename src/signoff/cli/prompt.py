@@ -90,8 +90,9 @@ class TypedPrompt:
         from prompt_toolkit.output.vt100 import Vt100_Output
 
         stream = sys.stderr if sys.stderr.isatty() else sys.stdout
+        output = Vt100_Output.from_pty(stream, term=os.environ.get("TERM"))
         # It would ask the terminal where its cursor is; an answer that comes late would be taken for typed keys.
-        output = Vt100_Output.from_pty(stream, term=os.environ.get("TERM"), enable_cpr=False)
+        output.enable_cpr = False
         self._session: PromptSession[str] = PromptSession(
             "you > ",
             output=output,

@@ -91,7 +91,7 @@ class ScriptedModel(FunctionModel):
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         turn, results, number = self._turn(messages)
         if turn.say is not None:
-            for word in re.findall(r"\S+\s*|\s+", _filled(turn.say, results)):
+            for word in re.findall(r"\S+\s*|\s+", _filled(turn.say, results)) or [""]:  # a stream is never empty
                 yield word
         for index, call in enumerate(turn.calls):
             yield {
