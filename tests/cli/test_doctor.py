@@ -622,7 +622,7 @@ def test_an_agent_in_python_is_looked_at(desk: Desk, wording: Wording) -> None:
 @pytest.mark.parametrize("key", ["", "sk-test"])
 def test_a_model_that_lacks_its_package_or_key_is_told_and_how_to_get_them(desk: Desk, key: str) -> None:
     desk.monkeypatch.setenv("ANTHROPIC_API_KEY", key)
-    (desk.folder / "signoff.yaml").write_text("model: anthropic:claude-sonnet-5\n")
+    (desk.folder / "signoff.yaml").write_text("model: anthropic:claude-sonnet-5\npolicy: [{ask: x}]\n")
     (desk.folder / "workers").mkdir()
     (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
     [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
@@ -41,10 +41,11 @@ async def look_at(path: str, layers: Sequence[Policy], *, connect: bool = False)
     agent = load_agent(path)
     gate = signoff_of(agent)
     policies = gate.policies if gate is not None else tuple(layers)
-    native = gate.native if gate is not None else {}
-    secrets = tuple(gate.secrets) if gate is not None else ()
+    look = Look(agent=agent)
+    if gate is not None:
+        look = Look(agent=agent, native=gate.native, secrets=tuple(gate.secrets))
     survey = Survey()
-    survey.built[path] = found = await tools_of(Look(agent=agent, native=native, secrets=secrets), connect=connect)
+    survey.built[path] = found = await tools_of(look, connect=connect)
     name = agent.name or NAMELESS
     for tool in found.tools:
         reach = tool.reach(policies, (name,))
@@ -75,8 +76,11 @@ def _ungated(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
     for toolset in agent.toolsets:
         for tool, function in _functions(toolset):
             for name, value in _named_in(function):
-                if isinstance(value, Agent) and value is not agent and signoff_of(value) is None:
-                    yield tool, str(value.name or name)
+                if not isinstance(value, Agent) or value is agent:
+                    continue
+                inner = cast("Agent[Any, Any]", value)
+                if signoff_of(inner) is None:
+                    yield tool, str(inner.name or name)
 
 
 def _functions(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, Any]]:

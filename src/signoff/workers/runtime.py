@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.conversation import Conversation
@@ -149,7 +149,8 @@ class Runner:
 def can_pause(agent: Agent[Any, Any]) -> bool:
     """Whether a run of the agent may end with questions that are open."""
     kinds: Any = agent.output_type
-    return any(kind is DeferredToolRequests for kind in (kinds if isinstance(kinds, list | tuple) else (kinds,)))
+    listed = cast("Sequence[Any]", kinds) if isinstance(kinds, list | tuple) else (kinds,)
+    return any(kind is DeferredToolRequests for kind in listed)
 
 
 def _spent(result: AgentRunResult[Any]) -> Spent:
