@@ -92,10 +92,10 @@ def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk, wording: Wording) -> No
 def sits_down(shop: Desk) -> pexpect.spawn[str]:
     child = shop.sits_down(*CHAT)
     child.expect("Talking to talker")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("hi")
     child.expect("Hello. What shall I note")
-    child.expect("you > ")
+    child.expect("you >")
     return child
 
 
@@ -106,10 +106,10 @@ def test_at_the_terminal_with_an_approval_in_between(shop: Desk) -> None:
     child.expect("your answer > ")
     child.sendline("a")
     child.expect("wrote 4 bytes to a.txt")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("and now?")
     child.expect("That was the third")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("/quit")
     child.expect(pexpect.EOF)
     child.wait()
@@ -134,10 +134,10 @@ def test_a_turn_that_waits_is_resumed_and_the_chat_goes_on(shop: Desk) -> None:
     assert shop.run("approve", begun.rows[-1]["waiting"][0]["request"]).code == 0
     child = shop.sits_down("resume", begun.rows[-1]["run"])
     child.expect("wrote 4 bytes to a.txt")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("and now?")
     child.expect("That was the third")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendcontrol("d")
     child.expect(pexpect.EOF)
     child.wait()
@@ -208,11 +208,106 @@ def test_a_turn_can_follow_one_that_only_the_store_knows(shop: Desk) -> None:
     assert [segment.id for segment in chain if segment.id in (one.tip, two.tip)] == [one.tip, two.tip], "stored once"
 
 
-def test_nothing_follows_a_run_that_was_no_turn(shop: Desk) -> None:
+def test_nothing_follows_a_run_whose_conversation_is_not_kept(shop: Desk) -> None:
+    run = shop.begin("runabc2345", agent="worker:talker", prompt="hi")
+    with pytest.raises(WrongUse, match=f"run {run} is not done, or what was said in it is not kept"):
+        follows(shop, run, "and?")
+
+
+GO_ON = ("run", "talker", "--continue", "--model", "script:talk.yaml", "--mode", "auto_approve")
+
+
+def test_the_last_run_that_is_done_is_gone_on_with(shop: Desk) -> None:
     assert shop.run("run", "talker", "hi", "--model", "script:talk.yaml").code == 0
-    [run] = kept(shop)
-    with pytest.raises(WrongUse, match=f"run {run.id} is no turn of a chat that is done"):
-        follows(shop, run.id, "and?")
+    said = shop.run(*GO_ON, "note the eggs")
+    assert (said.code, said.out) == (0, "wrote 4 bytes to a.txt\n"), said.err
+    assert f"Going on after run {kept(shop)[0].id}: hi" in said.err
+    shop.types("and now?\n")
+    assert shop.run(*GO_ON, "--chat").out == "That was the third.\n"
+    assert [one.setup.after for one in kept(shop)] == ["", kept(shop)[0].id, kept(shop)[1].id]
+    assert shop.run(*GO_ON, "--as", "ben", "and mine?").code == 2, "what was said to somebody else is theirs"
+
+
+def test_with_nothing_to_go_on_with_it_says_so(shop: Desk, wording: Wording) -> None:
+    said = shop.run(*GO_ON, "note the eggs")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == wording()
+
+
+def test_commands_are_not_sent_and_paths_are(shop: Desk, wording: Wording) -> None:
+    shop.types("/help\n/new\n/etc/hosts, what is it?\n/foo\nnote the eggs\n")
+    said = shop.run(*CHAT)
+    assert (said.code, said.out) == (2, "Hello. What shall I note?\n")
+    assert runs(shop) == [("/etc/hosts, what is it?", "done")]
+    assert said.err == wording()
+
+
+def test_a_script_that_runs_out_ends_the_turn_and_not_the_chat(shop: Desk) -> None:
+    (shop.folder / "talk.yaml").write_text("- say: Hello. What shall I note?\n")
+    child = sits_down(shop)
+    child.sendline("note the eggs")
+    child.expect("this turn failed: talk.yaml: the agent asks for turn 2, but the script holds 1 turn")
+    child.expect("It is all said")
+    child.expect("you >")
+    child.sendline("/foo")
+    child.expect("there is no command /foo, and nothing was sent to the model")
+    child.expect("you >")
+    child.sendline("/new")
+    child.expect("you >")
+    child.sendline("again")
+    child.expect("Hello. What shall I note")
+    child.expect("you >")
+    child.sendcontrol("d")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+def test_what_was_typed_is_called_back_and_may_have_several_lines(shop: Desk) -> None:
+    child = sits_down(shop)
+    child.send("one\x1b\rtwo")
+    child.expect("two")
+    child.sendcontrol("c")
+    child.send("\x1b[A")
+    child.expect("hi")
+    child.send(" my key is ghp_abcdefghijklmnopqrstuvwxyz0123456789\\\rthere\r")
+    child.expect("may write_file run")
+    child.expect("your answer > ")
+    child.sendline("d")
+    child.expect("you >")
+    child.sendcontrol("c")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert [one.prompt.count("\n") for one in kept(shop)] == [0, 1]
+    history = shop.folder / "state" / "signoff" / "chat_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert "+hi\n" in history.read_text()
+    assert "ghp_" not in history.read_text()
+
+
+def test_a_run_is_stopped_at_its_question_and_resumed(shop: Desk) -> None:
+    child = sits_down(shop)
+    child.sendline("note the eggs")
+    child.expect("q stop the run")
+    child.expect("your answer > ")
+    child.sendline("q")
+    child.expect("left undecided at the terminal")
+    child.expect(r"Then go on:  signoff resume (\w+)")
+    run = str(child.match[1]) if isinstance(child.match, re.Match) else ""
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert (child.exitstatus, runs(shop)[-1]) == (3, ("note the eggs", "waiting"))
+    child = shop.sits_down("resume", run)
+    child.expect("your answer > ")
+    child.sendline("a")
+    child.expect("wrote 4 bytes to a.txt")
+    assert "is thinking" not in str(child.before), "nothing is drawn over a question"
+    child.expect("you >")
+    child.sendcontrol("d")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert runs(shop)[-1] == ("note the eggs", "done")
 
 
 STEERS = "Hi\x1b[2J\x1b]52;c;cm0=\x07 \u202egnp.exe\u2066\r\n\tred \u2764\ufe0f\u200d\u2764 caf\u00e9"
@@ -221,14 +316,15 @@ STEERS = "Hi\x1b[2J\x1b]52;c;cm0=\x07 \u202egnp.exe\u2066\r\n\tred \u2764\ufe0f\
 def test_at_a_terminal_nothing_that_the_model_says_steers_it(shop: Desk) -> None:
     (shop.folder / "talk.yaml").write_text(json.dumps([{"say": STEERS}, {"say": STEERS}]))
     child = shop.sits_down(*CHAT)
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("hi")
     child.expect("Hi.*café")
     shown = str(child.match[0]) if isinstance(child.match, re.Match) else ""
+    shown = shown.replace("\x1b[2m┃ \x1b[0m", "┃ ")  # the bar is ours
     assert "Hi⟦ESC⟧[2J⟦ESC⟧]52;c;cm0=⟦BEL⟧ ⟦U+202E⟧gnp.exe⟦U+2066⟧" in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e"}
     assert "\u200d" in shown, "emoji and scripts are left alone"
-    child.expect("you > ")
+    child.expect("you >")
     child.sendcontrol("d")
     child.expect(pexpect.EOF)
     child.wait()
@@ -244,10 +340,10 @@ def test_at_a_terminal_a_turn_that_fails_steers_it_neither(shop: Desk) -> None:
     )
     (shop.folder / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
     child = shop.sits_down("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendline("hi")
     child.expect_exact("this turn failed: RuntimeError: out ⟦ESC⟧[2J of order")
-    child.expect("you > ")
+    child.expect("you >")
     child.sendcontrol("d")
     child.expect(pexpect.EOF)
     child.wait()

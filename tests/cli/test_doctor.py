@@ -579,3 +579,65 @@ def test_json_is_alone_on_standard_output_whatever_the_projects_code_prints(tmp_
     done = signoff("doctor", "--json", "--store", f"sqlite:{tmp_path / 'signoff.db'}", cwd=tmp_path)
     assert json.loads(done.stdout)
     assert "hello" in done.stderr
+
+
+SHOP = """
+from pydantic_ai import Agent
+from signoff import Signoff
+
+inner = Agent(name="helper")
+agent = Agent(MODEL, name="shop", capabilities=[Signoff([{"allow": "look"}, {"ask": "pay"}])])
+bare = Agent(name="bare")
+
+@agent.tool_plain
+async def look() -> str:
+    return str((await inner.run("look")).output)
+
+@agent.tool_plain
+def pay(amount: int) -> str:
+    return "paid"
+
+@bare.tool_plain
+def pay(amount: int) -> str:
+    return "paid"
+"""
+
+
+def test_an_agent_in_python_is_looked_at(desk: Desk, wording: Wording) -> None:
+    (desk.folder / "shop_agents.py").write_text(SHOP.replace("MODEL", "None"))
+    (desk.folder / "signoff.yaml").write_text("policy: [{allow: pay}]\n")
+    said = desk.run("doctor", "shop_agents:agent", "--json")
+    [agent] = said.data["workers"]
+    assert {one["tool"]: one["effect"] for one in agent["tools"]} == {"look": "allow", "pay": "ask"}
+    assert [one["check"] for one in said.data["findings"]] == ["inner-agent", "model"]
+    assert "helper" in said.data["findings"][0]["what"]
+    said = desk.run("doctor", "shop_agents:bare", "--json")
+    assert [one["check"] for one in said.data["findings"]] == ["no-gate", "model"]
+    assert {one["tool"]: one["effect"] for one in said.data["workers"][0]["tools"]} == {"pay": "allow"}
+    said = desk.run("doctor", "shop_agents:agents")
+    assert said.code == 2
+    assert said.err == wording()
+
+
+@pytest.mark.parametrize("key", ["", "sk-test"])
+def test_a_model_that_lacks_its_package_or_key_is_told_and_how_to_get_them(desk: Desk, key: str) -> None:
+    desk.monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    (desk.folder / "signoff.yaml").write_text("model: anthropic:claude-sonnet-5\npolicy: [{ask: x}]\n")
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]
+    assert found["severity"] == "warning"
+    assert "triage: the model 'anthropic:claude-sonnet-5' cannot be used yet" in found["what"]
+    assert "pip install 'signoff[anthropic]'" in found["fix"]
+    assert ("set ANTHROPIC_API_KEY to its key" in found["fix"]) == (not key)
+    said = desk.run("run", "triage", "go")
+    assert said.code == 2
+    assert found["fix"] in said.err
+
+
+def test_a_worker_without_a_model_is_told(desk: Desk) -> None:
+    desk.monkeypatch.delenv("SIGNOFF_MODEL", raising=False)
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]
+    assert (found["severity"], found["what"]) == ("note", "nobody names a model for triage")

@@ -64,5 +64,5 @@ def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
 
 
 def was_said(run: KeptRun) -> bool:
-    """Whether a run is a turn of a chat whose conversation is kept whole, for another turn to follow."""
-    return run.state is RunState.DONE and bool(run.rest and run.setup.chat)
+    """Whether a run is done and its conversation is kept whole, for another turn to follow."""
+    return run.state is RunState.DONE and bool(run.rest) and (run.setup.chat or run.setup.keeps)

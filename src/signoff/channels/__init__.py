@@ -29,8 +29,12 @@ def terminal_approver(
     editor: str | None = None,
     remember: bool = True,
     keeps_always: bool = True,
+    can_stop: bool = False,
 ) -> TerminalApprover:
-    """Asks whoever sits at the terminal. `headless`: what to do where there is none."""
+    """Asks whoever sits at the terminal. `headless`: what to do where there is none.
+
+    `can_stop` offers a key that leaves what is open undecided, so that the run suspends.
+    """
     from signoff.channels.terminal import TerminalApprover
 
     return TerminalApprover(
@@ -41,6 +45,7 @@ def terminal_approver(
         editor=editor,
         remember=remember,
         keeps_always=keeps_always,
+        can_stop=can_stop,
     )
 
 

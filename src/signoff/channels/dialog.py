@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from signoff.channels.editing import edit_arguments, start_of
-from signoff.channels.keyboard import Withdrawn
-from signoff.channels.keys import BACK, KEYS, choice_for, is_yes, keys_for
+from signoff.channels.keyboard import Left, Withdrawn
+from signoff.channels.keys import BACK, KEYS, STOP, choice_for, is_yes, keys_for
 from signoff.channels.render import Drawing, draw_card, draw_facts
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
@@ -31,6 +31,8 @@ class Dialog:
     secrets: Iterable[str] = ()
     in_list: bool = False
     """Whether there is a list to go back to."""
+    can_stop: bool = False
+    """Whether the run can be stopped here, the question left open."""
     moot: Callable[[], str] = lambda: ""
     """Why the question is no longer open, or an empty text."""
     was_shown: bool = field(default=False, init=False)
@@ -47,6 +49,8 @@ class Dialog:
             typed = self.screen.ask(_PROMPT, self.moot)
             if self.in_list and BACK.means(typed):
                 return None
+            if self.can_stop and STOP.means(typed):
+                raise Left
             choice = choice_for(typed, self._offered)
             decision = self._follow(choice, typed)
             if decision is not None:
@@ -94,7 +98,8 @@ class Dialog:
             self.screen.say("Not all of it is shown: press m to see the rest; only then can you approve.", "yellow")
 
     def _offer(self) -> None:
-        self.screen.offer([*keys_for(self._offered, self.card.keeps), *([BACK] if self.in_list else [])])
+        others = [*([STOP] if self.can_stop else []), *([BACK] if self.in_list else [])]
+        self.screen.offer([*keys_for(self._offered, self.card.keeps), *others])
 
     def _hint(self, typed: str) -> None:
         what = (

@@ -31,6 +31,10 @@ class EndOfInput(Stopped):
     """Ctrl-D, or the terminal is gone."""
 
 
+class Left(Stopped):
+    """Whoever is asked leaves the question open, and stops the run."""
+
+
 class Withdrawn(Stopped):
     """The question is moot: somebody else answered it, or it was taken back."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from signoff.channels.dialog import Dialog
-from signoff.channels.keyboard import EndOfInput, Interrupted, Stopped, Withdrawn
-from signoff.channels.keys import ALL, NONE, ONE_BY_ONE, Key
+from signoff.channels.keyboard import EndOfInput, Interrupted, Left, Stopped, Withdrawn
+from signoff.channels.keys import ALL, NONE, ONE_BY_ONE, STOP, Key
 from signoff.channels.render import draw_list
 from signoff.channels.screen import Screen
 from signoff.core.card import Choice
@@ -35,10 +35,11 @@ class Several:
         self._by = by
         self._stopped = stopped
         self._say = say
+        self._can_stop = all(dialog.can_stop for dialog in dialogs)
         self._decisions: dict[int, ApprovalDecision] = {}
 
     def run(self) -> list[ApprovalDecision]:
-        """One decision for each card, in their order."""
+        """One decision for each card, in their order. Where the run is stopped, what was decided before counts."""
         self._drop_withdrawn()
         while self._open:
             self._screen.show(draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines)
@@ -47,7 +48,7 @@ class Several:
                 self._follow(self._screen.ask("your answer", self._moot).strip())
             except Withdrawn:
                 self._drop_withdrawn()
-            except (Interrupted, EndOfInput) as stop:
+            except (Interrupted, EndOfInput, Left) as stop:
                 self._settle(self._open, self._stopped(stop))
         return [self._decisions[index] for index in range(len(self._dialogs))]
 
@@ -60,6 +61,8 @@ class Several:
             self._approve_all()
         elif NONE.means(typed):
             self._settle(self._open, ApprovalDecision(approved=False, by=self._by))
+        elif self._can_stop and STOP.means(typed):
+            raise Left
         elif ONE_BY_ONE.means(typed):
             for index in self._open:
                 if not self._decide(index):
@@ -81,6 +84,8 @@ class Several:
         dialog = self._dialogs[index]
         try:
             decision = dialog.run()
+        except Left:
+            raise
         except Stopped as stop:
             decision = self._stopped(stop)
         if decision is not None:
@@ -120,7 +125,8 @@ class Several:
 
     def _offer(self) -> None:
         numbers = Key(f"1-{len(self._dialogs)}", "open one")
-        self._screen.offer([numbers, ONE_BY_ONE, Key(ALL.letter, "approve all, once each was seen"), NONE])
+        stop = [STOP] if self._can_stop else []
+        self._screen.offer([numbers, ONE_BY_ONE, Key(ALL.letter, "approve all, once each was seen"), NONE, *stop])
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
-from signoff.channels.keyboard import Interrupted, Keyboard, Stopped, Withdrawn
+from signoff.channels.keyboard import Interrupted, Keyboard, Left, Stopped, Withdrawn
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
 from signoff.channels.turns import Outcome, Turns
@@ -55,11 +55,13 @@ class TerminalApprover:
         editor: str | None = None,
         remember: bool = True,
         keeps_always: bool = True,
+        can_stop: bool = False,
     ) -> None:
         """By default it talks on standard error or output, and the answerer is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
-        `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good.
+        `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good. `can_stop` offers a
+        key that stops the run: what is open stays open, with `NobodyHere`, as on the full screen.
         """
         self._console = console
         self._keyboard = Keyboard(stdin)
@@ -69,6 +71,7 @@ class TerminalApprover:
         self._editor = editor
         self._remember = remember
         self._keeps_always = keeps_always
+        self._can_stop = can_stop
         self._lock = threading.Lock()
         self._asked: dict[str, str] = {}
         self._turns = Turns(self._decide_or_leave)
@@ -164,11 +167,17 @@ class TerminalApprover:
     def _ask(self, requests: Sequence[ApprovalRequest], screen: Screen) -> list[ApprovalDecision]:
         dialogs = [self._dialog(request, screen, in_list=len(requests) > 1) for request in requests]
         shown = [dialog for dialog in dialogs if isinstance(dialog, Dialog)]
-        decisions = iter(self._decide(shown, screen))
+        answers = self._decide(shown, screen)
+        if shown and all(map(_is_left, answers)):
+            raise NobodyHere(LEFT)
+        decisions = iter(answers)
         return [next(decisions) if isinstance(dialog, Dialog) else dialog for dialog in dialogs]
 
     def _decide(self, dialogs: Sequence[Dialog], screen: Screen) -> list[ApprovalDecision]:
         def say(dialog: Dialog, decision: ApprovalDecision) -> None:
+            if _is_left(decision):
+                screen.note(f"{LEFT}: {dialog.card.title}", "yellow")
+                return
             screen.note(said_about(dialog.request, dialog.card, decision), "green" if decision.approved else "red")
 
         try:
@@ -196,16 +205,23 @@ class TerminalApprover:
             editor=self._editor,
             secrets=self._secrets,
             in_list=in_list,
+            can_stop=self._can_stop,
             moot=lambda: self._asked.get(key_of(request), ""),
         )
 
     def _stopped(self, stop: Stopped) -> ApprovalDecision:
-        if isinstance(stop, Withdrawn):
-            return ApprovalDecision(approved=False, note=str(stop), ending=Ending.CANCELLED)
+        if isinstance(stop, Withdrawn | Left):
+            note = LEFT if isinstance(stop, Left) else str(stop)
+            return ApprovalDecision(approved=False, note=note, ending=Ending.CANCELLED)
         return ApprovalDecision(approved=False, note=str(stop), by=self._who())
 
     def _who(self) -> Answerer:
         return self._answerer or Answerer(name=user_here(), via="terminal")
+
+
+def _is_left(decision: ApprovalDecision) -> bool:
+    """Whether it is none: the question was left open."""
+    return decision.ending is Ending.CANCELLED and decision.note == LEFT
 
 
 def key_of(request: ApprovalRequest) -> str:

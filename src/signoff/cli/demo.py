@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tempfile
 from dataclasses import replace
@@ -59,6 +60,12 @@ def demo(answers: str | None, folder: Path | None) -> None:
     finished = run(run_demo(root, approver=approver, grants=grants, observe=observe))
     click.echo(f"\nThe agent says: {finished.output}\n")
     _summary(events, root)
+    click.secho("Next steps", bold=True)
+    click.echo("  signoff init            a project of your own: a policy, a worker, a script to try it with")
+    click.echo("  signoff doctor          what its workers can do unasked")
+    click.echo(
+        f"  rm -r {shlex.quote(str(root.parent if folder is None else root))}  when you have seen enough of these files"
+    )
 
 
 def _approver(answers: str | None, console: Console) -> Approver:

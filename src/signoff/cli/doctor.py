@@ -21,29 +21,42 @@ if TYPE_CHECKING:
     from signoff.cli.doctor_store import Kept, KnownTool
     from signoff.config import Settings, WorkerFile
     from signoff.errors import SignoffError
+    from signoff.workers.agents import AgentFacts
     from signoff.workers.survey import Survey
 
 
 @click.command()
+@click.argument("agent", required=False)
 @click.option("--worker", "only", multiple=True, metavar="NAME", help="Only this worker; may be repeated.")
 @click.option("--connect", is_flag=True, help="Start MCP servers to ask for their tools.")
 @click.option("--strict", is_flag=True, help="Warnings end with exit code 1, too.")
 @options.as_json
 @options.where
 def doctor(
-    only: tuple[str, ...], connect: bool, strict: bool, as_json: bool, store: str | None, policy: str | None
+    agent: str | None,
+    only: tuple[str, ...],
+    connect: bool,
+    strict: bool,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
 ) -> None:
     """Say what can run unasked, and what is wrong.
 
     Every tool of every worker, also through the workers it calls, with the rules that let it run without a person;
-    then mistakes in rules, people, files and the store. Ends with exit code 1 where something is wrong.
+    then mistakes in rules, people, files and the store, and models that lack a package or a key; no model is asked
+    anything. With AGENT, package.module:agent, it looks at that agent in Python instead of the workers. Ends with exit
+    code 1 where something is wrong.
 
     \b
     Examples:
       signoff doctor
       signoff doctor --worker triage --connect
+      signoff doctor mypackage.agents:agent
       signoff doctor --json --strict
     """
+    if agent is not None and only:
+        raise click.UsageError("Name an agent, or workers with --worker, not both.")
     from signoff.cli.doctor_page import as_data, lines
     from signoff.cli.main import FAILED
     from signoff.cli.safely import apart
@@ -53,7 +66,11 @@ def doctor(
 
     # The project's own code and plug-ins are imported: what they print must not come between our JSON.
     with apart() if as_json else nullcontext():
-        report = _report(settings_for(policy), only, connect, store, now())
+        settings = settings_for(policy)
+        if agent is not None:
+            report = _agent_report(agent, settings, connect, store)
+        else:
+            report = _report(settings, only, connect, store, now())
     if as_json:
         click.echo(json_line(as_data(report, strict=strict)))
     else:
@@ -91,6 +108,53 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
         speaking=[one for one in kept.grants if one.approved and not why_asleep(one, tools, at, all_known=False)],
         findings=sorted(found, key=lambda one: order.index(one.severity)),
     )
+
+
+def _agent_report(path: str, settings: Settings, connect: bool, store: str | None) -> Report:
+    """The page about one agent in Python."""
+    import asyncio
+
+    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_store import look_at_store
+    from signoff.wiring import Caller
+    from signoff.workers.agents import look_at
+
+    caller = Caller.here()
+    layers = (*settings.layers, *caller.layers(settings.folder))
+    facts = asyncio.run(look_at(path, layers, connect=connect))
+    return Report(
+        settings=settings,
+        environment=caller.told,
+        workers={},
+        names=[path],
+        survey=facts.survey,
+        kept=look_at_store(store, settings),
+        speaking=(),
+        findings=[*_agent_findings(path, facts), *_unlisted(facts.survey)],
+    )
+
+
+def _agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
+    from signoff.cli.doctor_findings import NOTE, WARNING, Finding
+
+    if not facts.has_gate:
+        what = (
+            f"{path} has no gate: where your program runs it, no call is judged. Above is what `signoff run` would do"
+        )
+        fix = "Agent(…, capabilities=[Signoff('signoff.yaml')])"
+        yield Finding(severity=WARNING, check="no-gate", what=what, fix=fix)
+    for tool, inner in facts.ungated:
+        what = f"the tool {tool} names the agent {inner}, which has no gate: the calls that it makes are not judged"
+        fix = "give it capabilities=[Signoff(…)] too (docs/nested.md)"
+        yield Finding(severity=WARNING, check="inner-agent", what=what, fix=fix)
+    if facts.has_code:
+        what = "the gate has a function of its own (judge=), which can only make it stricter than this page says"
+        yield Finding(severity=NOTE, check="judge", what=what)
+    if facts.model_problem is not None:
+        yield _told(WARNING, "model", "", facts.model_problem)
+    elif not facts.has_model:
+        fix = "Agent('anthropic:claude-sonnet-5', …), --model, or SIGNOFF_MODEL"
+        yield Finding(severity=NOTE, check="model", what=f"{path} names no model", fix=fix)
 
 
 def _workers(settings: Settings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
@@ -164,6 +228,7 @@ def _findings(
         yield from grant_findings(kept.grants, (), at, all_known=False)
         return
     yield from _unlisted(survey)
+    yield from _models(files, [name for name in survey.built if name in files.workers])
     yield from _own_rules(files, survey, kept)
     yield from _programs(files, survey)
     all_known = whole and not survey.unknown and not broken
@@ -197,6 +262,34 @@ def _broken_channels(files: Files) -> Iterator[Finding]:
             check_workers(entry, files.settings)
         except SignoffError as error:
             yield _told(ERROR, "broken-channel", f"{entry.name} cannot be run: ", error)
+
+
+def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
+    """Workers whose models cannot be asked: a package or a key is missing, or there is no such model. Asks none."""
+    from dataclasses import replace
+
+    from signoff.cli.doctor_findings import NOTE, WARNING, Finding
+    from signoff.errors import SignoffError
+    from signoff.workers.workshop import Workshop
+
+    shop = Workshop(files.settings, workers=files.workers)
+    nameless: list[str] = []
+    found: dict[tuple[str, str], tuple[list[str], Finding]] = {}
+    for name in names:
+        if not (files.workers[name].spec.get("model") or files.settings.model or os.environ.get("SIGNOFF_MODEL")):
+            nameless.append(name)
+            continue
+        try:
+            shop.check_model(name)
+        except SignoffError as error:
+            told = _told(WARNING, "model", "", error)
+            found.setdefault((told.what, told.place), ([], told))[0].append(name)
+    for who, told in found.values():
+        yield replace(told, what=f"{', '.join(who)}: {told.what}")
+    if nameless:
+        what = f"nobody names a model for {', '.join(nameless)}"
+        fix = "name one with --model, in signoff.yaml (`model: anthropic:claude-sonnet-5`), or in SIGNOFF_MODEL"
+        yield Finding(severity=NOTE, check="model", what=what, fix=fix)
 
 
 def _unlisted(survey: Survey) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from signoff.core.safe import safe_text
 if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
     from signoff.wiring import Job
+    from signoff.workers.listening import Listener
     from signoff.workers.runtime import Finished
 
 T = TypeVar("T")
@@ -36,6 +37,11 @@ class Going:
         self.whole = whole
         self.progress = Progress(as_json=as_json)
         self.run = run
+
+    @property
+    def listener(self) -> Listener | None:
+        """Who is to be told what the agent says. Programs get its answer alone."""
+        return None if self.as_json else self.progress
 
     def begun(self, job: Job) -> Callable[[str], None]:
         """To be told the id of each run of `job` that begins."""
@@ -80,8 +86,7 @@ class Going:
         if self.as_json:
             click.echo(_answer(finished, tuple(self.progress.secrets)), file=out)
         else:
-            text = finished.output if isinstance(finished.output, str) else _text(finished.output)
-            click.echo(for_terminal(text))
+            self.progress.answer(finished.output if isinstance(finished.output, str) else _text(finished.output))
         # What a run did before it was resumed is not known here, so nobody can say that all of it was denied.
         return DENIED if self.whole and self.progress.all_denied else 0
 

@@ -43,6 +43,10 @@ def init(folder: Path) -> None:
         click.echo(f"wrote {file}")
     step = "" if folder == Path(".") else f"cd {folder} && "
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
+    click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
+    click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")
+    click.echo("         pip install 'signoff[anthropic]'; export ANTHROPIC_API_KEY=…")
+    click.echo("         signoff run notetaker --chat --model anthropic:claude-sonnet-5")
 
 
 def _schemas() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""Live progress of `run`, `resume` and `demo`: what the worker is doing, each call with its verdict, what it took.
+"""Live progress of `run`, `resume` and `demo`: what the worker says and does, each call with its verdict, what it took.
 
-At a terminal, a line at the bottom says what is going on now. Elsewhere each step is one plain line, and for programs
-one JSON object.
+At a terminal, the model's words are written as they come, and a line at the bottom says what is going on now.
+Elsewhere each step is one plain line, and for programs one JSON object.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from signoff.cli.markdown import BAR, PLAIN_BAR, Markdown
 from signoff.cli.words import agent_name, cells, clip
 from signoff.core.card import safe_summary
 from signoff.core.event import CallEvent, CallStep, RunMessage
@@ -62,6 +63,14 @@ class Progress:
         self._ran: set[str] = set()
         self._as_json = as_json
         self._is_live = not as_json and is_live_terminal()
+        self.is_live = self._is_live and _is_screen(sys.stdout)
+        """Whether what the model says is written as it comes; it goes to standard output, as its answer does."""
+        self._words: Markdown | None = None
+        """What is being said."""
+        self._heard = False
+        """Whether some of the answer at hand was written as it came."""
+        self._shown = ""
+        """The last answer that was written so."""
         self._patience = patience
         self._lock = threading.Lock()
         self._name = ""
@@ -85,10 +94,17 @@ class Progress:
             self._name = agent_name(agent)
             self._going.clear()
             self._asked.clear()
+            self._heard, self._shown = False, ""
             self._since = time.monotonic()
         if self._is_live and self._over.is_set():
             self._over = threading.Event()
             threading.Thread(target=self._tick, args=(self._over,), daemon=True).start()
+
+    def waits(self, requests: Iterable[ApprovalRequest]) -> None:
+        """What a run that is taken up waits for: it was asked before, so nobody tells of that again."""
+        with self._lock:
+            self._asked.update(one.call.path for one in requests if one.call is not None)
+            self._erase()
 
     def observe(self, event: CallEvent) -> None:
         """A step of a call."""
@@ -99,6 +115,7 @@ class Progress:
             return
         with self._lock:
             self._erase()
+            self._end_words()
             if self._is_live:
                 if not self._was_answered_here(event):
                     print_event(event)
@@ -117,11 +134,71 @@ class Progress:
             print_message(message)
             self._draw()
 
+    def saying(self, text: str) -> None:
+        """The next piece of what the model says; empty where it goes on with something else."""
+        with self._lock:
+            if not text:
+                self._end_words()
+                self._since = time.monotonic()
+                return
+            self._erase()
+            if self._words is None:
+                self._words = _on(sys.stdout)
+            self._heard = True
+            _write(self._words.feed(text))
+
+    def said(self, text: str, *, calls: bool) -> None:
+        """All that the model said in one answer. What it ends with is left to `answer` where nobody sees it come."""
+        with self._lock:
+            self._erase()
+            if self.is_live:
+                self._words = self._words or (None if self._heard else _on(sys.stdout))
+                if self._words is not None and not self._heard:
+                    _write(self._words.feed(text))
+                self._end_words()
+                self._shown = text
+            elif calls and text.strip():
+                words = _on(sys.stderr)
+                shown = safe_text(text, secrets=self.secrets, lines=True)
+                click.echo(words.feed(shown) + words.end(), err=True, nl=False)
+            self._heard = False
+            self._since = time.monotonic()
+
+    def returned(self, tool: str, result: str) -> None:
+        """What a call returned, on one line."""
+        with self._lock:
+            self._erase()
+            click.echo(f"  {'result':<13} {result_line(tool, result, self.secrets)}", err=True)
+            self._draw()
+
+    def answer(self, text: str) -> None:
+        """What the run came to, unless it was written as it came. At a terminal it is rendered; elsewhere it is raw."""
+        with self._lock:
+            if self.is_live and self._shown and text.strip() == self._shown.strip():
+                return
+            if sys.stdout.isatty():
+                words = _on(sys.stdout)
+                _write(words.feed(text) + words.end())
+            else:
+                click.echo(text)
+
+    def recall(self, text: str) -> None:
+        """What was answered before, for people who go on with it; not for programs that read standard output."""
+        if self.is_live:
+            self.answer(text)
+
     def ended(self) -> None:
         """The run is over, or waits: nothing is drawn any more."""
         self._over.set()
         with self._lock:
             self._erase()
+            self._end_words()
+
+    def _end_words(self) -> None:
+        """End the line that is being said: something else is to be written."""
+        if self._words is not None:
+            _write(self._words.end())
+            self._words = None
 
     def spent(self, spent: Spent) -> None:
         """What it took, for people."""
@@ -168,6 +245,8 @@ class Progress:
         taken = time.monotonic() - self._since
         if not self._is_live or self._over.is_set() or taken < self._patience or (self._asked and _somebody_types()):
             return
+        if self._words is not None:
+            return
         line = self._doing() + (f", {int(taken)} s" if taken >= 1 else "")
         line = clip(line, shutil.get_terminal_size().columns - 1)
         if line != self._line:
@@ -204,7 +283,35 @@ def _somebody_types() -> bool:
 
 def is_live_terminal() -> bool:
     """Whether a line can be drawn over at standard error."""
-    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return _is_screen(sys.stderr)
+
+
+def _is_screen(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _on(stream: TextIO) -> Markdown:
+    """For what a model says there: rendered and folded on a screen, as it is elsewhere."""
+    is_utf = (stream.encoding or "").lower().startswith("utf")
+    styled = _is_screen(stream) and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size().columns if stream.isatty() else 0
+    return Markdown(width, styled=styled, bar=BAR if is_utf else PLAIN_BAR)
+
+
+def _write(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def result_line(tool: str, result: str, secrets: Iterable[str] = ()) -> str:
+    """What a call returned, on one short line that is safe to print."""
+    lines = result.strip().splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    more = f"  (and {len(lines) - 1:,} more line{'s' if len(lines) != 2 else ''})" if len(lines) > 1 else ""
+    name = visible(tool)
+    text = safe_text(first[:1_000], secrets=secrets) or "nothing"
+    return f"{name}: {clip(text, max(LONGEST - cells(name) - cells(more) - 2, ROOM // 2))}{more}"
 
 
 def print_event(event: CallEvent) -> None:

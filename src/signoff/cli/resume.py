@@ -86,6 +86,7 @@ def resume(
         caller=Caller.here(ask, deny),
         observe=going.progress.observe,
         message=going.progress.message,
+        listener=going.listener,
     )
     with telling_where(chosen):
         found = [] if chosen.is_missing else _found(run, options)
@@ -159,6 +160,7 @@ async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alon
 
         job = job_of(run, options)
     going.begun(job)(run.id)
+    going.progress.waits(status.waiting)
     finished = await going.on(job.resume(run))
     code = going.say(finished)
     if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     "--attach", "files", metavar="FILE", multiple=True, type=click.Path(), help="Give the model a file. Repeatable."
 )
 @click.option(
-    "--chat", is_flag=True, help="Several turns: a prompt, an answer, the next prompt. /quit or Ctrl-D leaves."
+    "--chat", is_flag=True, help="Several turns: a prompt, an answer, the next prompt. /help tells what can be typed."
+)
+@click.option(
+    "--continue", "goes_on", is_flag=True, help="Go on with what was said in your last run of WORKER that is done."
 )
 @click.option(
     "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the nearest signoff.yaml here or above."
@@ -64,6 +67,7 @@ def run(
     input_json: str | None,
     files: tuple[str, ...],
     chat: bool,
+    goes_on: bool,
     as_json: bool,
     traceback: bool,
     **how: Any,
@@ -77,6 +81,7 @@ def run(
     Example:
       signoff run notetaker "Note the milk"
       signoff run notetaker --chat
+      signoff run notetaker --chat --continue
       signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend
       signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
 
@@ -89,7 +94,7 @@ def run(
     going = Going(as_json=as_json)
     with uncollected():
         task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
-    finished = carried_out(_run(worker, task, options, going), going, traceback=traceback)
+    finished = carried_out(_run(worker, task, options, going, goes_on=goes_on), going, traceback=traceback)
     if chat:
         from signoff.cli.main import WAITING
 
@@ -98,16 +103,21 @@ def run(
     sys.exit(going.say(finished))
 
 
-async def _run(worker: str, task: Task, options: RunOptions, going: Going) -> Finished | None:
+async def _run(worker: str, task: Task, options: RunOptions, going: Going, *, goes_on: bool) -> Finished | None:
     with uncollected():
         from signoff.wiring import job_for
 
         job = job_for(worker, options)
+    after: str | None = None
+    if goes_on:
+        from signoff.cli.chat import last_turn
+
+        after = await last_turn(job, going)
     if options.chat:
         from signoff.cli.chat import talk
 
-        return await talk(job, task, going)
-    return await going.on(job.run(task, begun=going.begun(job)))
+        return await talk(job, task, going, after=after)
+    return await going.on(job.run(task, begun=going.begun(job), after=after))
 
 
 def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *, chat: bool) -> Task:
@@ -159,4 +169,5 @@ def _options(
         chat=chat,
         observe=going.progress.observe,
         message=going.progress.message,
+        listener=going.listener,
     )

@@ -13,7 +13,7 @@ from signoff.core.visible import visible
 
 # What moves the cursor, colours, answers back, turns the reading direction around or is never seen. Joiners and
 # variation selectors are left alone: emoji and several scripts are written with them.
-_STEERS = re.compile(
+STEERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
@@ -23,7 +23,7 @@ def for_terminal(text: str, out: TextIO | None = None) -> str:
     """A model's answer as it may be printed: at a terminal nothing in it acts; elsewhere it is left as it is."""
     if not (out or sys.stdout).isatty():
         return text
-    return _STEERS.sub(lambda found: visible(found[0]), text.replace("\r\n", "\n"))
+    return STEERS.sub(lambda found: visible(found[0]), text.replace("\r\n", "\n"))
 
 
 @contextmanager

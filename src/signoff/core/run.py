@@ -51,6 +51,8 @@ class RunSetup:
     """What was attached to the prompt."""
     chat: bool = False
     """Whether it is one turn of several."""
+    keeps: bool = False
+    """Whether all that was said is kept at its end, for another run to follow. Turns of a chat always keep it."""
     after: str = ""
     """Id of the turn before."""
 

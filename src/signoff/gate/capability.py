@@ -172,6 +172,12 @@ class Signoff(AbstractCapability[Any]):
         return self._gate
 
     @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The rules that judge its calls, a policy for each layer."""
+        rules = self._gate.policy
+        return (rules,) if isinstance(rules, Policy) else tuple(rules.policies)
+
+    @property
     def keeps_always(self) -> bool:
         """Whether an answer can be remembered beyond this process."""
         return self._gate.answers.memory.keeps_always

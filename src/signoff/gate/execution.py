@@ -162,7 +162,8 @@ async def execute(
         if isinstance(result.output, DeferredToolRequests):
             await saver.put_down(result.conversation)
         else:
-            conversation = result.conversation if saver.run.setup.chat else None  # for the next turn
+            setup = saver.run.setup
+            conversation = result.conversation if setup.chat or setup.keeps else None  # for the next turn
             await saver.ended(RunState.DONE, str(result.output), conversation)
             if not saver.saved:  # otherwise its end was signed with the same write
                 await broker.signing.sign_end()

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from signoff.core.run import KeptRun, RunSetup
     from signoff.gate.capability import Signoff
     from signoff.ports import Approver, Store
+    from signoff.workers.listening import Listener
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
 
 WORKER = "worker:"
 """Before a worker's name, in a kept run's `agent`."""
+RECENT = 500
+"""Runs to look through for the last one that can be followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +56,8 @@ class RunOptions:
     observe: Callable[[CallEvent], None] | None = None
     message: Callable[[RunMessage], None] | None = None
     """Told what the toolsets of workers say to whoever watches, from any thread."""
-
-    @property
-    def may_pause(self) -> bool:
-        return self.unattended == "park" or self.wait is not None
+    listener: Listener | None = None
+    """Is told what the agent says, for whoever looks on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,16 @@ class Job:
         await self._sign()
         return finished
 
+    async def last(self) -> KeptRun | None:
+        """The newest run of the same agent for the same person that is done and can be followed, begun by a command."""
+        from signoff.broker.conversations import was_said
+
+        def ours(run: KeptRun) -> bool:
+            return run.agent == self.agent and run.requester == self.requester and not run.places and was_said(run)
+
+        store = self.runner.gate.broker.store
+        return await store.read(lambda tx: next((run for run in tx.runs.all(limit=RECENT) if ours(run)), None))
+
     async def _sign(self) -> None:
         """Sign the record if that is due. It stays due where the store does not work, and the answer is not lost."""
         with suppress(StoreError):
@@ -159,7 +170,7 @@ class Job:
                 f"  Nothing was done. Cancel it (signoff cancel {follower}) and say it again."
             )
         if said is None:
-            raise WrongUse(f"run {turn} is no turn of a chat that is done: nothing can follow it")
+            raise WrongUse(f"run {turn} is not done, or what was said in it is not kept: nothing can follow it")
         return said
 
     def close(self) -> None:
@@ -244,6 +255,7 @@ def setup_of(options: RunOptions, settings: Settings) -> RunSetup:
         deny=caller.deny,
         rules=caller.files,
         chat=options.chat,
+        keeps=True,
     )
     return in_project(setup, settings)
 
@@ -285,8 +297,8 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=worker.agent,
         gate=worker.gate,
-        approver=_approver(options, worker.gate),
-        may_pause=options.may_pause,
+        approver=_approver(options, worker.gate, can_stop=True),
+        listener=options.listener,
     )
     setup = setup_of(options, settings)
     return Job(
@@ -313,12 +325,14 @@ def check_name(settings: Settings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
-def _approver(options: RunOptions, gate: Signoff) -> Approver:
-    """Whoever sits at this terminal."""
+def _approver(options: RunOptions, gate: Signoff, *, can_stop: bool) -> Approver:
+    """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
     from signoff.channels import terminal_approver, tui_approver
 
-    make = tui_approver if options.ui == "tui" else terminal_approver
-    return make(headless=options.unattended, keeps_always=gate.keeps_always)
+    if options.ui == "tui":
+        return tui_approver(headless=options.unattended, keeps_always=gate.keeps_always)
+    can_stop = can_stop and gate.broker.store.is_durable
+    return terminal_approver(headless=options.unattended, keeps_always=gate.keeps_always, can_stop=can_stop)
 
 
 def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
@@ -327,7 +341,7 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
     from signoff.policy.layers import Layers
     from signoff.workers.load import load_agent
     from signoff.workers.models import model_named
-    from signoff.workers.runtime import Runner
+    from signoff.workers.runtime import Runner, can_pause
 
     agent = load_agent(path)
     model = options.model
@@ -355,9 +369,10 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=agent,
         gate=gate,
-        approver=_approver(options, gate),
+        approver=_approver(options, gate, can_stop=opened is not None or can_pause(agent)),
         model=model_named(model) if model is not None else None,
-        may_pause=run is not None or options.may_pause,
+        may_pause=True,
+        listener=options.listener,
     )
     return Job(
         agent=path,

@@ -7,6 +7,7 @@ import os
 from pydantic_ai.models import Model, infer_model
 
 from signoff.errors import WrongUse
+from signoff.workers.providers import missing_for
 from signoff.workers.script import ScriptedModel
 
 SCRIPT = "script:"
@@ -29,4 +30,6 @@ def model_named(name: str, folder: str | os.PathLike[str] | None = None) -> Mode
     try:
         return infer_model(name)
     except Exception as error:  # each provider fails in its own way when a package or a key is missing
+        if missing := missing_for(name):
+            raise WrongUse(f"the model {name!r} cannot be used yet.\n  To use it, {missing}") from error
         raise WrongUse(f"the model {name!r} cannot be used: {error}") from error

@@ -23,6 +23,7 @@ from signoff.gate.capability import Signoff
 from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
 from signoff.ports import Approver
+from signoff.workers.listening import Listener, listening
 from signoff.workers.prompt import Prompt, attached
 
 
@@ -75,6 +76,8 @@ class Runner:
     approver: Approver
     model: Model | None = None
     may_pause: bool = False
+    listener: Listener | None = None
+    """Is told what the agent says, and what its calls return."""
 
     async def run(
         self,
@@ -129,10 +132,12 @@ class Runner:
     def _options(self, more: Mapping[str, Any]) -> dict[str, Any]:
         # PydanticAI would name a nameless agent after the variable it is called through, which is ours.
         options: dict[str, Any] = {"infer_name": False, "model": self.model, **more}
-        if signoff_of(self.agent) is None:
-            options["capabilities"] = [self.gate]
-            if self.may_pause:
-                options["output_type"] = [self.agent.output_type, DeferredToolRequests]
+        own = signoff_of(self.agent) is not None
+        heard = [listening(self.listener, self.model or self.agent.model)] if self.listener is not None else []
+        if heard or not own:
+            options["capabilities"] = [*heard, *([] if own else [self.gate])]
+        if self.may_pause and not own:
+            options["output_type"] = [self.agent.output_type, DeferredToolRequests]
         return options
 
     async def _finished(self, result: AgentRunResult[Any], run: str = "") -> Finished:
@@ -147,6 +152,13 @@ class Runner:
         own = self.gate.store if isinstance(self.gate.store, str) else ""
         elsewhere = tuple(part.tool_name for part in result.output.calls)
         return Finished(output=None, paused=True, waiting=waiting, elsewhere=elsewhere, run=run, store=own, spent=spent)
+
+
+def can_pause(agent: Agent[Any, Any]) -> bool:
+    """Whether a run of the agent may end with questions that are open."""
+    kinds: Any = agent.output_type
+    listed = cast("Sequence[Any]", kinds) if isinstance(kinds, list | tuple) else (kinds,)
+    return any(kind is DeferredToolRequests for kind in listed)
 
 
 def _spent(result: AgentRunResult[Any]) -> Spent:

@@ -91,7 +91,7 @@ class ScriptedModel(FunctionModel):
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         turn, results, number = self._turn(messages)
         if turn.say is not None:
-            for word in re.findall(r"\S+\s*|\s+", _filled(turn.say, results)):
+            for word in re.findall(r"\S+\s*|\s+", _filled(turn.say, results)) or [""]:  # a stream is never empty
                 yield word
         for index, call in enumerate(turn.calls):
             yield {
@@ -105,12 +105,15 @@ class ScriptedModel(FunctionModel):
     def _turn(self, messages: Sequence[ModelMessage]) -> tuple[Turn, list[str], int]:
         number = sum(isinstance(message, ModelResponse) for message in messages)
         if number >= len(self.turns):
-            count = f"{len(self.turns)} turn{'s' if len(self.turns) != 1 else ''}"
-            raise ScriptEnded(
-                f"{self.file}: the agent asks for turn {number + 1}, but the script holds {count}.\n"
-                "  End the script with a turn that only says something: - say: Done."
-            )
+            raise ScriptEnded(f"{self.file}: {self._ended(number)}")
         return self.turns[number], _results(messages), number
+
+    def _ended(self, number: int) -> str:
+        count = f"{len(self.turns)} turn{'s' if len(self.turns) != 1 else ''}"
+        told = f"the agent asks for turn {number + 1}, but the script holds {count}.\n  "
+        if self.turns[-1].calls:
+            return f"{told}End the script with a turn that only says something: - say: Done."
+        return f"{told}It is all said. Add turns to the script, or use a model: --model anthropic:claude-sonnet-5"
 
 
 def parse_script(document: Document) -> tuple[Turn, ...]:

@@ -203,6 +203,13 @@ class Workshop(_Options):
         check_tool_names(file, built)
         return built
 
+    def check_model(self, name: str) -> None:
+        """Make the model that a worker would be run with, and ask it nothing. Raises where it cannot be used.
+
+        `WrongFile` says which worker file names it.
+        """
+        self._model(self.file(name), called=False)
+
     def _model(self, file: WorkerFile, *, called: bool) -> Model:
         """The given model for the worker that is run; then its own, then the project's, then the environment's."""
         own: Any = file.spec.get("model")

@@ -18,7 +18,8 @@ MOST_ENTRIES = 100_000
 SECONDS = 10.0
 _MOST_LINE = 20_000
 _MOST_SHOWN = 300
-_NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj"})
+_NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj", ".signoff"})
+"""Folders that tools keep for themselves; whoever names one looks into it all the same."""
 
 
 @dataclass(slots=True)

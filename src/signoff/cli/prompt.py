@@ -1,0 +1,175 @@
+"""Reading what a person types in a chat: with editing, history and several lines, or by the line from a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from signoff.core.redact import redact_text
+from signoff.store.place import state_root
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    from signoff.channels.screen import Screen
+
+HISTORY = "chat_history"
+"""In the state folder of the user: what was typed in chats, for the arrow keys."""
+
+
+class Prompt(Protocol):
+    """Where prompts come from."""
+
+    is_typed: bool
+    """Whether somebody sits there, who can be told something and say it again."""
+
+    async def read(self) -> str | None:
+        """The next prompt; None where there are no more."""
+        ...
+
+
+def prompt_here(secrets: Callable[[], Iterable[str]]) -> Prompt:
+    """The terminal, if somebody sits at it; else standard input. What holds one of `secrets` is not kept."""
+    from signoff.channels.keyboard import Keyboard
+    from signoff.channels.screen import Screen, terminal_console
+
+    keyboard, console = Keyboard(), terminal_console()
+    if console is None or not keyboard.is_here:
+        return PipedPrompt()
+    if console.is_dumb_terminal:
+        return DumbPrompt(Screen(console, keyboard))
+    return TypedPrompt(secrets)
+
+
+class PipedPrompt:
+    """A line of standard input is a prompt."""
+
+    is_typed = False
+
+    async def read(self) -> str | None:
+        line = await asyncio.to_thread(sys.stdin.readline)
+        return line.rstrip("\n") if line else None
+
+
+class DumbPrompt:
+    """A line typed at a terminal that can do nothing but print."""
+
+    is_typed = True
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    async def read(self) -> str | None:
+        from signoff.channels.keyboard import Stopped
+
+        try:
+            return await asyncio.to_thread(self._screen.ask, "you")
+        except Stopped:
+            return None
+
+
+class TypedPrompt:
+    """A prompt typed at a terminal. Enter sends it; Alt-Enter, or a `\\` at the end of a line, begins another line.
+
+    What is pasted may have several lines. Ctrl-C drops what was typed; on an empty line it leaves, as Ctrl-D does.
+    """
+
+    is_typed = True
+
+    def __init__(self, secrets: Callable[[], Iterable[str]]) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.output.vt100 import Vt100_Output
+
+        stream = sys.stderr if sys.stderr.isatty() else sys.stdout
+        output = Vt100_Output.from_pty(stream, term=os.environ.get("TERM"))
+        # It would ask the terminal where its cursor is; an answer that comes late would be taken for typed keys.
+        output.enable_cpr = False
+        self._session: PromptSession[str] = PromptSession(
+            "you > ",
+            output=output,
+            history=_history(secrets),
+            key_bindings=_keys(),
+            multiline=True,
+            prompt_continuation=lambda width, number, wraps: "… > ".rjust(width),
+        )
+
+    async def read(self) -> str | None:
+        with suppress(termios.error):  # what was typed before the prompt was there does not count
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        # The prompt has signals of its own to listen to, and forgets who listened before.
+        wakes = signal.set_wakeup_fd(-1)
+        try:
+            return await self._session.prompt_async(handle_sigint=False)
+        except (EOFError, KeyboardInterrupt):
+            return None
+        finally:
+            signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+
+
+def _keys() -> KeyBindings:
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction]
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction]
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-c")
+    def _(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction]
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt)
+
+    return keys
+
+
+def _history(secrets: Callable[[], Iterable[str]]) -> History:
+    """What was typed in chats before, readable by its owner only; in memory where no file can be kept."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class Kept(FileHistory):
+        def store_string(self, string: str) -> None:
+            # What looks like a secret can be called back in this chat, and is not written down.
+            if redact_text(string, secrets=tuple(secrets())) == string:
+                with suppress(OSError):
+                    super().store_string(string)
+
+    root = state_root()
+    if root is None:
+        return InMemoryHistory()
+    file = root / HISTORY
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(file)
+    except OSError:
+        return InMemoryHistory()
+    return Kept(str(file))
+
+
+def _make_private(file: Path) -> None:
+    """Have a file that only its owner can read; a link is refused."""
+    number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        os.fchmod(number, 0o600)
+    finally:
+        os.close(number)

@@ -1,0 +1,100 @@
+"""Agents in Python, looked at without being run: tools, gate, model, and agents that their tools name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_ai import Agent
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
+
+from signoff.errors import WrongUse
+from signoff.gate.agents import signoff_of
+from signoff.policy.engine import Policy
+from signoff.workers.inspect import Look, tools_of
+from signoff.workers.load import load_agent
+from signoff.workers.models import model_named
+from signoff.workers.survey import Reachable, Survey
+
+NAMELESS = "agent"
+"""What rules know an agent as that has no name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFacts:
+    """What is to be known about an agent in Python."""
+
+    survey: Survey
+    has_gate: bool
+    has_code: bool = False
+    """Whether a function of its gate has a say besides the rules."""
+    model_problem: WrongUse | None = None
+    has_model: bool = True
+    ungated: tuple[tuple[str, str], ...] = ()
+    """Tools whose code names an agent without a gate, and that agent."""
+
+
+async def look_at(path: str, layers: Sequence[Policy], *, connect: bool = False) -> AgentFacts:
+    """Look at the agent at `package.module:agent`. `layers` hold where it has no gate, as with `signoff run`."""
+    agent = load_agent(path)
+    gate = signoff_of(agent)
+    policies = gate.policies if gate is not None else tuple(layers)
+    look = Look(agent=agent)
+    if gate is not None:
+        look = Look(agent=agent, native=gate.native, secrets=tuple(gate.secrets))
+    survey = Survey()
+    survey.built[path] = found = await tools_of(look, connect=connect)
+    name = agent.name or NAMELESS
+    for tool in found.tools:
+        reach = tool.reach(policies, (name,))
+        survey.tools.append(Reachable(worker=path, chain=(name,), tool=tool, policies=policies, reach=reach))
+    survey.unknown.extend(((path,), toolset, why) for toolset, why in found.unknown)
+    return AgentFacts(
+        survey=survey,
+        has_gate=gate is not None,
+        has_code=gate is not None and gate.judge is not None,
+        has_model=agent.model is not None,
+        model_problem=_problem(agent.model),
+        ungated=tuple(_ungated(agent)),
+    )
+
+
+def _problem(model: Any) -> WrongUse | None:
+    """Why a model that is only named cannot be made. It is not asked anything."""
+    if isinstance(model, str):
+        try:
+            model_named(model)
+        except WrongUse as error:
+            return error
+    return None
+
+
+def _ungated(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
+    """Function tools that name another agent which has no gate of its own. What hides it better is not found."""
+    for toolset in agent.toolsets:
+        for tool, function in _functions(toolset):
+            for name, value in _named_in(function):
+                if not isinstance(value, Agent) or value is agent:
+                    continue
+                inner = cast("Agent[Any, Any]", value)
+                if signoff_of(inner) is None:
+                    yield tool, str(inner.name or name)
+
+
+def _functions(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, Any]]:
+    while isinstance(toolset, WrapperToolset):
+        toolset = toolset.wrapped
+    if isinstance(toolset, FunctionToolset):
+        for name, tool in toolset.tools.items():
+            yield name, inspect.unwrap(tool.function)
+
+
+def _named_in(function: Any) -> Iterator[tuple[str, Any]]:
+    """The values that the code of a function names, around it and in its module."""
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):  # not written in Python
+        return
+    yield from {**found.globals, **found.nonlocals}.items()

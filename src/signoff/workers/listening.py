@@ -1,0 +1,117 @@
+"""Whoever looks on hears what an agent says, as it says it, and what its calls return."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    AgentStreamEvent,
+    BinaryContent,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturn,
+)
+from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.tools import ToolDefinition, ToolDenied
+from pydantic_core import PydanticSerializationError, to_json
+
+LONGEST = 2_000
+"""Characters of a result that are told."""
+
+
+class Listener(Protocol):
+    """Is told what the outermost agent says. What happens to its calls is told to `observe`."""
+
+    is_live: bool
+    """Whether the model's words are wanted as they come; otherwise only whole answers are told."""
+
+    def saying(self, text: str) -> None:
+        """The next piece of what the model says. Empty: it goes on with something else, such as a call."""
+        ...
+
+    def said(self, text: str, *, calls: bool) -> None:
+        """All that the model said in one answer; `calls` where it called tools too, or answered through one."""
+        ...
+
+    def returned(self, tool: str, result: str) -> None:
+        """What a call returned, or the beginning of it."""
+        ...
+
+
+@dataclass
+class Words(AbstractCapability[Any]):
+    """Tells a listener what was said, when it was said whole. It changes nothing."""
+
+    listener: Listener
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        self.listener.said(response.text or "", calls=bool(response.tool_calls))
+        return response
+
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    ) -> Any:
+        if not isinstance(result, ToolDenied):
+            self.listener.returned(call.tool_name, _told(result))
+        return result
+
+
+@dataclass
+class LiveWords(Words):
+    """Tells it as it comes, too. Where this is there, PydanticAI asks the model for a stream."""
+
+    async def wrap_run_event_stream(
+        self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
+    ) -> AsyncIterable[AgentStreamEvent]:
+        any_text = was_text = False
+        async for event in stream:
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                # As `ModelResponse.text` has it: parts that follow each other are one text, others are set apart.
+                self.listener.saying(("\n\n" if any_text and not was_text else "") + event.part.content)
+                any_text = was_text = True
+            elif isinstance(event, PartStartEvent):
+                was_text = False
+                self.listener.saying("")
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                self.listener.saying(event.delta.content_delta)
+            yield event
+
+
+def listening(listener: Listener, model: Model | str | None) -> Words:
+    """The capability that tells `listener`: as it comes, where that is wanted and the model can."""
+    return LiveWords(listener) if listener.is_live and _can_stream(model) else Words(listener)
+
+
+def _can_stream(model: Model | str | None) -> bool:
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    if isinstance(model, FallbackModel):
+        return all(_can_stream(one) for one in model.models)
+    if isinstance(model, FunctionModel):
+        return model.stream_function is not None
+    return not isinstance(model, Model) or type(model).request_stream is not Model.request_stream
+
+
+def _told(result: Any) -> str:
+    value: Any = cast("ToolReturn[Any]", result).return_value if isinstance(result, ToolReturn) else result
+    if isinstance(value, str):
+        return value[:LONGEST]
+    if isinstance(value, BinaryContent):
+        return f"{value.media_type}, {len(value.data):,} bytes"
+    try:
+        return to_json(value)[: LONGEST * 4].decode("utf-8", "ignore")[:LONGEST]
+    except (PydanticSerializationError, ValueError):
+        return f"<{type(value).__qualname__}>"
