@@ -102,8 +102,8 @@ agent = Agent(ScriptedModel([{"calls": CALLS}, {"say": "done"}]), output_type=[s
 @agent.tool
 def delete(ctx, name: str) -> str:
     if not ctx.tool_call_approved:
-        said = {"reason": "it is old", "severity": 3, "owner": "ana", "link": "https://wiki/x", "token": "ghp_" + 36 * "a"}
-        raise ApprovalRequired(metadata=said)
+        said = {"reason": "it is old", "severity": 3, "owner": "ana", "link": "https://wiki/x"}
+        raise ApprovalRequired(metadata={**said, "token": "ghp_" + 36 * "a"})
     print("deleted", name)
     return "gone"
 

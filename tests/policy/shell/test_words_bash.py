@@ -316,12 +316,12 @@ def test_bash_reads_it_the_same_way(shell: Shell) -> None:
 
 
 TRICKY = r"""
-in|p in|a[0]|a[|a[b c]=d p|a[b c]|a=b p|a+=b|%1|%|\%|"%1"|'%'a p|-x|+x|time p|! p|{ p|p }|p {|[[ a ]]|]] a|time|coproc p|export a[1 2]
+in|p in|a[0]|a[|a[b c]=d p|a[b c]|a=b p|a+=b|%1|%|-x|+x|time p|! p|{ p|p }|p {|[[ a ]]|]] a|time|coproc p|export a[1 2]
 p a=~|p a=b:~|p a:~|p --a=~|p a=~/b|p a'='~|p "a="~|p a=''~|p ~'/'|p ~\/a|p ~""|p ~+|p ~-|p ~p|p a~|p ~{a}|p ~*|p ~/*
 p '*'*|p \**|p "["a]|p [a"]"|p [a"]"b]|p [!]|p [!]a]|p [^]|p []|p [][]|p [[:alpha:]]|p [a/b]|p d[/]a|p [[.a.]]|p [\]]
 p {a}>/dev/null|p {a}</dev/null|p a{b}>/dev/null|p {}>/dev/null|p a}>/dev/null|p {a[0]}>/dev/null|p {a}|p {a},{b}
 p {a,b}|p {a","b}|p {a\,b}|p {"a,b"}|p {1..2}|p {1".."2}|p {"1..2"}|p "{a,b}"|p "{"a,b}|p {a,b"}"|p {a,b\}|p a,b{}
-p {},a|p {a,|p ..{|p a <in/|p a <in|p a <in/.
+p {},a|p {a,|p ..{|p a <in/|p a <in|p a <in/.|\%|"%1"|'%'a p
 p 2>&1>/dev/null|p <1>/dev/null|p 12>&1|p 02>&1|p a2>&1|p "2">&1|p 2">&1"|p 2&>/dev/null|p >&1a|p 2>& 1|p 2> &1|p >#a
 p $|p "$"|p "$"a|p $ a|p a$/|p "$'a'"|p "$""a"|p '$'{a}|p \${a}|p "\$a"|p "$\a"|p "$]"|p "$)"|p "$}"|p "$="|p "$~"|p $;p
 p #a|p a#b|p ""#a|p \#a|p;#a|p '#'|p $#|p "#"|p a\|p a"\|p "\a"|p '\'|p "\\"|p \\|p "\!"|p !|p !a|p "!"|p !!|p a!b
