@@ -33,6 +33,7 @@ people: {ana: {roles: [ops], discord: "102938475610293847"}, ben: {roles: [ops],
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
     """A project in which nothing is wrong."""
+    desk.monkeypatch.setenv("SIGNOFF_MODEL", "test")
     write(desk, "policy:\n  - {allow: {tool: write_file, path: {inside: drafts}}}\n")
     worker(desk, "clerk", "instructions: Write.\ntoolsets: [filesystem_rw]\n")
     return desk
@@ -540,6 +541,7 @@ def test_the_page_fits_the_terminal_and_hides_nothing(shop: Desk, width: int, mo
 def test_the_page_of_the_documentation(
     shop: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    shop.monkeypatch.delenv("SIGNOFF_MODEL")
     monkeypatch.delenv("SIGNOFF_STORE")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     text = (ROOT / "docs" / "doctor.md").read_text("utf-8")

@@ -399,8 +399,8 @@ def test_the_terminal_shows_what_goes_on(shop: Desk, tmp_path: Path) -> None:
     child.expect("your answer > ")
     child.sendline("a")
     child.expect("you approve it once")
-    child.expect("3 model requests")
     child.expect("wrote 6 bytes to out.txt")
+    child.expect("3 model requests")
     child.wait()
     assert child.exitstatus == 0
 

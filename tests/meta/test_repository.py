@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from signoff import ports
+from signoff.workers.providers import PROVIDERS
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -57,7 +58,7 @@ def test_every_extra_has_code_that_needs_it() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     needed = re.compile(r'MissingExtra\("[^"]+", "(\w+)"\)')
     named = {name for file in (ROOT / "src").rglob("*.py") for name in needed.findall(file.read_text("utf-8"))}
-    assert set(extras) == named
+    assert set(extras) == named | {provider.extra for provider in PROVIDERS.values()}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
