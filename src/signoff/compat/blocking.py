@@ -6,19 +6,20 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from signoff import errors
 from signoff.attached.answers import ASKS, DESCRIBE, NEEDS, OLD_DESCRIBE, TOOLSET
 from signoff.attached.checks import Check, described, said
 from signoff.attached.layers import ATTRIBUTES, LAYERS, layer_for
 from signoff.attached.marks import held, is_answered, kept_to
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect
+from signoff.errors import ApprovalError as Refused
+from signoff.errors import CannotCanonicalise
 from signoff.policy.strictest import strictest
 from signoff.wrapped import Step
 
@@ -105,7 +106,7 @@ class ApprovalDecision(BaseModel):
 ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], ApprovalDecision | Awaitable[ApprovalDecision]]
 
 
-class ApprovalError(errors.ApprovalError):
+class ApprovalError(Refused):
     """A call that did not run."""
 
     def __init__(self, tool_name: str, message: str) -> None:
@@ -161,7 +162,7 @@ class ApprovalMemory:
 def _key(tool_name: str, args: Mapping[str, Any]) -> str | None:
     try:
         return digest([tool_name, dict(args)])
-    except errors.CannotCanonicalise:
+    except CannotCanonicalise:
         return None
 
 
@@ -238,7 +239,7 @@ async def _decision(callback: ApprovalCallback, request: ApprovalRequest) -> App
     answer: object = callback(request)
     if inspect.isawaitable(answer):
         answer = await answer
-    if not isinstance(answer, ApprovalDecision):
+    if not isinstance(answer, ApprovalDecision):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever has no checker
         raise TypeError("approval_callback must return ApprovalDecision")
     return answer
 
@@ -259,7 +260,7 @@ class ApprovalToolset(WrapperToolset[Any]):
     ) -> None:
         """`memory` came before `config` until version 0.8 of that library, and went in 0.9: both ways are taken."""
         if isinstance(memory, Mapping):
-            memory, config = None, cast("ApprovalConfig", memory)
+            memory, config = None, memory
         super().__init__(inner)
         self.config: ApprovalConfig = config or {}
         self._callback = approval_callback
