@@ -69,6 +69,7 @@ def test_for_programs(desk: Desk) -> None:
             "tool": "pay",
             "worker": "triage",
             "run": "",
+            "task": None,
             "role": "ops",
             "quorum": 2,
             "votes": 0,

@@ -308,7 +308,7 @@ def test_what_is_odd_in_a_toolsets_rules_is_told_once(here: Path) -> None:
         ("policy: []\ndefaults: {worker: {limits: {requests: no}}}", ":2:40:", "for some YAML readers", ""),
         ("policy: []\ndefaults: {worker: {polcy: []}}", ":2:21: defaults.worker.polcy", "unknown key", "`policy`"),
         ("policy: []\ndefaults: {worker: {policy: [{allow: x}]}}", ":2:31:", "can only tighten", "`policy`"),
-        ("policy: []\ndefaults: {worker: {toolsets: {a: {}}}}", ":2:31:", "by name", "signoff.yaml"),
+        ("policy: []\ndefaults: {worker: {toolsets: {a: {root: x}}}}", ":2:35:", "by name", "signoff.yaml"),
         ("policy: []\nplugins: {allow: [3]}", ":2:19: plugins.allow[0]", "a module", ""),
     ],
 )

@@ -38,4 +38,6 @@ def test_any_text_is_a_subject(text: str) -> None:
 
 def test_a_result_is_about_no_request() -> None:
     assert Subject(Kind.RESULT, "run1").request == ""
-    assert {Subject(kind, "k2m").request for kind in Kind if kind is not Kind.RESULT} == {"k2m"}
+    assert Subject(Kind.MESSAGE, "run1/3").request == "" and Subject(Kind.MESSAGE, "run1/3").run == "run1"
+    others = [kind for kind in Kind if kind not in (Kind.RESULT, Kind.MESSAGE)]
+    assert {Subject(kind, "k2m").request for kind in others} == {"k2m"}

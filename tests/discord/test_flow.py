@@ -32,12 +32,13 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
 ) -> None:
     (flow.folder / "desk" / "scribe.txt").write_text("one\ntwo\n")
     question = await flow.asks("chief", "scribe.txt")
-    assert question.text.splitlines()[:10] == [
+    assert question.text.splitlines()[:11] == [
         f"Asked: {' '.join(flow.people[name].mention for name in ('ana', 'ben', 'dan'))}",
         "May `write_file` run?",
         "`Write scribe.txt`",
         "**By** `chief > scribe > write_file`",
         "**From** `files`",
+        "**Task** `scribe.txt (for ana)`",
         "**Why** `what is written is read before`",
         "**Rule** `nothing-unread`",
         "**2 arguments**",

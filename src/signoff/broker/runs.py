@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -415,6 +416,11 @@ def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
     if found:
         raise RunError(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
     raise UnknownRun(f"no run has the id {prefix!r}")
+
+
+def text_of(segment: Segment) -> bytes:
+    """The messages of a segment, as JSON."""
+    return zlib.decompress(segment.body[1:]) if segment.body[:1] == b"z" else segment.body[1:]
 
 
 def _add_segments(tx: Transaction, progress: Progress) -> None:

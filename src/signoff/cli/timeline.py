@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
+from signoff.broker.runs import text_of
 from signoff.core.account import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
@@ -81,7 +82,7 @@ def _of_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
 
 
 def _messages(segments: Sequence[Segment]) -> list[Mapping[str, Any]]:
-    return [_mapping(one) for segment in segments for one in json.loads(segment.text)]
+    return [_mapping(one) for segment in segments for one in json.loads(text_of(segment))]
 
 
 def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ class PastCall:
     summary: str
     """One line, secrets masked."""
     outcome: str
-    """`success`, `failed`, `denied`, or `retry`: the model was told to call it otherwise."""
+    """`success`, `failed`, `denied`, or `retried`: the model was told to call it otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -117,11 +116,6 @@ class Segment:
     """How many messages the body holds."""
     body: bytes
     """The messages as the gate writes them: `j` and JSON, or `z` and JSON that is compressed."""
-
-    @property
-    def text(self) -> bytes:
-        """The messages as JSON."""
-        return zlib.decompress(self.body[1:]) if self.body[:1] == b"z" else self.body[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

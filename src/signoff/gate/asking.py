@@ -7,16 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
-    ModelRequestPart,
     ModelResponse,
-    RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -139,30 +137,26 @@ def _prompt(messages: Sequence[ModelMessage]) -> str:
 
 def _recent(messages: Sequence[ModelMessage], secrets: Sequence[str]) -> list[PastCall]:
     """The last calls of a history that came to something."""
-    ended: list[ToolReturnPart | RetryPromptPart] = []
-    made: dict[str, ToolCallPart] = {}
+    found: list[PastCall] = []
+    ended: list[ToolReturnPart] = []
     for message in reversed(messages):
-        if len(ended) >= MOST_CALLS and all(part.tool_call_id in made for part in ended[:MOST_CALLS]):
+        if isinstance(message, ModelRequest):
+            ended += [part for part in reversed(message.parts) if isinstance(part, ToolReturnPart)]
+            continue
+        # The calls of a response came to what stands right behind it: providers use ids again.
+        made = {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
+        found += [_past(part, made.get(part.tool_call_id), secrets) for part in ended]
+        ended.clear()
+        if len(found) >= MOST_CALLS:
             break
-        if isinstance(message, ModelResponse):
-            made |= {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
-        else:
-            ended += [part for part in reversed(message.parts) if _ends_call(part)]
-    return [_past(part, made.get(part.tool_call_id), secrets) for part in reversed(ended[:MOST_CALLS])]
+    return found[:MOST_CALLS][::-1]
 
 
-def _ends_call(part: ModelRequestPart) -> TypeGuard[ToolReturnPart | RetryPromptPart]:
-    return isinstance(part, ToolReturnPart) or (isinstance(part, RetryPromptPart) and part.tool_name is not None)
-
-
-def _past(part: ToolReturnPart | RetryPromptPart, call: ToolCallPart | None, secrets: Sequence[str]) -> PastCall:
-    outcome = part.outcome if isinstance(part, ToolReturnPart) else "retry"
-    name = part.tool_name or ""
-    try:
-        args = redact(call.args_as_dict(), secrets=secrets).args if call is not None else {}
-        return PastCall(summary=summary_of(name, args, {}), outcome=outcome)
-    except (ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
-        return PastCall(summary=name, outcome=outcome)
+def _past(part: ToolReturnPart, call: ToolCallPart | None, secrets: Sequence[str]) -> PastCall:
+    made: Mapping[str, Any] = {}
+    with suppress(ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
+        made = redact(call.args_as_dict(), secrets=secrets).args if call is not None else {}
+    return PastCall(summary=summary_of(part.tool_name, made, {}), outcome=part.outcome)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from signoff.broker import Broker
-from signoff.broker.runs import Progress
+from signoff.broker.runs import Progress, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, RunState, Segment
@@ -350,7 +350,7 @@ async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) ->
     if messages is None:
         messages = list[ModelMessage]()
         for segment in await broker.runs.messages(run):
-            messages.extend(ModelMessagesTypeAdapter.validate_json(segment.text))
+            messages.extend(ModelMessagesTypeAdapter.validate_json(text_of(segment)))
             histories.remember(segment.id, list(messages))
     return replace(rest, messages=[*messages, *rest.messages])
 

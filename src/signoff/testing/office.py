@@ -84,6 +84,9 @@ class WatchedInbox:
     async def opened(self, request_id: str, by: Answerer) -> None:
         await self.inbox.opened(request_id, by)
 
+    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+        return await self.inbox.try_out(by, at)
+
     async def has_opened(self, request_id: str, by: Answerer) -> bool:
         return await self.inbox.has_opened(request_id, by)
 

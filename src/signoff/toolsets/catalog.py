@@ -256,10 +256,10 @@ class Catalog:
         word = name.removeprefix(_WORKER).lstrip("_")
         if name.startswith(_WORKER) or word in worker_names(self.settings):
             return f"a worker is called by `delegates: [{word}]` in the file of the one that calls it"
-        if hint := foreign_hint(name):
-            return hint
         close = nearest(word, {*known, *_ELSEWHERE})
-        return _ELSEWHERE[close] if close in _ELSEWHERE else did_you_mean(word, known)
+        if close in _ELSEWHERE:
+            return _ELSEWHERE[close]
+        return foreign_hint(name) or did_you_mean(word, known)
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` stands for."""

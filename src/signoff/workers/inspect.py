@@ -199,12 +199,13 @@ async def _listed(
     toolset: AbstractToolset[Any], ctx: RunContext[Any], connect: bool
 ) -> Sequence[ToolsetTool[Any]] | None:
     """The tools; None where something has to be started first and may not be."""
+    whole = CombinedToolset([toolset])  # as an agent has it: then a tool knows all the way that leads to it
     if not _is_server(toolset):
-        return list((await toolset.get_tools(ctx)).values())
+        return list((await whole.get_tools(ctx)).values())
     if not connect:
         return None
     async with toolset:
-        return list((await toolset.get_tools(ctx)).values())
+        return list((await whole.get_tools(ctx)).values())
 
 
 def _is_server(toolset: AbstractToolset[Any]) -> bool:
