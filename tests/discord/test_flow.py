@@ -38,7 +38,7 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
         "`Write scribe.txt`",
         "**By** `chief > scribe > write_file`",
         "**From** `files`",
-        "**Task** `scribe.txt (for ana)`",
+        "**Task** `go on (for ana)`",
         "**Why** `what is written is read before`",
         "**Rule** `nothing-unread`",
         "**2 arguments**",

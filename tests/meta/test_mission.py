@@ -89,6 +89,7 @@ def test_where_it_lives_is_there() -> None:
 PUBLIC = {
     "signoff",
     "signoff.channels",
+    "signoff.compat.blocking_approval",
     "signoff.errors",
     "signoff.testing",
     "signoff.toolsets",

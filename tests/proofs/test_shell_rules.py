@@ -1,4 +1,4 @@
-"""P8: rules by command pattern, in a file: allowed, asked about, blocked."""
+"""P8 and P12: rules by command pattern, in a file: allowed, asked about, blocked; and a whitelist."""
 
 from __future__ import annotations
 
@@ -52,3 +52,18 @@ def test_p8_what_is_blocked_is_an_answer_to_the_model_and_the_run_goes_on(projec
         "retryable": False,
     }
     assert project.read("keep.txt") == "kept"
+
+
+@pytest.mark.mission("P12")
+def test_p12_a_whitelist_lets_in_what_a_rule_names_and_tells_the_model_of_the_rest(project: Project) -> None:
+    closed = PROJECT.replace(
+        "      - {deny:", "      - {otherwise: deny, reason: this shell only touches}\n      - {deny:"
+    )
+    project.write(signoff=closed, workers__hand="toolsets: [terminal]\n")
+    commands = ("touch free-a", "touch other-b", "touch free-c; touch other-d", "$(echo touch) other-e")
+    project.put({"workers/hand.turns": turns(*commands)})
+    done = project.run("hand", "--mode", "auto_approve")
+    assert done.code == 0 and done.events("shell") == ["allowed", "ran", "denied", "denied", "denied"], done.out
+    assert project.has("free-a") and not any(project.has(f"{name}") for name in ("other-b", "free-c", "other-e"))
+    told = json.loads(done.rows[-1]["output"])
+    assert (told["error"], told["by"]) == ("permission_denied", "policy") and "only touches" in told["reason"]

@@ -283,3 +283,20 @@ def test_p1_a_misspelt_or_foreign_name_gets_the_right_suggestion(project: Projec
     project.write(signoff="policy: []\n", workers__clerk="instructions: Note.\n")
     refused = rings(project, f'"{name}"')
     assert refused.code == 2 and told in refused.err, refused.err
+
+
+@pytest.mark.mission("P13")
+def test_p13_a_worker_adds_to_its_profile_or_drops_from_it(project: Project) -> None:
+    bells = "toolsets: {one: {use: 'bells:Bell', config: {name: one}}, files: {use: filesystem_rw}}"
+    project.write(signoff=f"{bells}\nplugins: {{allow: [bells]}}\npolicy: [{{allow: '*'}}]\n")
+    turns = "- calls: [{tool: ring}, {tool: write_file, args: {path: a.txt, content: x}}]\n- say: done\n"
+    project.put({"bells.py": BELL, "workers/base.yaml": "toolsets: [files]\n", "workers/hand.turns": turns})
+    for toolsets, given in (
+        ("{add: [one], drop: [files]}", ["one"]),
+        ("{one: {}}", ["one"]),
+        ("{add: [one]}", ["files", "one"]),
+    ):
+        project.put({"workers/hand.yaml": f"extends: base\ntoolsets: {toolsets}\n"})
+        assert project.signoff("workers", "hand", "--json").data["toolsets"] == given
+    assert project.run("hand").code == 0
+    assert project.read("one.rung") == "rung\n" and project.read("a.txt") == "x"
