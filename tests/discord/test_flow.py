@@ -32,13 +32,12 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
 ) -> None:
     (flow.folder / "desk" / "scribe.txt").write_text("one\ntwo\n")
     question = await flow.asks("chief", "scribe.txt")
-    assert question.text.splitlines()[:11] == [
+    assert question.text.splitlines()[:10] == [
         f"Asked: {' '.join(flow.people[name].mention for name in ('ana', 'ben', 'dan'))}",
         "May `write_file` run?",
         "`Write scribe.txt`",
         "**By** `chief > scribe > write_file`",
         "**From** `files`",
-        "**Task** `go on (for ana)`",
         "**Why** `what is written is read before`",
         "**Rule** `nothing-unread`",
         "**2 arguments**",
@@ -46,6 +45,7 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
         "`content`",
     ], question.text
     assert "**What would change:** +1 -1" in question.text
+    assert "\n**Task** `go on (for ana)`\n" in question.text
     assert "-one\n two\n+three\n" in question.text
     assert question.buttons == ["Approve", "Deny", "Deny with reason…", "Edit…", "Remember…"]
     await flow.ana.press(question, "Approve")

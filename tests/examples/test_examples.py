@@ -118,8 +118,8 @@ def test_delegation_with_a_no_three_levels_down(sits_down: Begin) -> None:
     approve = next(step.command for step in typed if step.command.startswith("signoff approve"))
     resume = next(step for step in typed if step.command.startswith("signoff resume"))
     session.type(Step(approve.replace("approve", "deny").replace("plus was wrong", "not on a Friday"), ""))
-    told_at_last = session.type(resume).rpartition("┃")[2]
-    assert "not on a Friday" in told_at_last, "the fixer is told, and passes it on"
+    told_at_last = session.type(resume)[-300:].replace("┃", " ").split()
+    assert "not on a Friday" in " ".join(told_at_last), "the fixer is told, and passes it on"
     assert (here / "project" / "prices.py").read_text() == before
 
 

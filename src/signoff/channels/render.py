@@ -119,6 +119,7 @@ def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = 
         frame.fields([(one.name, one.text, "") for one in card.details], cut.rows)
     if card.preview is not None:
         _draw_preview(frame, card.preview, cut.rows)
+    _draw_context(frame, card)
     _draw_notes(frame, card, whole=cut is WHOLE)
     separator = " · " if look.boxes else ", "
     frame.rule(look.edges.bottom, f"request {card.request_id}{separator}sha256 {card.digest[:12]}", "dim")
@@ -170,9 +171,6 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
     facts = [
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),
-        ("task", card.task, ""),
-        ("model says", f"“{card.claim}”" if card.claim else "", "dim"),
-        *(("before", past, "dim") for past in card.recent),
         ("why", why, ""),
         ("note", card.note, ""),
     ]
@@ -211,6 +209,15 @@ def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
         frame.look.edges.middle, f"what would change{where}: {counts}" if preview.text else "nothing would change"
     )
     frame.diff(preview.text[heading.end() :] if heading and where else preview.text, limit)
+
+
+def _draw_context(frame: _Frame, card: Card) -> None:
+    """How the run came to the call. What the model says is quoted: it is a claim."""
+    facts = [("task", card.task, ""), ("model says", f"“{card.claim}”" if card.claim else "", "")]
+    facts += [("before", past, "") for past in card.recent]
+    if told := [fact for fact in facts if fact[1]]:
+        frame.rule(frame.look.edges.middle, "how it came to this")
+        frame.fields(told)
 
 
 def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:

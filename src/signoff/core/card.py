@@ -35,6 +35,7 @@ _OURS = frozenset({"signoff", "leads_to"})
 """What the gate itself says about a call, for programs."""
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400
+_LONGEST_PAST = 50
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
@@ -330,7 +331,7 @@ def _task(request: ApprovalRequest) -> str:
 
 
 def _past(call: PastCall) -> str:
-    return f"{call.summary}: {_OUTCOMES.get(call.outcome, call.outcome)}"
+    return f"{shortened(call.summary, _LONGEST_PAST)}: {_OUTCOMES.get(call.outcome, call.outcome)}"
 
 
 def _line(text: str, longest: int) -> str:

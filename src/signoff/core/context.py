@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 LONGEST_PROMPT = 1_000
 LONGEST_WORDS = 2_000
-MOST_CALLS = 5
+MOST_CALLS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,9 +71,9 @@ def parts_of(card: Card) -> Iterator[Part]:
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         yield Part(text=card.title)
     yield Part(label="**By**", text=card.chain)
-    yield from _facts(("**From**", card.toolset), ("**Task**", card.task), ("**The model says**", card.claim))
-    yield from _facts(*(("**Before**", past) for past in card.recent))
-    yield from _facts(("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note))
+    yield from _facts(
+        ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
+    )
     yield from _facts(("**Message**", card.message), ("**Asked again:**", card.changed))
     yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
     yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))
@@ -87,6 +87,8 @@ def parts_of(card: Card) -> Iterator[Part]:
         yield Part(name=detail.name, label="**(no name)**", text=detail.text)
     if card.preview is not None:
         yield _preview(card.preview)
+    yield from _facts(("**Task**", card.task), ("**The model says**", card.claim))
+    yield from _facts(*(("**Before**", past) for past in card.recent))
     yield from _facts(*(("**Masked:**", text) for text in card.masked))
 
 
