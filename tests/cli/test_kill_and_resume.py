@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 ASKS = "your answer > "
 LIVE = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
 """The line at the bottom that says what goes on, until it is taken away."""
-ID = re.compile(r"\b(?:request|resume|approve) ([2-9a-z]{10})\b")
+ID = re.compile(r"\b(?:request|resume|approve|run) ([2-9a-z]{10})\b")
 
 
 @dataclass
