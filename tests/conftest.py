@@ -8,6 +8,7 @@ import os
 import platform
 import secrets
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture
 def sync_loop() -> Iterator[None]:
-    """For tests of `run_sync`, which takes the current event loop and never closes it."""
+    """For tests of `run_sync`, which takes the current event loop, or makes one, and never closes it."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
+    with suppress(RuntimeError):  # an `asyncio.run` in between left none
+        asyncio.get_event_loop().close()
     asyncio.set_event_loop(None)
     loop.close()
 

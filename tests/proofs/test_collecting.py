@@ -61,6 +61,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.mission("D5")
+@pytest.mark.usefixtures("sync_loop")
 def test_d5_every_pending_call_is_decided_in_one_pass_and_the_agent_goes_on_with_it(tmp_path: Path) -> None:
     agent, person = writer(tmp_path, *NAMES), Person()
     paused = agent.run_sync("Go on")

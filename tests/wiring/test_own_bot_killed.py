@@ -167,6 +167,8 @@ async def asked_and_killed(bot: OwnBot, service: Service, doing: str = "ask", th
     bot.begin(doing, thread)
     message = await service.message(lambda one: "`deploy`" in one.text and bool(one.buttons), PATIENCE)
     await bot.noted()
+    # Whatever it asks later than that would be taken for the second one's.
+    await service.until(lambda: len(service.calls("GET", COMMANDS)) > bot.listened, "it does not listen", PATIENCE)
     bot.kill()
     bot.listened = len(service.calls("GET", COMMANDS))
     return message

@@ -18,7 +18,7 @@ import yaml
 from signoff.config.files import PROJECT_FILE
 from signoff.config.llm_do.filesystem import BUILT_IN, READ_WRITE, filesystem_entry, sandbox_entry
 from signoff.config.llm_do.notes import Kind, Note, State
-from signoff.config.llm_do.shell import UNNAMED_ASKS, shell_entry, shell_file_ops, shell_readonly
+from signoff.config.llm_do.shell import shell_entry, shell_file_ops, shell_readonly
 from signoff.config.llm_do.sources import Source, Sources, text_inside
 from signoff.config.merge import NAME
 from signoff.config.settings import load_settings
@@ -197,7 +197,7 @@ def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Impor
     elif kind in _SHELLS:
         result.toolsets.setdefault(kind, _SHELLS[kind]())
         _use(draft, kind)
-        draft.say(Kind.CHANGED, place, f"{shown(name)}: {UNNAMED_ASKS}")
+        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{kind}` with llm-do's own list; the rest is refused")
         _leave(draft, config)
     elif kind == "shell":
         entry, notes = shell_entry(config.pop("rules", None), config.pop("default", None))

@@ -27,16 +27,10 @@ _FIND_ASKS = ("-exec", "-execdir", "-delete")
 
 
 def unnamed(blocked: bool) -> dict[str, Any]:
-    """The last rule: what happens to a command that no rule names. `blocked`: llm-do refuses it.
-
-    A person is asked in both cases: until a policy can refuse what no rule names, that is the strictest answer that
-    leaves the rules above it standing.
-    """
-    reason = "no rule names this command; llm-do refused it" if blocked else "no rule names this command"
-    return {"ask": {"tool": TOOL}, "reason": reason}
-
-
-UNNAMED_ASKS = "llm-do refuses a command that no rule names; here a person is asked about it"
+    """The last rule: what happens to a command that no rule names. `blocked`: llm-do refuses it."""
+    if blocked:
+        return {"otherwise": "deny", "tool": TOOL, "reason": "no rule of this shell names the command"}
+    return {"ask": {"tool": TOOL}, "reason": "no rule names this command"}
 
 
 def shell_readonly() -> dict[str, Any]:
@@ -48,7 +42,7 @@ def shell_readonly() -> dict[str, Any]:
 
 def shell_file_ops() -> dict[str, Any]:
     """The same for `shell_file_ops`: `ls` runs unasked, `mv` asks, and the rest is refused there."""
-    rules = [_allow("ls"), {"ask": {"tool": TOOL, "command": "mv"}}]
+    rules = [_allow("ls"), {"ask": {"tool": TOOL, "command": "mv *"}}]
     return {"use": "shell_file_ops", "policy": [*rules, unnamed(blocked=True)]}
 
 
@@ -57,17 +51,13 @@ def shell_entry(rules: Spot | None, default: Spot | None) -> tuple[dict[str, Any
     written: list[dict[str, Any]] = []
     notes: list[Note] = []
     stricter: list[str] = []
+    blocked = _is_blocked(default, notes)
     for rule in rules.items("a list of rules") if rules is not None and rules.value not in (None, []) else ():
-        made, note, pattern = _rule(rule, stricter)
+        made, note, pattern = _rule(rule, stricter, blocked=blocked)
         written += made
         notes.append(note)
         if [*map(next, map(iter, made))] != ["allow"]:
             stricter.append(pattern)
-    blocked = _is_blocked(default, notes)
-    if blocked:
-        spot = default or rules
-        if spot is not None:
-            notes.append(Note(Kind.CHANGED, spot.place, UNNAMED_ASKS))
     return {"use": "shell_file_ops", "policy": [*written, unnamed(blocked)]}, notes
 
 
@@ -88,13 +78,14 @@ def _is_blocked(default: Spot | None, notes: list[Note]) -> bool:
     return False
 
 
-def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], Note, str]:
+def _rule(rule: Spot, stricter: Sequence[str], *, blocked: bool) -> tuple[list[dict[str, Any]], Note, str]:
     """What a rule becomes, what is said about it, and the text that it is about.
 
     `stricter`: what rules before it are about that do not let everything run. There the first rule decides, by the
     beginning of the text; here words are compared. So a rule behind one of these that could mean the same command
-    lets nothing run.
+    lets nothing run. `blocked`: what is not carried over is refused, as what no rule names; else it is asked about.
     """
+    outcome = "refused" if blocked else "asked about"
     keys = rule.entries(what="a mapping with `pattern`")
     raw = keys["pattern"].value if "pattern" in keys else ""
     pattern = raw.strip() if isinstance(raw, str) else ""
@@ -103,14 +94,14 @@ def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], No
 
     def left(why: str, at: Place = place) -> tuple[list[dict[str, Any]], Note, str]:
         fix = "write a rule for the commands that are meant"
-        return [], Note(Kind.LEFT, at, f"{shown(pattern)} {why}, so it is asked about", fix), words
+        return [], Note(Kind.LEFT, at, f"{shown(pattern)} {why}, so it is {outcome}", fix), words
 
     for key, spot in keys.items():
         if key not in _RULE_KEYS:
             return left(f"has {shown(key)}, which has no equal here", spot.key_place)
     if not _PLAIN.fullmatch(words):
         return left("is no plain beginning of a command")
-    made = _made(words, keys)
+    made = _made(words, keys, blocked=blocked)
     if "allow" in made[-1]:
         if words != pattern:
             return left("holds a `*`, which means itself there")
@@ -123,11 +114,12 @@ def _rule(rule: Spot, stricter: Sequence[str]) -> tuple[list[dict[str, Any]], No
     return made, Note(Kind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
 
 
-def _made(words: str, keys: dict[str, Spot]) -> list[dict[str, Any]]:
+def _made(words: str, keys: dict[str, Spot], *, blocked: bool) -> list[dict[str, Any]]:
+    """The rules. Above an `otherwise` a rule that asks has to name all of a command, as one that allows has."""
     if "allowed" in keys and not keys["allowed"].flag():
         return [{"deny": {"tool": TOOL, "command": words}}]
     if "approval_required" not in keys or keys["approval_required"].flag():
-        return [{"ask": {"tool": TOOL, "command": words}}]
+        return [{"ask": {"tool": TOOL, "command": f"{words} *" if blocked else words}}]
     options = _texts(keys["approval_required_if_args"]) if "approval_required_if_args" in keys else []
     asks = [{"ask": {"tool": TOOL, "command": [f"{words} {option}" for option in options]}}] if options else []
     return [*asks, _allow(words)]
