@@ -432,7 +432,8 @@ async def test_w9_it_is_given_the_configuration_of_its_entry_and_what_that_pre_a
             assert ui.asked[0].summary == "Execute: look"
     import sys
 
-    module = next(one for key, one in sys.modules.items() if key.startswith("signoff_project_toolsets_"))
+    projects = (one for key, one in sys.modules.items() if key.startswith("signoff_project_toolsets_"))
+    module = next(one for one in projects if hasattr(one, "given"))
     looks = [config for name, config in module.given if name == "look"]
     assert looks == [
         {"limit": 3, "look": {"pre_approved": False}},

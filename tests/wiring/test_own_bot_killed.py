@@ -133,13 +133,13 @@ class OwnBot:
         return self._lines
 
     async def noted(self) -> None:
-        """Return once it is written down where the call stands."""
+        """Return once it is written down where the call stands: also where the thread was known before."""
         store = open_store(f"sqlite:{self._folder / 'approvals.db'}")
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
         stop = store.watch(lambda: loop.call_soon_threadsafe(changed.set) and None)
         try:
             async with asyncio.timeout(PATIENCE):
-                while not await store.read(lambda tx: [one for one in tx.deliveries.find(live=True) if one.place]):
+                while not await store.read(lambda tx: [one for one in tx.deliveries.find(live=True) if one.shown >= 0]):
                     await changed.wait()
                     changed.clear()
         finally:

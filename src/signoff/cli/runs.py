@@ -174,7 +174,7 @@ def _timeline(status: RunStatus, found: Sequence[Moment], took: Spent) -> Iterat
     for one in found:
         about = "  ".join(filter(None, (one.who, f"“{one.what}”" if one.kind == "model" else one.what)))
         rules = f"  (rule {', '.join(one.rules)})" if one.rules else ""
-        head = f"{short_local(one.at)}  {one.kind:<10}  "
+        head = f"{short_local(one.at)}  {one.kind:<12}  "
         yield clip(f"{head}{about}{rules}" + (f"  [{one.request}]" if one.request else ""), max(width, len(head) + 20))
     if took.answers:
         price = f", ${took.cost:.4f}" if took.cost is not None else ""
