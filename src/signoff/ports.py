@@ -445,8 +445,8 @@ class Inbox(Protocol):
         """What no longer waits, newest first."""
         ...
 
-    async def where(self, request_id: str) -> str:
-        """Where this channel shows the request; empty where it does not."""
+    async def where(self, request_id: str, *, planned: bool = False) -> str:
+        """Where this channel shows the request, with `planned` also where it is to; empty where it does not."""
         ...
 
     async def gone(self, request_id: str) -> None:

@@ -169,7 +169,7 @@ class _AttendedInbox(StoreInbox):
         self.attended.answered(settled)
         return settled
 
-    async def where(self, request_id: str) -> str:
+    async def where(self, request_id: str, *, planned: bool = False) -> str:
         return ""
 
     async def gone(self, request_id: str) -> None:

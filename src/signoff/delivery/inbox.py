@@ -71,8 +71,8 @@ class StoreInbox:
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return await self.broker.store.read(lambda tx: tx.requests.recent(limit=limit))
 
-    async def where(self, request_id: str) -> str:
-        return await place_of(self.broker.ledger, self.channel, Subject.parse(request_id))
+    async def where(self, request_id: str, *, planned: bool = False) -> str:
+        return await place_of(self.broker.ledger, self.channel, Subject.parse(request_id), planned=planned)
 
     async def gone(self, request_id: str) -> None:
         await show_again(self.broker.ledger, self.channel, Subject.parse(request_id))

@@ -18,10 +18,13 @@ from signoff.ports import Transaction
 from signoff.processes import is_alive
 
 
-async def place_of(ledger: Ledger, channel: str, subject: Subject) -> str:
-    """Where a channel shows something, as the channel says; empty where it does not."""
+async def place_of(ledger: Ledger, channel: str, subject: Subject, *, planned: bool = False) -> str:
+    """Where a channel shows something, as the channel says; empty where it does not.
+
+    With `planned` also where it is to be shown: it may stand there already, and nobody has written that down yet.
+    """
     delivery = await ledger.store.read(lambda tx: tx.deliveries.get(channel, subject))
-    return delivery.place if delivery is not None and delivery.shown != NEVER else ""
+    return delivery.place if delivery is not None and (planned or delivery.shown != NEVER) else ""
 
 
 async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:

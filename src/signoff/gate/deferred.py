@@ -174,9 +174,9 @@ async def _collected(
         if decision is None:
             waiting.append(request.changed_to(keeps=how.kept.keeps))
         else:
-            results.approvals[request.tool_call_id] = _result(request, decision)
+            results.approvals[request.tool_call_id] = result_of(request, decision)
     for request, decision in await _from_person(waiting, how):
-        results.approvals[request.tool_call_id] = _result(request, decision)
+        results.approvals[request.tool_call_id] = result_of(request, decision)
     return results
 
 
@@ -220,7 +220,8 @@ async def _from_person(
     return answered
 
 
-def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
+def result_of(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
+    """A decision as PydanticAI takes it."""
     if decision.approved:
         edited = decision.edited_args
         return ToolApproved(override_args=dict(edited) if edited is not None else None)

@@ -25,8 +25,8 @@ from signoff.errors import WrongUse
 from signoff.gate.answers import Answers
 from signoff.gate.asking import REQUEST, secrets_in
 from signoff.gate.capability import Signoff
-from signoff.gate.deferred import build_approval_requests
-from signoff.gate.denial import POLICY, SIGNOFF, decided_by, decided_why, denial
+from signoff.gate.deferred import build_approval_requests, result_of
+from signoff.gate.denial import POLICY, SIGNOFF, denial
 from signoff.gate.gate import TOOL_ASKS
 from signoff.gate.memory import OwnMemory, StoreMemory
 from signoff.gate.options import rooted
@@ -102,7 +102,7 @@ class Handover:
             elif (grant := await self.answers.recall(made)) is not None:
                 remembered = ApprovalDecision(approved=grant.approved, note=grant.note)
                 self._record("remembered", made, by=grant.by)
-                results.approvals[request.tool_call_id] = _result(made, remembered)
+                results.approvals[request.tool_call_id] = result_of(made, remembered)
             else:
                 fresh.append(made)
                 asked[request.tool_call_id] = made.id
@@ -192,14 +192,7 @@ _HAS_GATE = (
 
 def _handed(request: ApprovalRequest, taken: set[str]) -> ToolApproved | ToolDenied:
     if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED) and request.decision is not None:
-        return _result(request, request.decision)
+        return result_of(request, request.decision)
     if request.id in taken and request.decision is not None:
-        return _result(request, request.decision)
+        return result_of(request, request.decision)
     return denial(request.tool_name, by=SIGNOFF, reason=_SPENT)
-
-
-def _result(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
-    if decision.approved:
-        edited = decision.edited_args
-        return ToolApproved(override_args=dict(edited) if edited is not None else None)
-    return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))

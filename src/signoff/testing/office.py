@@ -75,8 +75,8 @@ class WatchedInbox:
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return await self.inbox.recent(limit=limit)
 
-    async def where(self, request_id: str) -> str:
-        return await self.inbox.where(request_id)
+    async def where(self, request_id: str, *, planned: bool = False) -> str:
+        return await self.inbox.where(request_id, planned=planned)
 
     async def gone(self, request_id: str) -> None:
         await self.inbox.gone(request_id)

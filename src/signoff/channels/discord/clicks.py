@@ -177,7 +177,7 @@ class Clicks:
             request = None
         if request is None or request.id != press.request:
             raise _NotOurs(f"This signoff knows of no request {span(press.request)}: it does nothing.")
-        at = await self._inbox.where(request.id) or self._places.get(request.id, "")
+        at = await self._inbox.where(request.id, planned=True) or self._places.get(request.id, "")
         thread, _ = read_place(at)
         if not thread:
             raise _NotOurs("This can be answered only where it was asked, and this signoff did not ask it here.")
