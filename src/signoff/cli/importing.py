@@ -10,7 +10,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config.llm_do.convert import Imported
+    from signoff.config.llm_do.draft import Imported
     from signoff.config.llm_do.notes import Note
     from signoff.config.llm_do.target import Planned
 

@@ -18,8 +18,6 @@ _OURS = {
     "max_depth": "`limits: {depth: N}` of a worker, or `defaults: {worker: {limits: {depth: N}}}`",
     "entry": "the name that `signoff run NAME` is given",
     "allow_workers": "`delegates:` of a worker",
-    "delegation": "`delegates:` of a worker",
-    "dynamic_agents": "`creates: true` of a worker",
     "base_path": "`root` in the config of a toolset",
     "read_approval": "a rule: {ask: fs.read}",
     "write_approval": "a rule: {ask: fs.write}",
@@ -38,6 +36,10 @@ _OURS = {
     "worker_files": "the files in workers/",
     "python_files": "toolsets.py beside signoff.yaml, or `plugins: {allow: [MODULE]}`",
     "runtime": "flags of `signoff run`, and `defaults:`",
+}
+_TOOLSETS = {
+    "delegation": "`delegates: [NAME]` of a worker",
+    "dynamic_agents": "`creates: true` of a worker",
     "filesystem": "`filesystem_rw`",
     "filesystem_project": "`filesystem_rw`",
     "filesystem_cwd": "`filesystem_rw`",
@@ -47,10 +49,14 @@ _OURS = {
     "shell": "`shell_readonly` or `shell_file_ops`",
 }
 
+FOREIGN_TOOLSETS = frozenset(_TOOLSETS)
+"""What toolsets are called there."""
+
 
 def foreign_hint(word: str) -> str:
     """What llm-do's word is here; empty where it is none of its words."""
-    return f"llm-do's {shown(word)} is our {_OURS[word]}" if word in _OURS else ""
+    ours = _OURS.get(word) or _TOOLSETS.get(word)
+    return f"llm-do's {shown(word)} is our {ours}" if ours else ""
 
 
 def import_hint(file: str) -> str:

@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 from signoff.attached.layers import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
-from signoff.config.foreign import foreign_hint
+from signoff.config.foreign import FOREIGN_TOOLSETS, foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
@@ -95,16 +95,12 @@ _DELEGATES = (
 _SHELLS_HERE = "`shell_readonly` lets run what only reads and denies what writes, `shell_file_ops` asks about the rest"
 _ELSEWHERE = {
     "bash": _SHELLS_HERE,
-    "delegation": _DELEGATES,
-    "dynamic_agents": _DELEGATES,
-    "filesystem_project": "did you mean `filesystem_rw`?",
-    "filesystem_read_only": "did you mean `filesystem_ro`?",
     "filesystem_readonly": "did you mean `filesystem_ro`?",
     "shell": _SHELLS_HERE,
     "terminal": _SHELLS_HERE,
     "workers": _DELEGATES,
 }
-"""Names that people know from elsewhere, and what to write here."""
+"""Names that people know from elsewhere, and what to write here; those of llm-do have a table of their own."""
 
 
 class Catalog:
@@ -256,10 +252,8 @@ class Catalog:
         word = name.removeprefix(_WORKER).lstrip("_")
         if name.startswith(_WORKER) or word in worker_names(self.settings):
             return f"a worker is called by `delegates: [{word}]` in the file of the one that calls it"
-        close = nearest(word, {*known, *_ELSEWHERE})
-        if close in _ELSEWHERE:
-            return _ELSEWHERE[close]
-        return foreign_hint(name) or did_you_mean(word, known)
+        close = nearest(word, {*known, *_ELSEWHERE, *FOREIGN_TOOLSETS}) or ""
+        return _ELSEWHERE.get(close) or foreign_hint(close) or did_you_mean(word, known)
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` stands for."""

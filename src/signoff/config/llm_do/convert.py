@@ -10,16 +10,16 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from signoff.config.files import PROJECT_FILE
+from signoff.config.llm_do.draft import ASK_DELEGATION, Draft, Imported
 from signoff.config.llm_do.filesystem import BUILT_IN, READ_WRITE, filesystem_entry, sandbox_entry
-from signoff.config.llm_do.notes import Kind, Note, State
+from signoff.config.llm_do.notes import Kind, Note
+from signoff.config.llm_do.project_json import read_project
 from signoff.config.llm_do.shell import shell_entry, shell_file_ops, shell_readonly
 from signoff.config.llm_do.sources import Source, Sources, text_inside
+from signoff.config.llm_do.written import project_text, worker_text
 from signoff.config.merge import NAME
 from signoff.config.settings import load_settings
 from signoff.config.workers import FOLDER, load_worker
@@ -58,59 +58,8 @@ _OLD_TOOLS = {
 _ONLY_OURS = ("edit_file", "search_files")
 """What llm-do has no tool for, so that nothing of its own lets it run."""
 _TOOL = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
-_ASK_DELEGATION = {"ask": "worker_call"}
 _FILE_CALL = re.compile(r"\{\{\s*file\(\s*(['\"])(?P<name>[^'\"{}]+)\1\s*\)\s*\}\}")
-_HEADER = "# Written by `signoff import llm-do`. What could not be carried over is in its report.\n"
 _PYTHON_FIX = "give it a name in toolsets.py beside signoff.yaml: TOOLSETS = {{{name!r}: FunctionToolset([…])}}"
-
-
-@dataclass(slots=True)
-class Draft:
-    """A worker on its way from one file to the other."""
-
-    source: Source
-    toolsets: list[str] = field(default_factory=list[str])
-    delegates: dict[str, Spot] = field(default_factory=dict[str, Spot])
-    creates: bool = False
-    tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Rules of the worker's own file."""
-    notes: list[Note] = field(default_factory=list[Note])
-    frees_delegation: bool = False
-    """Whether it says itself that calling other workers needs no question."""
-    needs_python: bool = False
-    text: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def state(self) -> State:
-        return State.WHOLE if all(note.kind is Kind.CARRIED for note in self.notes) else State.NOTES
-
-    def say(self, kind: Kind, place: Place, what: str, fix: str = "") -> None:
-        self.notes.append(Note(kind, place, what, fix))
-
-
-@dataclass(slots=True)
-class Imported:
-    """What an import would write, and what it says."""
-
-    sources: Sources
-    drafts: list[Draft] = field(default_factory=list[Draft])
-    notes: list[Note] = field(default_factory=list[Note])
-    """About `project.json`, and files that are not read."""
-    files: dict[str, str] = field(default_factory=dict[str, str])
-    """What would be written, by path below the target."""
-    start: tuple[str, str] | None = None
-    """The worker that llm-do starts, and with which prompt."""
-    toolsets: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    policy: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    depth: int | None = None
-
-    @property
-    def refused(self) -> dict[str, WrongFile]:
-        return self.sources.refused
 
 
 def convert(sources: Sources) -> Imported:
@@ -123,7 +72,7 @@ def convert(sources: Sources) -> Imported:
         except WrongFile as error:
             sources.refused[source.file] = error
     if sources.project is not None:
-        _project(sources.project, result)
+        read_project(sources.project, result)
     for file in sources.unlisted:
         what = "project.json does not name this file, so llm-do does not read it"
         result.notes.append(Note(Kind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
@@ -133,8 +82,8 @@ def convert(sources: Sources) -> Imported:
     _break_circles(result.drafts)
     for draft in result.drafts:
         _instructions(draft, sources)
-        draft.text = _worker_text(draft)
-    result.files = {PROJECT_FILE: _project_text(result)}
+        draft.text = worker_text(draft)
+    result.files = {PROJECT_FILE: project_text(result)}
     result.files |= {f"{FOLDER}/{draft.name}.md": draft.text for draft in result.drafts}
     _check(result)
     return result
@@ -280,8 +229,8 @@ def _delegate(draft: Draft, name: str, spot: Spot, place: Place) -> None:
 
 def _ask_delegation(draft: Draft) -> None:
     """There a call of another worker was asked about, always."""
-    if _ASK_DELEGATION not in draft.tightens:
-        draft.tightens.append(_ASK_DELEGATION)
+    if ASK_DELEGATION not in draft.tightens:
+        draft.tightens.append(ASK_DELEGATION)
 
 
 def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
@@ -555,113 +504,6 @@ def _prompt_file(draft: Draft, sources: Sources) -> str:
     return ""
 
 
-# The project
-
-
-def _project(spot: Spot, result: Imported) -> None:
-    for key, value in spot.entries().items():
-        match key:
-            case "version" if value.value == 1:
-                pass
-            case "version":
-                _note(result, Kind.LEFT, value, f"version {value.value} of the format is not known", "check the result")
-            case "runtime":
-                _runtime(value, result)
-            case "entry":
-                _entry(value, result)
-            case "agent_files" | "worker_files":
-                pass  # these are the files that were read
-            case "python_files":
-                listed = (
-                    ", ".join(str(item.value) for item in value.one_or_more("a list of files")) if value.value else ""
-                )
-                if listed:
-                    _note(
-                        result,
-                        Kind.LEFT,
-                        value,
-                        f"{listed}: Python, and nothing of it was read",
-                        "offer its toolsets in toolsets.py beside signoff.yaml (docs/catalog.md)",
-                    )
-            case "generated_agents_dir" | "generated_workers_dir":
-                _note(result, Kind.CHANGED, value, "new workers are written to workers/, after a person saw them")
-            case "allow_cli_input":
-                _note(result, Kind.LEFT, value, "the prompt of `signoff run` cannot be switched off")
-            case _:
-                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
-
-
-def _runtime(spot: Spot, result: Imported) -> None:
-    for key, value in spot.entries(what="an object with settings").items():
-        match key:
-            case "approval_mode" if value.value == "prompt":
-                _note(result, Kind.CARRIED, value, "`prompt` is how it always is here: rules decide, and people answer")
-            case "approval_mode":
-                mode = {"approve_all": "auto_approve", "reject_all": "auto_deny"}.get(str(value.value), "")
-                fix = f"signoff run … --mode {mode}, for one run" if mode else ""
-                _note(result, Kind.LEFT, value, f"{shown(str(value.value))} is not written into a project", fix)
-            case "max_depth":
-                result.depth = value.count()
-                what = f"`max_depth` is `defaults: {{worker: {{limits: {{depth: {result.depth}}}}}}}`"
-                _note(result, Kind.CARRIED, value, what)
-            case "return_permission_errors":
-                _note(result, Kind.CHANGED, value, "a model is always told why a call was refused, and the run goes on")
-            case "agent_calls_require_approval" | "worker_calls_require_approval":
-                if value.value is True:
-                    result.policy.append({"ask": {"tool": "worker_call"}})
-                    _note(result, Kind.CARRIED, value, "`worker_call` is asked about")
-            case "agent_attachments_require_approval" | "worker_attachments_require_approval":
-                if value.value is True:
-                    result.policy.insert(0, _attached_rule({}))
-                    _note(result, Kind.CARRIED, value, "`worker_call` with attachments is asked about")
-            case "agent_approval_overrides" | "worker_approval_overrides":
-                _overrides(value, result)
-            case _:
-                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
-
-
-def _overrides(spot: Spot, result: Imported) -> None:
-    for worker, entry in spot.entries(what="an object of workers").items() if spot.value else ():
-        for key, value in entry.entries(what="an object with settings").items():
-            if value.value is True and key == "calls_require_approval":
-                result.policy.insert(0, {"ask": {"tool": "worker_call", "args": {"worker": worker}}})
-                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} is asked about")
-            elif value.value is True and key == "attachments_require_approval":
-                result.policy.insert(0, _attached_rule({"worker": worker}))
-                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} with attachments is asked about")
-            else:
-                fix = "write a rule of your own, above the one that asks"
-                _note(result, Kind.LEFT, value, f"what loosens {shown(worker)} is not carried over", fix)
-
-
-def _attached_rule(args: dict[str, Any]) -> dict[str, Any]:
-    return {"ask": {"tool": "worker_call", "args": {**args, "attachments": {"exists": True}}}}
-
-
-def _entry(spot: Spot, result: Imported) -> None:
-    keys = spot.entries(what="an object with `agent` and `args`")
-    named = next((keys[key] for key in ("agent", "name", "worker") if key in keys), None)
-    given = next((keys[key] for key in ("args", "input") if key in keys), None)
-    if named is not None and named.value not in {draft.name for draft in result.drafts}:
-        _note(result, Kind.LEFT, named, f"{shown(str(named.value))} is not among these workers", "start it from Python")
-        return
-    said = given.entries().get("input") if given is not None and given.value else None
-    prompt = said.value if said is not None and isinstance(said.value, str) else ""
-    if named is not None:
-        result.start = (str(named.value), prompt)
-    elif result.start is not None:
-        result.start = (result.start[0], prompt)
-    for key, value in keys.items():
-        if key not in ("agent", "name", "worker", "args", "input"):
-            _note(result, Kind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
-    if result.start is not None:
-        _note(result, Kind.CARRIED, spot, f"it is started by name: signoff run {result.start[0]}")
-
-
-def _note(result: Imported, kind: Kind, spot: Spot, what: str, fix: str = "") -> None:
-    result.notes.append(Note(kind, spot.key_place, what, fix))
-
-
 def _break_circles(drafts: Sequence[Draft]) -> None:
     """Take out what would lead workers back to themselves: here that is refused."""
     by_name = {draft.name: draft for draft in drafts}
@@ -682,59 +524,6 @@ def _reached(start: str, by_name: dict[str, Draft]) -> set[str]:
             found.add(name)
             todo += by_name[name].delegates
     return found
-
-
-# What is written
-
-
-def _worker_text(draft: Draft) -> str:
-    keys = draft.source.keys
-    front: dict[str, Any] = {}
-    for key in ("description", "model"):
-        if key in keys and keys[key].value is not None:
-            front[key] = keys[key].text()
-    if draft.toolsets:
-        front["toolsets"] = draft.toolsets
-    if draft.delegates:
-        front["delegates"] = "*" if "*" in draft.delegates else list(draft.delegates)
-    if draft.creates:
-        front["creates"] = True
-    rules = [rule for rule in draft.tightens if rule != _ASK_DELEGATION or not draft.frees_delegation]
-    if rules:
-        front["policy"] = rules
-    return f"---\n{_yaml(front) if front else ''}---\n{draft.text}\n"
-
-
-def _project_text(result: Imported) -> str:
-    whole: dict[str, Any] = {"toolsets": result.toolsets}
-    if result.depth is not None:
-        whole["defaults"] = {"worker": {"limits": {"depth": result.depth}}}
-    if result.policy:
-        whole["policy"] = [rule for at, rule in enumerate(result.policy) if rule not in result.policy[:at]]
-    return _HEADER + _yaml(whole)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes values out each time: our own reader takes aliases, people do not like them."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _yaml(value: dict[str, Any]) -> str:
-    text: str = yaml.dump(
-        value,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=None if any(map(_is_nested, value.values())) else False,
-        width=110,
-    )
-    return text
-
-
-def _is_nested(value: object) -> bool:
-    return isinstance(value, (dict, list))
 
 
 def _check(result: Imported) -> None:

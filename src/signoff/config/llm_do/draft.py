@@ -1,0 +1,62 @@
+"""What an import has in hand: workers on their way, and all that would be written and said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from signoff.config.llm_do.notes import Kind, Note, State
+from signoff.config.llm_do.sources import Source, Sources
+from signoff.errors import Place, WrongFile
+from signoff.policy.spot import Spot
+
+ASK_DELEGATION = {"ask": "worker_call"}
+
+
+@dataclass(slots=True)
+class Draft:
+    """A worker on its way from one file to the other."""
+
+    source: Source
+    toolsets: list[str] = field(default_factory=list[str])
+    delegates: dict[str, Spot] = field(default_factory=dict[str, Spot])
+    creates: bool = False
+    tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Rules of the worker's own file."""
+    notes: list[Note] = field(default_factory=list[Note])
+    frees_delegation: bool = False
+    """Whether it says itself that calling other workers needs no question."""
+    needs_python: bool = False
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def state(self) -> State:
+        return State.WHOLE if all(note.kind is Kind.CARRIED for note in self.notes) else State.NOTES
+
+    def say(self, kind: Kind, place: Place, what: str, fix: str = "") -> None:
+        self.notes.append(Note(kind, place, what, fix))
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import would write, and what it says."""
+
+    sources: Sources
+    drafts: list[Draft] = field(default_factory=list[Draft])
+    notes: list[Note] = field(default_factory=list[Note])
+    """About `project.json`, and files that are not read."""
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """What would be written, by path below the target."""
+    start: tuple[str, str] | None = None
+    """The worker that llm-do starts, and with which prompt."""
+    toolsets: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    policy: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    depth: int | None = None
+
+    @property
+    def refused(self) -> dict[str, WrongFile]:
+        return self.sources.refused
