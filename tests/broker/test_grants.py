@@ -79,7 +79,7 @@ async def test_an_answer_that_does_not_settle_is_not_remembered_yet(broker: Brok
 @pytest.mark.parametrize(
     ("need", "escalates"),
     [
-        (Requirement(role="ops"), False),
+        (Requirement(role="ops", quorum=2), False),
         (Requirement(quorum=2), False),
         (Requirement(not_by=frozenset({"requester"})), False),
         (Requirement(veto="security"), False),

@@ -62,7 +62,7 @@ def test_the_card(tmp_path: Path) -> None:
         "│ masked  api_key: named like a secret (API key), 5 characters",
         f"╰─ request r-write_file · sha256 {asked.binding.args_digest[:12]} " + "─" * 34,
         "a approve once · d deny · r deny with a reason · e edit",
-        "s approve for this session · w approve always · ? why",
+        "s approve for this session · w approve always · l approve calls like it · ? why",
         "",
     ]
 
@@ -151,6 +151,40 @@ def test_remember(tmp_path: Path, key: str, remember: Remember, said: str) -> No
         ana.answers("y", prompt="Enter no > ")
         assert said in " ".join(ana.screen.split())
         assert ana.decides() == [ApprovalDecision(approved=True, by=ANA, remember=remember)]
+
+
+WIDE = {"path": "docs/a.md", "content": "hello"}
+LIKE = "approve and remember which? 1-2, Enter none > "
+
+
+def test_calls_like_it(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args=WIDE)]) as ana:
+        for number in ("", "0", "3", "x", "1 2", "²"):
+            ana.answers("l")
+            ana.answers(number, prompt=LIKE)
+            ana.sees("Nothing is decided.")
+        ana.answers("l")
+        ana.answers("2", prompt=LIKE)
+        ana.answers("", prompt="approve and remember this? y yes, Enter no > ")
+        ana.sees("Nothing is decided.")
+        ana.answers("l")
+        ana.answers("2", prompt=LIKE)
+        ana.answers("y", prompt="approve and remember this? y yes, Enter no > ")
+        shown = " ".join(ana.screen.replace("│", " ").replace("↳", " ").split())
+        assert '1 always write_file, with path "docs/a.md", any content; anywhere in this project;' in shown
+        assert 'From then on: always write_file, with path any path inside "docs", any content; anywhere in' in shown
+        ana.sees("you approve it, and calls like it")
+        [decision] = ana.decides()
+        assert decision.terms is not None and [one.fits for one in decision.terms.pattern or ()] == ["under", "any"]
+
+
+def test_calls_like_it_are_not_offered_where_nothing_can_be_said_of_them(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={"path": "/etc/passwd"})]) as ana:
+        assert "calls like it" not in ana.sees(PROMPT)
+        ana.types("l")
+        ana.sees("is not one of the answers")
+        ana.answers("d")
+        assert ana.decides() == [denied()]
 
 
 def test_what_cannot_be_remembered_is_not_offered(tmp_path: Path) -> None:

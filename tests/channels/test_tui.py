@@ -341,6 +341,20 @@ async def test_remember_spells_out_what_would_be_remembered(key: str, scope: Rem
         assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=scope)
 
 
+async def test_calls_like_it_each_under_a_number() -> None:
+    asked = request(args={"path": "docs/a.md", "content": "hello"})
+    async with reading(asked, size=(100, 40)) as (ana, [entry]):
+        await ana.presses("r")
+        await ana.sees("1-2 approve calls like it")
+        assert 'with path any path inside "docs", any content' in ana.flat
+        await ana.presses("3")
+        await ana.sees("That is not on offer for this call.")
+        await ana.presses("2")
+        decision = outcome(entry)
+        assert decision is not None and decision.approved and decision.by == ANA and decision.terms is not None
+        assert [str(one.fits) for one in decision.terms.pattern or ()] == ["under", "any"]
+
+
 async def test_what_cannot_be_remembered_is_not_offered() -> None:
     async with reading(request(requirement=Requirement(quorum=2))) as (ana, [entry]):
         assert "r remember" not in ana.screen

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
-from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.decision import ApprovalDecision, Keeps, Remember
 from signoff.core.people import Answerer
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
@@ -289,11 +289,18 @@ def test_what_silence_means(requirement: Requirement, start: str) -> None:
 
 def test_remembering_is_offered_where_it_can_be_kept() -> None:
     everything = set(Choice)
-    assert set(card_for(request()).choices) == everything
-    assert set(card_for(request(), keeps_always=False).choices) == everything - {Choice.ALWAYS}
-    assert set(card_for(request(), remember=False).choices) == everything - {Choice.ALWAYS, Choice.SESSION}
-    strict = card_for(request(requirement=Requirement(role="ops")))
-    assert set(strict.choices) == everything - {Choice.ALWAYS, Choice.SESSION}
+    kept = {Choice.ALWAYS, Choice.SESSION, Choice.WIDER}
+    wide = {"path": "docs/a.md"}
+    assert set(card_for(request(wide)).choices) == everything
+    assert set(card_for(request(wide), keeps_always=False).choices) == everything - {Choice.ALWAYS, Choice.WIDER}
+    assert set(card_for(request({"n": 1})).choices) == everything - {Choice.WIDER}, "nothing wider can be said of it"
+    assert set(card_for(request(wide, keeps=Keeps.EXACTLY)).choices) == everything - {Choice.WIDER}
+    assert set(card_for(request(wide), remember=False).choices) == everything - kept
+    strict = card_for(request(wide, requirement=Requirement(role="ops", quorum=2)))
+    assert set(strict.choices) == everything - kept
+    assert set(card_for(request(wide, requirement=Requirement(role="ops"))).choices) == everything, "by that role"
+    unkept = card_for(request(wide, requirement=Requirement(role="ops"), keeps=Keeps.EXACTLY))
+    assert set(unkept.choices) == everything - kept, "who has which role is not known there"
 
 
 def test_what_cannot_be_shown_cannot_be_approved() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.core.call import Call
-from signoff.core.decision import ApprovalDecision
+from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import Grant
-from signoff.core.offer import LEADS_TO, Offer, may_be_remembered, offers
+from signoff.core.offer import LEADS_TO, Offer, may_be_remembered, offers, wider_terms
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Fits, Terms
+from signoff.core.terms import Condition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 
 
@@ -44,9 +45,10 @@ IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
 
 
 def test_a_file_in_a_folder() -> None:
-    exact, wide = offers(request({"path": "docs/a.md", "content": "x", "mode": "w"}))
+    exact, free, wide = offers(request({"path": "docs/a.md", "content": "x", "mode": "w"}))
     assert (exact.name, exact.pattern) == ("exact", None)
     assert exact.text == "write_file with exactly these arguments"
+    assert (free.name, free.text) == ("content", 'write_file with path "docs/a.md", any content, mode "w"')
     assert wide.name == "path"
     assert wide.text == 'write_file with path any path inside "docs", any content, mode "w"'
     assert wide.pattern == (
@@ -66,12 +68,59 @@ def test_where_labels_say_that_it_is_about_files_any_name_may_hold_a_path() -> N
     assert patterns({"where": "docs/a.md"}, labels=frozenset({"fs.write"}))
 
 
+def test_what_is_written_is_left_open_where_something_says_what_for() -> None:
+    _, free = offers(request({"to": "bob@example.com", "subject": "Hello", "body": "hi"}, "send_mail"))
+    assert free.text == 'send_mail with to "bob@example.com", any subject, any body'
+    assert not patterns({"subject": "Hello", "body": "hi"}, "send_mail"), "nothing says to whom"
+    assert not patterns({"to": "", "body": "hi"}, "send_mail")
+    assert patterns({"path": "a.md", "content": "x"}), "one file, whatever is written into it"
+
+
+def test_a_rule_that_wants_a_role_is_remembered_by_that_role() -> None:
+    verdict = Verdict(effect=Effect.ASK, requirement=Requirement(role="ops"))
+    asked = request({"path": "docs/a.md"}).changed_to(verdict=verdict)
+    assert may_be_remembered(asked) and len(offers(asked)) == 2
+    assert not may_be_remembered(asked.changed_to(escalated=True)), "somebody else answers in their place"
+
+
+def test_a_command_by_its_first_words() -> None:
+    asked = request({"command": "pytest -x tests/a.py", "timeout": 60}, "shell", prefix="pytest -x *")
+    _, wide = offers(asked)
+    assert wide.text == (
+        'shell with command "pytest -x *" where * is any names and paths below the folder it runs in, no options, '
+        "timeout 60"
+    )
+    edited = ApprovalDecision(approved=True, edited_args={"command": "rm -r tests", "timeout": 60})
+    assert len(offers(asked.changed_to(decision=edited))) == 1, "the prefix is of what was asked about"
+
+
+# --- how far, at a terminal ---
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+def test_calls_like_it_are_remembered_for_the_session_or_for_good() -> None:
+    asked = request({"path": "docs/a.md"}, conversation_id="c")
+    [pattern] = patterns({"path": "docs/a.md"})
+    assert wider_terms(asked, NOON) == (Terms(scope=Scope.SESSION, pattern=pattern), Terms(pattern=pattern))
+    assert wider_terms(request({"path": "docs/a.md"}), NOON) == (Terms(pattern=pattern),), "no session is known"
+    assert not wider_terms(asked.changed_to(keeps=Keeps.EXACTLY), NOON)
+    assert not wider_terms(request({"to": "bob"}), NOON)
+
+
+def test_an_amount_is_remembered_until_the_day_is_over() -> None:
+    [terms] = wider_terms(request({"to": "bob", "amount": 5}, "refund", conversation_id="c"), NOON)
+    assert terms.until == datetime(2026, 5, 5, tzinfo=UTC)
+    [late] = wider_terms(request({"to": "bob", "amount": 5}, "refund"), NOON.replace(hour=23))
+    assert late.until == datetime(2026, 5, 6, tzinfo=UTC), "an hour is not worth it"
+
+
 def test_edited_arguments_are_what_is_remembered() -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
     edited = asked.changed_to(
         decision=ApprovalDecision(approved=True, edited_args={"path": "notes/b.md", "content": "y"})
     )
-    assert offers(edited)[1].text == 'write_file with path any path inside "notes", any content'
+    assert offers(edited)[2].text == 'write_file with path any path inside "notes", any content'
 
 
 # --- what is not ---
@@ -80,7 +129,9 @@ def test_edited_arguments_are_what_is_remembered() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops"))},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops", quorum=2))},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops")), "keeps": Keeps.EXACTLY},
+        {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops")), "keeps": Keeps.RUN},
         {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(quorum=2))},
         {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(not_by=frozenset({"owner"})))},
         {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(veto="security"))},
@@ -156,7 +207,6 @@ def test_not_every_text_with_a_slash_is_a_path() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "a.md",
         "docs/",
         "/a.md",
         "/etc/passwd",
@@ -245,16 +295,18 @@ def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: Ap
         assert remembered(one, asked).covers(asked.call)
         pattern = one.pattern or ()
         assert [condition.arg for condition in pattern] == list(asked.args)
-        [wide] = [condition for condition in pattern if condition.fits in (UNDER, AT_MOST)]
-        assert wide.arg == one.name
+        wide = next((condition for condition in pattern if condition.fits in (UNDER, AT_MOST)), None)
+        free = [condition.arg for condition in pattern if condition.fits is ANY]
+        assert one.name == (wide.arg if wide is not None else free[0])
+        assert len(free) < len(pattern), "something says what for"
         for condition in pattern:
             assert condition.text in one.text
             if condition.fits is IS:
                 assert condition.value == asked.args[condition.arg]
             elif condition.fits is ANY:
-                assert wide.fits is UNDER, "nothing is left open beside an amount"
+                assert wide is None or wide.fits is UNDER, "nothing is left open beside an amount"
                 assert condition.arg in ("content", "text", "body", "message")
-        if wide.fits is AT_MOST:
+        if wide is not None and wide.fits is AT_MOST:
             assert wide.value == asked.args[wide.arg], "no more than was asked about"
 
 
@@ -284,7 +336,7 @@ elsewhere = st.lists(
 @examples(5_000)
 def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
-    grant = remembered(offers(asked)[1], asked)
+    grant = remembered(offers(asked)[2], asked)
     path = start + "/".join(steps)
     if grant.covers(Call(tool="write_file", args={"path": path, "content": "anything"}, schema_hash="s")):
         assert path.startswith("docs/")

@@ -10,7 +10,7 @@ from random import Random
 
 from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
-from signoff.core.verdict import Effect
+from signoff.core.verdict import Effect, Wanted
 from signoff.gate import course as the_course
 from signoff.gate.course import (
     BELOW,
@@ -46,7 +46,7 @@ step_for = course.__wrapped__  # every combination, and none of them remembered
 @cache
 def every_fact() -> Sequence[CallFacts]:
     """All of them, in no particular order: a difference is then found soon."""
-    ways = (Effect, ApprovalMode, BOOL, BOOL, BOOL, BOOL, BOOL, OnRecord, Fit, (None, False, True), Recalled, BOOL)
+    ways = (Effect, ApprovalMode, Wanted, BOOL, BOOL, BOOL, BOOL, OnRecord, Fit, (None, False, True), Recalled, BOOL)
     facts = [CallFacts(*values) for values in itertools.product(*ways)]
     Random(7).shuffle(facts)
     return facts
@@ -94,15 +94,20 @@ def expected(f: CallFacts) -> Step:
 
 
 def expected_without_answer(f: CallFacts) -> Step:
-    if not f.particular and not f.in_doubt:
-        if (step := expected_of_others(f)) is not None:
+    if f.wanted is not Wanted.PEOPLE and not f.in_doubt:
+        if (step := expected_of_memory(f)) is not None:
             return step
+    if f.wanted is Wanted.ANYONE and not f.in_doubt:
+        if f.mode is ApprovalMode.AUTO_APPROVE:
+            return Run(CallStep.AUTO_APPROVED)
+        if f.reviewed:
+            return Run(CallStep.REVIEWED)
     if f.mode is ApprovalMode.AUTO_DENY:
         return Refuse(Refusal.MODE)
     return Ask(Because.CLAIMED if f.claimed and not f.resumed else Because.POLICY)
 
 
-def expected_of_others(f: CallFacts) -> Step | None:
+def expected_of_memory(f: CallFacts) -> Step | None:
     may_have_paused = f.claimed and f.mode is not ApprovalMode.AUTO_DENY
     if may_have_paused and f.entered is None:
         return Lookup.ENTRY
@@ -111,11 +116,7 @@ def expected_of_others(f: CallFacts) -> Step | None:
         return Lookup.NEVER if paused else Lookup.MEMORY
     if f.recalled is Recalled.NEVER:
         return Refuse(Refusal.NEVER)
-    if f.recalled is Recalled.ALWAYS or paused:
-        return Run(CallStep.REMEMBERED)
-    if f.mode is ApprovalMode.AUTO_APPROVE:
-        return Run(CallStep.AUTO_APPROVED)
-    return Run(CallStep.REVIEWED) if f.reviewed else None
+    return Run(CallStep.REMEMBERED) if f.recalled is Recalled.ALWAYS or paused else None
 
 
 def expected_below(f: SecondFacts) -> Step:
@@ -149,11 +150,13 @@ def test_nothing_runs_that_is_neither_allowed_nor_approved_and_unspent() -> None
     for f, step in every_step():
         if not isinstance(step, Run):
             continue
-        others = f.effect is Effect.ASK and f.record is OnRecord.NOTHING and not f.particular and not f.in_doubt
+        unanswered = f.effect is Effect.ASK and f.record is OnRecord.NOTHING and not f.in_doubt
+        others = unanswered and f.wanted is Wanted.ANYONE
+        memory = unanswered and f.wanted is not Wanted.PEOPLE
         grounds = {
             CallStep.ALLOWED: f.effect is Effect.ALLOW and f.record is OnRecord.NOTHING,
             CallStep.APPROVED: f.record is OnRecord.APPROVED and f.fit is not Fit.CHANGED,
-            CallStep.REMEMBERED: others and (f.recalled is Recalled.ALWAYS or f.entered is True),
+            CallStep.REMEMBERED: memory and (f.recalled is Recalled.ALWAYS or f.entered is True),
             CallStep.AUTO_APPROVED: others and f.mode is ApprovalMode.AUTO_APPROVE,
             CallStep.REVIEWED: others and f.reviewed,
         }
@@ -198,7 +201,7 @@ def test_memory_is_asked_only_where_it_counts() -> None:
     """To ask it may use up an answer that holds for so many calls."""
     for f, step in every_step():
         if step in (Lookup.MEMORY, Lookup.NEVER, Lookup.ENTRY):
-            assert f.effect is Effect.ASK and f.record is OnRecord.NOTHING and f.open_to_others, f
+            assert f.effect is Effect.ASK and f.record is OnRecord.NOTHING and f.open_to_memory, f
 
 
 def test_where_an_answer_is_waited_for() -> None:

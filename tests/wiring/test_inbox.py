@@ -172,7 +172,7 @@ async def test_the_text_of_a_grant_is_what_signoff_grants_says(inbox: ProjectInb
 
 
 async def test_what_may_not_be_remembered_has_no_text(inbox: ProjectInbox) -> None:
-    [strict] = await opened(inbox, asks(needs=Requirement(role="ops")))
+    [strict] = await opened(inbox, asks(needs=Requirement(role="ops", quorum=2)))
     for decision in (
         ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT)),
         ApprovalDecision(approved=True, by=ANA, remember="always"),  # type: ignore[arg-type]

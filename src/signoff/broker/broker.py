@@ -16,7 +16,7 @@ from signoff.broker import requests as stored
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.deadlines import Deadlines, feed
-from signoff.broker.grants import Grants, check_terms, remember
+from signoff.broker.grants import Grants, check_role, check_terms, remember
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
@@ -64,12 +64,12 @@ class Broker:
         self.watch = Watch(store)
         self.signing = Signing(ledger, signer)
         self.runs = Runs(ledger, self.signing)
-        self.grants = Grants(ledger)
+        self.people = People(ledger, people or {})
+        self.grants = Grants(ledger, self.people)
         self.switch = Switch(ledger, self.watch)
         self.audit_buffer = AuditBuffer(ledger)
         self.deadlines = Deadlines(ledger, self.signing)
         self.policies = Policies(ledger)
-        self.people = People(ledger, people or {})
         self.remembers = remembers and store.is_durable
 
     @property
@@ -167,6 +167,7 @@ class Broker:
             if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
                 self.people.check(request, by)
                 check_terms(request, decision)
+                check_role(request, decision, by)
                 if refuse is not None:
                     refuse(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)

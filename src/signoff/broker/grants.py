@@ -10,17 +10,16 @@ from typing import Any
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
+from signoff.broker.people import People
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.grant import Grant
-from signoff.core.moment import Zone, in_utc
+from signoff.core.grant import Grant, grant_for, places_of
 from signoff.core.offer import may_be_remembered, offers
-from signoff.core.people import AnswererKind
+from signoff.core.people import Answerer, AnswererKind
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import grant_line
 from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
@@ -29,18 +28,22 @@ from signoff.ports import Transaction
 class Grants:
     """The broker's part about what is remembered."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, people: People) -> None:
         self._ledger = ledger
+        self._people = people
 
-    async def recall(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
-        """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first."""
+    async def recall(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
+        """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first.
+
+        With `role`, only what people with that role said, who still have it.
+        """
         ledger, now = self._ledger, self._ledger.now()
-        found = await self._found(call, places, now)
+        found = await self.look(call, places, role)
         if found is None or not found.is_counted:
             return found
 
         def work(tx: Transaction) -> Grant | None:
-            grant = speaking(tx, call, places, now)
+            grant = self._speaking(tx, call, places, role, now)
             if grant is None or not grant.is_counted:
                 return grant
             used = grant.used_for(call, now)
@@ -50,21 +53,31 @@ class Grants:
 
         return await ledger.store.write("use grant", work)
 
-    async def look(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
+    async def look(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
         """As `recall`. Nothing is counted."""
-        return await self._found(call, places, self._ledger.now())
-
-    async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
-        """A no that is remembered for a call. Nothing is counted."""
-        found = await self.look(call, places)
-        return found if found is not None and not found.approved else None
-
-    async def _found(self, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
+        now = self._ledger.now()
         try:
             call.memory_key  # noqa: B018 - it is worked out once, and kept
         except CannotCanonicalise:
             return None
-        return await self._ledger.store.read(lambda tx: speaking(tx, call, places, now))
+        return await self._ledger.store.read(lambda tx: self._speaking(tx, call, places, role, now))
+
+    async def forbids(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
+        """A no that is remembered for a call. Nothing is counted."""
+        found = await self.look(call, places, role)
+        return found if found is not None and not found.approved else None
+
+    def _speaking(
+        self, tx: Transaction, call: Call, places: Mapping[Scope, str], role: str | None, now: datetime
+    ) -> Grant | None:
+        """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
+        covering = [
+            grant
+            for grant in tx.grants.about(call.tool, call.memory_key)
+            if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
+            if grant.counts_for(role) and (role is None or self._people.may_have_role(grant.by, role))
+        ]
+        return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
 
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
         """Everything remembered, oldest first."""
@@ -97,45 +110,35 @@ class Grants:
         return await ledger.store.write("revoke", work)
 
 
-def speaking(tx: Transaction, call: Call, places: Mapping[Scope, str], now: datetime) -> Grant | None:
-    """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
-    covering = [
-        grant
-        for grant in tx.grants.about(call.tool, call.memory_key)
-        if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
-    ]
-    return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
-
-
 def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[Draft]:
     """Remember a settled answer as far as it says so; the events to write down."""
     decision = request.decision
     if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
         return ()
-    if not may_be_remembered(request) or decision.by.kind is AnswererKind.MODE:
+    if not may_be_remembered(request) or decision.by.kind is AnswererKind.MODE or _lacks_role(request, decision.by):
         return ()
     call = request.call.changed(args=request.effective_args)
     summary = request.title
     if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
         plain = request.changed_to(summary="", metadata={})
         summary = safe_summary(plain, secrets=journal.secrets)
-    grant = Grant.of(call, decision, summary=summary, where=places_of(request.call, request.run))
-    grant = replace(grant, id=new_id())
+    grant = replace(grant_for(request, call, decision, summary), id=new_id())
     tx.grants.add(grant)
     return [journal.granted(grant, "granted", now, by=decision.by.name)]
 
 
-def places_of(call: Call, run: str) -> dict[Scope, str]:
-    """Where a call is made, for grants that hold in one run, session or worker only."""
-    return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
+def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> None:
+    """Raise a `RequestError` where an answer is to be remembered for a role that whoever gives it stands in for."""
+    if decision.remember is not Remember.NONE and _lacks_role(request, by):
+        role = request.requirement.role
+        raise RequestError(
+            f"only somebody who has the role {role!r} can have this answer remembered, not who stands in for them\n"
+            "  Approve it once"
+        )
 
 
-def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
-    """Exactly what will be remembered with an answer, as `signoff grants` will tell it."""
-    call = request.call
-    assert call is not None, "offers are made for calls only"
-    grant = Grant.of(call, decision, summary=request.title, where=places_of(call, request.run))
-    return grant_line(grant, secrets=request.secrets, zone=zone)
+def _lacks_role(request: ApprovalRequest, by: Answerer) -> bool:
+    return request.requirement.role is not None and request.requirement.role not in by.roles
 
 
 def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
@@ -147,7 +150,8 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     offered = offers(effective)
     if not offered:
         raise RequestError(
-            "the answer to this request cannot be remembered: its rule wants particular people, or it is in doubt"
+            "the answer to this request cannot be remembered: "
+            "its rule wants more than one person or excludes somebody, or it is in doubt"
         )
     if terms.pattern is not None and _told(terms.pattern) not in [_told(one.pattern or ()) for one in offered[1:]]:
         raise RequestError("this pattern is broader than what may be remembered for this call")

@@ -70,6 +70,14 @@ class People:
         _, roles = people.get(by.key, ("", frozenset[str]()))
         return replace(by, roles=roles)
 
+    def may_have_role(self, name: str, role: str) -> bool:
+        """Whether somebody has a role as far as is known: where nobody is on file, everybody may."""
+        people = self._people
+        if not people and not self._is_closed:
+            return True
+        _, roles = people.get(person_key(name), ("", frozenset[str]()))
+        return role in roles
+
     def check(self, request: ApprovalRequest, by: Answerer) -> None:
         """Raise `NotEntitled` where particular people are asked, and nobody on file is called so."""
         people = self._people

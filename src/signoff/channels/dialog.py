@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 
 from signoff.channels.editing import edit_arguments, start_of
 from signoff.channels.keyboard import Left, Withdrawn
@@ -12,8 +14,10 @@ from signoff.channels.render import Drawing, draw_card, draw_facts
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.offer import wider_terms
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import spelled_out
 from signoff.core.visible import visible
 
 _PROMPT = "your answer"
@@ -29,6 +33,7 @@ class Dialog:
     by: Answerer
     editor: str | None = None
     secrets: Iterable[str] = ()
+    clock: Callable[[], datetime] = field(default=partial(datetime.now, UTC))
     in_list: bool = False
     """Whether there is a list to go back to."""
     can_stop: bool = False
@@ -81,6 +86,8 @@ class Dialog:
                 return self._approve_and_remember(Remember.SESSION)
             case Choice.ALWAYS:
                 return self._approve_and_remember(Remember.ALWAYS)
+            case Choice.WIDER:
+                return self._approve_calls_like_it()
             case Choice.EVERYTHING:
                 self._show_everything()
             case Choice.WHY:
@@ -130,6 +137,20 @@ class Dialog:
         self.screen.say(remember_text(self.request, scope))
         if is_yes(self.screen.ask("approve and remember this? y yes, Enter no", self.moot)):
             return replace(self._approved(), remember=scope)
+        self.screen.say("Nothing is decided.", "yellow")
+        self._offer()
+        return None
+
+    def _approve_calls_like_it(self) -> ApprovalDecision | None:
+        decisions = [replace(self._approved(), terms=one) for one in wider_terms(self.request, self.clock())]
+        texts = [spelled_out(self.request, one, datetime.astimezone) for one in decisions]
+        named = [(str(number), text) for number, text in enumerate(texts, 1)]
+        self.screen.show(draw_facts(named, self.screen.look, "what could be remembered").lines)
+        typed = self.screen.ask(f"approve and remember which? 1-{len(named)}, Enter none", self.moot).strip()
+        if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(decisions):
+            self.screen.say(f"From then on: {texts[int(typed) - 1]}. A rule that denies still denies.")
+            if is_yes(self.screen.ask("approve and remember this? y yes, Enter no", self.moot)):
+                return decisions[int(typed) - 1]
         self.screen.say("Nothing is decided.", "yellow")
         self._offer()
         return None

@@ -33,6 +33,7 @@ KEYS = {
     Choice.EVERYTHING: Key("m", "show everything", ("more", "everything")),
     Choice.SESSION: Key("s", "approve for this session", ("session",)),
     Choice.ALWAYS: Key("w", "approve always", ("always",)),
+    Choice.WIDER: Key("l", "approve calls like it", ("like",)),
     Choice.WHY: Key("?", "why", ("why", "h", "help")),
 }
 """In the order they are offered. No key is Enter."""

@@ -265,6 +265,8 @@ def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS) -> str:
         return f"you deny it ({visible(decision.note)})" if decision.note else "you deny it"
     if decision.edited_args is not None:
         return "you approve it with your changes"
+    if decision.terms is not None and decision.terms.pattern is not None:
+        return "you approve it, and calls like it"
     match decision.remember:
         case Remember.SESSION:
             return f"you approve it {session_text(keeps)}"

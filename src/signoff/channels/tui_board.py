@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -32,7 +33,7 @@ from signoff.channels.tui_prompts import (
 )
 from signoff.channels.tui_waiting import Entry, Waiting
 from signoff.core.card import APPROVING, Choice
-from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
@@ -255,13 +256,13 @@ class Board(Screen[None]):
     def action_remember(self) -> None:
         if entry := self._ready(Choice.SESSION):
 
-            def chosen(scope: Remember | None) -> None:
-                if scope is not None:
-                    self._settle(entry, ApprovalDecision(approved=True, remember=scope, by=self._by))
+            def chosen(decision: ApprovalDecision | None) -> None:
+                if decision is not None:
+                    self._settle(entry, replace(decision, by=self._by))
                 else:
                     self.say("Nothing is decided.")
 
-            self.app.push_screen(RememberPrompt(entry.request, entry.card), chosen)
+            self.app.push_screen(RememberPrompt(entry.request, entry.card, self._clock()), chosen)
 
     def action_explain(self) -> None:
         entry = self._current

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
@@ -21,9 +22,11 @@ from signoff.channels.editing import UNUSABLE, Draft, changes_title
 from signoff.channels.render import Look, draw_diff, draw_facts, folded
 from signoff.channels.tui_paper import Draw, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
-from signoff.core.decision import Remember
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.offer import wider_terms
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import spelled_out
 from signoff.core.visible import visible
 
 T = TypeVar("T")
@@ -49,7 +52,7 @@ HELP = (
     ("d", "deny it"),
     ("n", "deny it with a note, for the model and the record"),
     ("e", "edit the arguments; you see your changes before anything runs"),
-    ("r", "approve, and do not ask again for exactly this call; spelled out first"),
+    ("r", "approve, and do not ask again for exactly this call, or for calls like it; spelled out first"),
     ("q, Ctrl-C", "leave everything that is open undecided; the requests stay open"),
     ("Tab, j", "the next request"),
     ("Shift-Tab, k", "the one before"),
@@ -119,35 +122,47 @@ class NotePrompt(Sheet[str]):
             self.say("No reason, so nothing is decided.")
 
 
-class RememberPrompt(Sheet[Remember]):
-    """Spells out what would be remembered, and asks for how long."""
+_DIGITS = "123456789"
+
+
+class RememberPrompt(Sheet[ApprovalDecision]):
+    """Spells out what would be remembered, each under a key. Gives the answer, without who gives it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s,S", "take('session')", "this session"),
-        Binding("w,W", "take('always')", "always"),
+        Binding("s,S", "take('s')", "this session"),
+        Binding("w,W", "take('w')", "always"),
+        *(Binding(digit, f"take('{digit}')", "calls like it") for digit in _DIGITS),
     ]
 
-    def __init__(self, request: ApprovalRequest, card: Card) -> None:
+    def __init__(self, request: ApprovalRequest, card: Card, now: datetime) -> None:
         super().__init__()
-        letters = {Remember.SESSION: ("s", Choice.SESSION), Remember.ALWAYS: ("w", Choice.ALWAYS)}
-        self._offered = {scope: letter for scope, (letter, choice) in letters.items() if choice in card.choices}
-        self._texts = {scope: remember_text(request, scope) for scope in self._offered}
-        labels = {Remember.SESSION: f"approve {session_text(card.keeps)}", Remember.ALWAYS: "approve always"}
-        self.keys = " · ".join(
-            [*(f"{letter} {labels[scope]}" for scope, letter in self._offered.items()), "Escape back"]
-        )
+        self._offered: dict[str, ApprovalDecision] = {}
+        self._texts: list[tuple[str, str]] = []
+        keys: list[str] = []
+        for letter, scope, choice in (("s", Remember.SESSION, Choice.SESSION), ("w", Remember.ALWAYS, Choice.ALWAYS)):
+            if choice in card.choices:
+                self._offered[letter] = ApprovalDecision(approved=True, remember=scope)
+                self._texts.append((letter, remember_text(request, scope)))
+                how_long = session_text(card.keeps) if scope is Remember.SESSION else "always"
+                keys.append(f"{letter} approve {how_long}")
+        if Choice.WIDER in card.choices:
+            wider = zip(_DIGITS, wider_terms(request, now), strict=False)
+            for digit, terms in wider:
+                self._offered[digit] = decision = ApprovalDecision(approved=True, terms=terms)
+                self._texts.append((digit, f"{spelled_out(request, decision, datetime.astimezone)}."))
+            keys.append(f"1-{self._texts[-1][0]} approve calls like it")
+        self.keys = " · ".join([*keys, "Escape back"])
 
     def content(self) -> ComposeResult:
-        texts = [(letter, self._texts[scope]) for scope, letter in self._offered.items()]
-        yield Paper(lambda look: draw_facts(texts, look, "what would be remembered").lines)
+        yield Paper(lambda look: draw_facts(self._texts, look, "what would be remembered").lines)
 
-    def action_take(self, scope: str) -> None:
-        if Remember(scope) not in self._offered:
+    def action_take(self, key: str) -> None:
+        if key not in self._offered:
             self.say("That is not on offer for this call.")
         elif not self.query_one(Paper).seen_whole:
             self.say(NOT_YET)
         else:
-            self.dismiss(Remember(scope))
+            self.dismiss(self._offered[key])
 
 
 class Confirm(Sheet[bool]):

@@ -243,7 +243,7 @@ async def _prepared(broker: Broker, settings: Settings, answer: Answer, given: s
 
 def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
     """Say exactly what will be stored; on a terminal, ask."""
-    from signoff.broker.grants import spelled_out
+    from signoff.core.safe import spelled_out
     from signoff.errors import WrongUse
 
     able = [one for one in ready if one.request is not None and one.decision is not None]
@@ -321,8 +321,8 @@ def _lines(request: ApprovalRequest, approved: bool, decision: ApprovalDecision 
 
 
 def _data(done: Done) -> Mapping[str, Any]:
-    from signoff.broker.grants import spelled_out
     from signoff.cli.telling import agreed
+    from signoff.core.safe import spelled_out
 
     request, decision = done.request, done.decision
     if done.problems or request is None:

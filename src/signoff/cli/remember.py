@@ -44,7 +44,7 @@ class Remember:
         if not offered:
             raise RequestError(
                 f"the answer to request {request.id} cannot be remembered: "
-                "its rule wants particular people, or it is in doubt"
+                "its rule wants more than one person or excludes somebody, or it is in doubt"
             )
         if self.which.isdecimal() and 1 <= int(self.which) <= len(offered):
             return offered[int(self.which) - 1]

@@ -40,6 +40,8 @@ class Call:
     """Another folder that they may start from, where nobody said which: rules look at both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
+    prefix: str = field(default="", compare=False)
+    """For a command line: what may be remembered of it, with `*` for names that may vary, as `npm test *`."""
     unreadable: tuple[str, ...] = ()
     """Arguments that have no JSON form, each with what it is. They make policy ask."""
     call_id: str = ""
@@ -101,4 +103,4 @@ class Call:
 
 
 _FROM_PLACE = ("key",)
-_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key")
+_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "prefix")

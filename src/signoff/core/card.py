@@ -15,6 +15,7 @@ from typing import Any, cast
 from signoff.core.context import PastCall, shortened
 from signoff.core.decision import Keeps, Remember
 from signoff.core.moment import Zone, in_utc, moment_text
+from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.quorum import approvals
 from signoff.core.redact import Redactor
@@ -50,11 +51,13 @@ class Choice(StrEnum):
     EDIT = "edit"
     SESSION = "session"
     ALWAYS = "always"
+    WIDER = "wider"
+    """Approve, and remember it for calls like this one, too."""
     EVERYTHING = "everything"
     WHY = "why"
 
 
-APPROVING = frozenset({Choice.APPROVE, Choice.EDIT, Choice.SESSION, Choice.ALWAYS})
+APPROVING = frozenset({Choice.APPROVE, Choice.EDIT, Choice.SESSION, Choice.ALWAYS, Choice.WIDER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +195,7 @@ _LASTS = {
     Keeps.BATCH: "the calls asked about now",
     Keeps.RUN: "this run",
     Keeps.SESSION: "this session",
+    Keeps.EXACTLY: "this session",
     Keeps.ALWAYS: "this session",
 }
 
@@ -379,10 +383,13 @@ def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) ->
     offered = set(Choice)
     if request.call is not None and request.call.unreadable:
         offered -= APPROVING
-    if request.requirement.is_strict or not remember or request.keeps is Keeps.NOTHING:
-        offered -= {Choice.SESSION, Choice.ALWAYS}
-    if not keeps_always or request.keeps is not Keeps.ALWAYS:
-        offered -= {Choice.ALWAYS}
+    by_role = request.requirement.is_strict and may_be_remembered(request)
+    if (request.requirement.is_strict and not by_role) or not remember or request.keeps is Keeps.NOTHING:
+        offered -= {Choice.SESSION, Choice.ALWAYS, Choice.WIDER}
+    if not keeps_always or request.keeps not in (Keeps.EXACTLY, Keeps.ALWAYS):
+        offered -= {Choice.ALWAYS, Choice.WIDER}
+    if request.keeps is not Keeps.ALWAYS or len(offers(request)) < 2:
+        offered -= {Choice.WIDER}
     return tuple(choice for choice in Choice if choice in offered)
 
 

@@ -29,7 +29,10 @@ class Keeps(StrEnum):
     """For the calls that are asked about together with it."""
     RUN = "run"
     SESSION = "session"
+    EXACTLY = "exactly"
+    """For good, and for exactly the same arguments only."""
     ALWAYS = "always"
+    """For good, and as far as the person says."""
 
 
 class Ending(StrEnum):

@@ -40,6 +40,8 @@ class Grant:
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None
+    role: str = ""
+    """The role that the rule wanted of whoever gave it: where a rule wants a role, only a grant of that role counts."""
     by: str = ""
     at: datetime | None = None
     note: str = ""
@@ -61,13 +63,17 @@ class Grant:
             # A yes is for the very text: in another Unicode form it may name another file. A no is for all forms of it.
             return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
         return set(call.args) == {one.arg for one in self.pattern} and all(
-            one.holds(call.args[one.arg], call.resolved) for one in self.pattern
+            one.holds(call.args[one.arg], call) for one in self.pattern
         )
 
     @property
     def speaks_of(self) -> str:
         """The fingerprint of the only call that a yes without a pattern covers."""
         return self.exact or self.memory_key
+
+    def counts_for(self, role: str | None) -> bool:
+        """Whether it may stand in for the answer of somebody with a role; None: of anyone."""
+        return role is None or self.role == role
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
         """Whether it holds where the call is made."""
@@ -113,6 +119,7 @@ class Grant:
         *,
         summary: str = "",
         where: Mapping[Scope, str] | None = None,
+        role: str | None = None,
     ) -> Grant:
         """What a person's answer about a call is remembered as."""
         terms = decision.terms
@@ -131,11 +138,23 @@ class Grant:
             budget=terms.budget,
             schema_hash=call.schema_hash,
             toolset=call.toolset,
+            role=role or "",
             by=decision.by.name if decision.by else "",
             at=decision.at,
             note=decision.note,
             summary=summary,
         )
+
+
+def places_of(call: Call, run: str) -> dict[Scope, str]:
+    """Where a call is made, for grants that hold in one run, session or worker only."""
+    return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
+
+
+def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, summary: str) -> Grant:
+    """What an answer about the call of a request is remembered as in a store."""
+    where = places_of(call, request.run)
+    return Grant.of(call, decision, summary=summary, where=where, role=request.requirement.role)
 
 
 def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
@@ -160,6 +179,8 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
         parts.append(f"{named(grant.budget.arg)} at most {grant.budget.limit}{when}")
     if grant.toolset is not None:
         parts.append(f"as the toolset {named(grant.toolset)} has it")
+    if grant.role:
+        parts.append(f"by the role {named(grant.role)}")
     if grant.schema_hash:
         parts.append(f"while the tool is as it is ({grant.schema_hash[:_SHORT]})")
     return "; ".join(parts)

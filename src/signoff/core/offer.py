@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from signoff.core.call import Call
+from signoff.core.decision import Keeps
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Fits, amount_of
+from signoff.core.terms import COMMAND, Condition, Fits, Scope, Terms, amount_of
+from signoff.core.verdict import Wanted
 
-_FREE = frozenset({"body", "content", "contents", "data", "message", "new_text", "text"})
+FREE = frozenset(
+    "body caption comment content contents data description message new_text note subject summary text title".split()
+)
 """Names of arguments that hold what is written, not where or what for: they may be left open beside a fixed target."""
 _MONEY = frozenset("amount budget charge cost credit fee price refund sum total value".split())
 _RUNS = frozenset(
@@ -42,9 +47,16 @@ LEADS_TO = "leads_to"
 
 
 def may_be_remembered(request: ApprovalRequest) -> bool:
-    """Whether the answer may hold for a later call too: nobody in particular is asked, and nothing is in doubt."""
-    call = request.call
-    if call is None or request.requirement.is_strict or LEADS_TO in request.metadata:
+    """Whether the answer may hold for a later call too: one person is enough, and nothing is in doubt.
+
+    Where the rule wants a role, it holds by that role, if whoever keeps it knows who has which.
+    """
+    call, wanted = request.call, request.requirement
+    if wanted.is_strict and not (
+        wanted.wanted is Wanted.ROLE and request.keeps is Keeps.ALWAYS and not request.escalated
+    ):
+        return False
+    if call is None or LEADS_TO in request.metadata:
         return False
     return not call.unreadable and not (request.verdict is not None and request.verdict.errors)
 
@@ -58,7 +70,33 @@ def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
     return (exact, *_patterns(call, request.effective_args))
 
 
+def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
+    """How far an approval may be remembered beyond exactly this call, narrowest first; an amount until the day is over.
+
+    Empty where whoever asks keeps nothing but exact answers.
+    """
+    if request.keeps is not Keeps.ALWAYS:
+        return ()
+    found: list[Terms] = []
+    for offer in offers(request)[1:]:
+        if any(one.fits is Fits.AT_MOST for one in offer.pattern or ()):
+            found.append(Terms(pattern=offer.pattern, until=_end_of_day(now)))
+            continue
+        if request.call is not None and request.call.conversation_id:
+            found.append(Terms(scope=Scope.SESSION, pattern=offer.pattern))
+        found.append(Terms(pattern=offer.pattern))
+    return tuple(found)
+
+
+def _end_of_day(now: datetime) -> datetime:
+    """In UTC, as budgets and records count days; of the next one where this is nearly over."""
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return midnight if midnight - now > timedelta(hours=2) else midnight + timedelta(days=1)
+
+
 def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
+    if call.prefix and args.get(COMMAND) == call.args.get(COMMAND):
+        yield _offer(call, args, Condition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), is_free=False)
     runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
     if runs or "proc.exec" in call.labels:
         return
@@ -67,24 +105,46 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
         yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), is_free=False)
     if amounts or "money" in call.labels:
         return
+    yield from _free_texts(call, args)
     for name, value in args.items():
-        if isinstance(value, str) and _is_path(call, name) and (folder := _folder(value)):
+        if isinstance(value, str) and _is_path(call, name, value) and (folder := _folder(value)):
             wide = Condition(arg=name, fits=Fits.UNDER, value=folder)
-            if wide.holds(value, call.resolved):
+            if wide.holds(value, call):
                 yield _offer(call, args, wide, is_free=True)
+
+
+def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
+    """What is written left open, where something else says what for."""
+    free = [name for name, value in args.items() if _is_free(name, value)]
+    paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
+    if (
+        free
+        and all(map(_is_below, paths))
+        and any(value not in (None, "", [], {}) for name, value in args.items() if name not in free)
+    ):
+        pattern = tuple(_as_written(name, value, is_free=name in free) for name, value in args.items())
+        yield _named(free[0], call, pattern)
 
 
 def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, is_free: bool) -> Offer:
     """One argument is widened; what is written may be left open, all else stays as it is."""
+    pattern = tuple(
+        wide if name == wide.arg else _as_written(name, value, is_free=is_free and _is_free(name, value))
+        for name, value in args.items()
+    )
+    return _named(wide.arg, call, pattern)
 
-    def condition(name: str, value: Any) -> Condition:
-        if name == wide.arg:
-            return wide
-        open_ended = is_free and name.casefold() in _FREE and isinstance(value, str)
-        return Condition(arg=name, fits=Fits.ANY) if open_ended else Condition(arg=name, fits=Fits.IS, value=value)
 
-    pattern = tuple(condition(name, value) for name, value in args.items())
-    return Offer(name=wide.arg, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
+def _named(name: str, call: Call, pattern: tuple[Condition, ...]) -> Offer:
+    return Offer(name=name, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
+
+
+def _as_written(name: str, value: Any, *, is_free: bool) -> Condition:
+    return Condition(arg=name, fits=Fits.ANY) if is_free else Condition(arg=name, fits=Fits.IS, value=value)
+
+
+def _is_free(name: str, value: object) -> bool:
+    return name.casefold() in FREE and isinstance(value, str)
 
 
 def _words(name: str) -> frozenset[str]:
@@ -98,8 +158,15 @@ def _is_money(name: str) -> bool:
     return bool(words & _MONEY) and not words & _WHO
 
 
-def _is_path(call: Call, name: str) -> bool:
-    return bool(_words(name) & _PATHS) or not call.labels.isdisjoint(("fs.read", "fs.write"))
+def _is_path(call: Call, name: str, value: str) -> bool:
+    is_about_files = not call.labels.isdisjoint(("fs.read", "fs.write"))
+    return bool(_words(name) & _PATHS) or (is_about_files and not _is_free(name, value))
+
+
+def _is_below(path: str) -> bool:
+    """Whether a path is written plainly, and starts from where the tool does."""
+    is_plain = path.isprintable() and not _ODD & set(path)
+    return is_plain and all(step.strip() not in ("", ".", "..") for step in path.split("/")) and path[:1] != "~"
 
 
 def _folder(value: str) -> str:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from signoff.core.grant import Grant, grant_text
+from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant, grant_for, grant_text
 from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, redact
+from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Condition
 from signoff.core.visible import CLOSE, OPEN, visible
 
@@ -48,6 +50,13 @@ def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc
     """What a grant says, on one line that can be printed anywhere."""
     text = safe_grant_text(grant, secrets=secrets, zone=zone)
     return text if text.isprintable() else kept_text(text)
+
+
+def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
+    """Exactly what will be remembered with an answer in a store, as `signoff grants` will tell it."""
+    call = request.call
+    assert call is not None, "offers are made for calls only"
+    return grant_line(grant_for(request, call, decision, request.title), secrets=request.secrets, zone=zone)
 
 
 def masked_pattern(

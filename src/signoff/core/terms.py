@@ -11,12 +11,16 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from signoff.core.call import Call
 from signoff.core.canonical import canonical
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _WORDS = frozenset({"any", "false", "null", "true"})
 """Names that would be taken for something else."""
+COMMAND = "command"
+"""The argument that is a command line, if any is."""
+_NAMES = "any names and paths below the folder it runs in, no options"
 
 
 class Scope(StrEnum):
@@ -36,6 +40,8 @@ class Fits(StrEnum):
     """A path inside a folder, written plainly, that no link leads out of."""
     AT_MOST = "at most"
     """A number from 0 up to a limit."""
+    COMMAND = "command"
+    """A command line that is the same but for the names at its end, as `Call.prefix` has it."""
     ANY = "any"
 
 
@@ -47,15 +53,18 @@ class Condition:
     fits: Fits
     value: Any = None
 
-    def holds(self, value: object, resolved: Mapping[str, str]) -> bool:
+    def holds(self, value: object, call: Call) -> bool:
+        """Whether the value of the argument in a call is one."""
         match self.fits:
             case Fits.IS:
                 return canonical(value) == canonical(self.value)
             case Fits.UNDER:
-                return isinstance(value, str) and _is_under(value, str(self.value), resolved)
+                return isinstance(value, str) and _is_under(value, str(self.value), call.resolved)
             case Fits.AT_MOST:
                 amount, most = amount_of(value), amount_of(self.value)
                 return amount is not None and most is not None and amount <= most
+            case Fits.COMMAND:
+                return self.arg == COMMAND and bool(call.prefix) and call.prefix == self.value
             case Fits.ANY:
                 return True
 
@@ -70,6 +79,8 @@ class Condition:
                 return f"{name} any path inside {canonical(self.value)}"
             case Fits.AT_MOST:
                 return f"{name} from 0 to {canonical(self.value)}"
+            case Fits.COMMAND:
+                return f"{name} {canonical(self.value)} where * is {_NAMES}"
             case Fits.ANY:
                 return f"any {name}"
 

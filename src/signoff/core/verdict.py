@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from enum import StrEnum
+from enum import IntEnum, StrEnum, auto
 
 
 class Effect(StrEnum):
@@ -27,6 +27,16 @@ class OnTimeout(StrEnum):
     ESCALATE = "escalate"
     PARK = "park"
     ALLOW = "allow"
+
+
+class Wanted(IntEnum):
+    """Whose answer a rule wants."""
+
+    ANYONE = auto()
+    ROLE = auto()
+    """One person with a role, and nothing more: an earlier answer of that role may stand in."""
+    PEOPLE = auto()
+    """Several, or not everybody: each call is theirs to decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +63,16 @@ class Requirement:
     """Words for the person who is asked."""
 
     @property
+    def wanted(self) -> Wanted:
+        """Whose answer counts, as far as others may stand in for it."""
+        if self.quorum > 1 or self.not_by or self.veto is not None:
+            return Wanted.PEOPLE
+        return Wanted.ANYONE if self.role is None else Wanted.ROLE
+
+    @property
     def is_strict(self) -> bool:
-        """Whether it names particular people, so that a remembered answer or a reviewer cannot stand in."""
-        return self.role is not None or self.quorum > 1 or bool(self.not_by) or self.veto is not None
+        """Whether it names particular people, so that a mode or a reviewer cannot stand in."""
+        return self.wanted is not Wanted.ANYONE
 
     @property
     def escalated(self) -> Requirement:

@@ -12,7 +12,7 @@ from signoff.core.delivery import NOWHERE
 from signoff.core.lifecycle import settled_at, settled_text
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text
+from signoff.core.safe import safe_text, spelled_out
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.status import place_of, show_again
@@ -104,7 +104,7 @@ class StoreInbox:
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what would be remembered; raises where it may not be, or where the request waits no longer."""
-        from signoff.broker.grants import check_terms, spelled_out
+        from signoff.broker.grants import check_terms
 
         request = await self.broker.get(request_id)
         if request.state is not State.PENDING:

@@ -73,10 +73,10 @@ class Answers:
         return True
 
     async def recall(self, request: ApprovalRequest) -> Grant | None:
-        """A remembered decision for this call, unless its rule wants particular people."""
+        """A remembered decision for this call, where one may stand in for the answer."""
         if request.call is None or not may_be_remembered(request):
             return None
-        return await self.memory.recall(request.call, request.run)
+        return await self.memory.recall(request.call, request.run, request.requirement.role)
 
     def _remember(self, request: ApprovalRequest) -> None:
         decision = request.decision

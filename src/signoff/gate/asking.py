@@ -34,7 +34,6 @@ from signoff.core.context import (
     RequestContext,
     shortened,
 )
-from signoff.core.decision import Keeps
 from signoff.core.lifecycle import OPEN
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
@@ -79,7 +78,7 @@ async def question_about(
         args=call.args,
         metadata=metadata,
         summary=summary_of(call.tool, call.args, metadata),
-        call=call,
+        call=gate.reader.with_prefix(call),
         verdict=gated.verdict,
         policy_revision=gate.policy.revision,
         schema=gated.tool.tool_def.parameters_json_schema,
@@ -89,7 +88,7 @@ async def question_about(
         owners=gate.owners,
         run=root.run.id if root is not None else "",
         root=call.start or gate.reader.root,
-        keeps=Keeps.ALWAYS if gate.answers.memory.keeps_always else Keeps.SESSION,
+        keeps=gate.answers.memory.keeps,
     )
     request = request.changed_to(
         secrets=secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)

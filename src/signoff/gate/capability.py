@@ -158,7 +158,7 @@ class Signoff(AbstractCapability[Any]):
 
     def _memory(self, broker: Broker) -> Memory:
         if broker.remembers:
-            return StoreMemory(broker, lambda call: self._gate.reader.follow_links(call))
+            return StoreMemory(broker, lambda call: self._gate.reader.read_for_memory(call))
         return OwnMemory(self.memory if self.memory is not None else ApprovalMemory())
 
     @property
@@ -176,11 +176,6 @@ class Signoff(AbstractCapability[Any]):
         """The rules that judge its calls, a policy for each layer."""
         rules = self._gate.policy
         return (rules,) if isinstance(rules, Policy) else tuple(rules.policies)
-
-    @property
-    def keeps_always(self) -> bool:
-        """Whether an answer can be remembered beyond this process."""
-        return self._gate.answers.memory.keeps_always
 
     @property
     def histories(self) -> Histories:
@@ -395,7 +390,7 @@ _CANNOT_PAUSE = (
 def _terminal(gate: Gate) -> Approver:
     from signoff.channels.terminal import TerminalApprover
 
-    return TerminalApprover(secrets=gate.secrets, keeps_always=gate.answers.memory.keeps_always)
+    return TerminalApprover(secrets=gate.secrets)
 
 
 def _copy(capability: Signoff) -> Signoff:

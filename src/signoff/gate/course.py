@@ -15,9 +15,9 @@ deny                                                                            
 ask      approved                       by now other people have to agree                ask again
          approved                                                                        claim it, and run
 allow    nothing                                                                         run
-ask      nothing                        remembered: *never* (+)                          refuse
-ask      nothing                        remembered: *always* (+)                         run
-ask      nothing                        let through before, and paused inside (+)        run
+ask      nothing                        remembered: *never* (*)                          refuse
+ask      nothing                        remembered: *always* (*)                         run
+ask      nothing                        let through before, and paused inside (*)        run
 ask      nothing                        the mode approves (+)                            run
 ask      nothing                        another capability approved, and may (+)         run
 ask      nothing                        the mode asks nobody                             refuse
@@ -25,6 +25,7 @@ ask      nothing                        PydanticAI says it was approved         
 ask      nothing                                                                         ask
 
 (+) only where the rule names nobody in particular, and nothing about the call is in doubt
+(*) also where the rule names a role and nothing more, and somebody with that role said it
 ```
 The first row that fits decides. So a denial beats everything, and no call runs that is neither allowed nor approved and
 unspent, except on a person's earlier word, in a mode that somebody chose, or by a reviewer who may.
@@ -43,7 +44,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
-from signoff.core.verdict import Effect
+from signoff.core.verdict import Effect, Wanted
 
 F = TypeVar("F")
 
@@ -91,8 +92,8 @@ class CallFacts(NamedTuple):
 
     effect: Effect
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
-    particular: bool = False
-    """Whether the rule names who has to agree."""
+    wanted: Wanted = Wanted.ANYONE
+    """Whose answer the rule wants."""
     in_doubt: bool = False
     """Whether a rule could not be evaluated, or part of the call cannot be shown."""
     has_json: bool = True
@@ -111,13 +112,18 @@ class CallFacts(NamedTuple):
 
     @property
     def open_to_others(self) -> bool:
-        """Whether anything but the answer of a person who is asked now can let it run."""
-        return not (self.particular or self.in_doubt)
+        """Whether a mode or another capability may let it run."""
+        return self.wanted is Wanted.ANYONE and not self.in_doubt
+
+    @property
+    def open_to_memory(self) -> bool:
+        """Whether what people said earlier may let it run, or refuse it."""
+        return self.wanted is not Wanted.PEOPLE and not self.in_doubt
 
     @property
     def may_enter_again(self) -> bool:
         """Whether it may be one that was let through before and paused with a run inside it."""
-        return self.claimed and self.open_to_others and self.mode is not ApprovalMode.AUTO_DENY
+        return self.claimed and self.open_to_memory and self.mode is not ApprovalMode.AUTO_DENY
 
 
 class SecondFacts(NamedTuple):
@@ -248,9 +254,9 @@ COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.effect is Effect.ALLOW, Run(CallStep.ALLOWED)),
     (lambda f: f.may_enter_again and f.entered is None, Lookup.ENTRY),
     (lambda f: f.may_enter_again and f.entered is True and f.recalled is Recalled.UNREAD, Lookup.NEVER),
-    (lambda f: f.open_to_others and f.recalled is Recalled.UNREAD, Lookup.MEMORY),
-    (lambda f: f.open_to_others and f.recalled is Recalled.NEVER, Refuse(Refusal.NEVER)),
-    (lambda f: f.open_to_others and f.recalled is Recalled.ALWAYS, Run(CallStep.REMEMBERED)),
+    (lambda f: f.open_to_memory and f.recalled is Recalled.UNREAD, Lookup.MEMORY),
+    (lambda f: f.open_to_memory and f.recalled is Recalled.NEVER, Refuse(Refusal.NEVER)),
+    (lambda f: f.open_to_memory and f.recalled is Recalled.ALWAYS, Run(CallStep.REMEMBERED)),
     (lambda f: f.may_enter_again and f.entered is True, Run(CallStep.REMEMBERED)),
     (lambda f: f.open_to_others and f.mode is ApprovalMode.AUTO_APPROVE, Run(CallStep.AUTO_APPROVED)),
     (lambda f: f.open_to_others and f.reviewed, Run(CallStep.REVIEWED)),

@@ -144,13 +144,13 @@ class _Kept:
         """The caller's memory, or one that is gone with what is being done."""
         if memory is None:
             return cls(ApprovalMemory(file=None), otherwise)
-        return cls(memory, Keeps.ALWAYS if memory.keeps_always else Keeps.SESSION)
+        return cls(memory, Keeps.EXACTLY if memory.keeps_always else Keeps.SESSION)
 
     def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
         grant = grant_from(request, decision)
         if grant is None:
             return
-        is_ours = self.keeps not in (Keeps.SESSION, Keeps.ALWAYS)
+        is_ours = self.keeps not in (Keeps.SESSION, Keeps.EXACTLY)
         # Who says always where nothing outlives the run means: for as long as there is a memory.
         self.memory.remember(replace(grant, scope=Scope.SESSION) if is_ours else grant)
 

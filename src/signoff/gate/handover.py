@@ -65,7 +65,7 @@ class Handover:
         """Under the rules of a project."""
         policy = rooted(policies[0] if len(policies) == 1 else Layers(tuple(policies)))
         reader = CallReader(paths_of=policy.paths_of if policy.wants_paths else None, root=policy.root or os.sep)
-        memory = StoreMemory(broker, reader.follow_links) if broker.remembers else OwnMemory(ApprovalMemory(None))
+        memory = StoreMemory(broker, reader.read_for_memory) if broker.remembers else OwnMemory(ApprovalMemory(None))
         return cls(answers=Answers(broker, memory, policy), reader=reader)
 
     @property
@@ -124,12 +124,13 @@ class Handover:
         made = replace(
             request,
             id=new_id(),
-            call=call,
+            call=self.reader.with_prefix(call),
             verdict=self._verdict(self.answers.policy.judge_layer(call)),
             policy_revision=self.answers.policy.revision,
             schema=tool.parameters_json_schema if tool is not None else None,
             requester=requester,
             root=self.reader.root,
+            keeps=self.answers.memory.keeps,
         )
         secrets = secrets_in(made, self.secrets)
         return made.changed_to(secrets=secrets, title=safe_summary(made, secrets=self.secrets))

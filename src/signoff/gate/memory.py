@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from signoff.broker import Broker
-from signoff.broker.grants import places_of
 from signoff.core.call import Call
-from signoff.core.decision import ApprovalDecision
-from signoff.core.grant import Grant, grant_from
+from signoff.core.decision import ApprovalDecision, Keeps
+from signoff.core.grant import Grant, grant_from, places_of
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
 from signoff.ports import GrantStore
@@ -20,17 +19,22 @@ class Memory(Protocol):
     """Where remembered decisions come from and go to."""
 
     @property
-    def keeps_always(self) -> bool: ...
-
-    async def recall(self, call: Call, run: str) -> Grant | None:
-        """What is remembered for a call made in a run; a use that counts is counted."""
+    def keeps(self) -> Keeps:
+        """How long an answer can be remembered at most."""
         ...
 
-    async def look(self, call: Call, run: str) -> Grant | None:
+    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
+        """What is remembered for a call made in a run; a use that counts is counted.
+
+        Where the rule wants somebody with a `role`, only what they said counts.
+        """
+        ...
+
+    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
         """As `recall`; nothing is counted."""
         ...
 
-    async def forbids(self, call: Call, run: str) -> Grant | None:
+    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
         """A remembered no for a call; nothing is counted."""
         ...
 
@@ -50,17 +54,18 @@ class OwnMemory:
     grants: GrantStore
 
     @property
-    def keeps_always(self) -> bool:
-        return self.grants.keeps_always
+    def keeps(self) -> Keeps:
+        return Keeps.EXACTLY if self.grants.keeps_always else Keeps.SESSION
 
-    async def recall(self, call: Call, run: str) -> Grant | None:
-        return self.grants.lookup(call)
+    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
+        """Nothing where a role is wanted: it does not keep who had which."""
+        return self.grants.lookup(call) if role is None else None
 
-    async def look(self, call: Call, run: str) -> Grant | None:
-        return self.grants.lookup(call)
+    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
+        return await self.recall(call, run, role)
 
-    async def forbids(self, call: Call, run: str) -> Grant | None:
-        found = self.grants.lookup(call)
+    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
+        found = await self.recall(call, run, role)
         return found if found is not None and not found.approved else None
 
     def check(self, decision: ApprovalDecision) -> None:
@@ -79,20 +84,21 @@ class StoreMemory:
     """The grants of the broker's store. They are made in the very transaction that takes the answer."""
 
     broker: Broker
-    follow_links: Callable[[Call], Call]
+    read_for_memory: Callable[[Call], Call]
+    """Adds what patterns speak of: where paths lead, and which command it is."""
 
     @property
-    def keeps_always(self) -> bool:
-        return True
+    def keeps(self) -> Keeps:
+        return Keeps.ALWAYS
 
-    async def recall(self, call: Call, run: str) -> Grant | None:
-        return await self.broker.grants.recall(self.follow_links(call), places_of(call, run))
+    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
+        return await self.broker.grants.recall(self.read_for_memory(call), places_of(call, run), role)
 
-    async def look(self, call: Call, run: str) -> Grant | None:
-        return await self.broker.grants.look(self.follow_links(call), places_of(call, run))
+    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
+        return await self.broker.grants.look(self.read_for_memory(call), places_of(call, run), role)
 
-    async def forbids(self, call: Call, run: str) -> Grant | None:
-        return await self.broker.grants.forbids(self.follow_links(call), places_of(call, run))
+    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
+        return await self.broker.grants.forbids(self.read_for_memory(call), places_of(call, run), role)
 
     def check(self, decision: ApprovalDecision) -> None:
         pass

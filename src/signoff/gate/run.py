@@ -31,7 +31,7 @@ from signoff.core.lifecycle import OPEN, SILENCE, settled_text
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
-from signoff.core.verdict import Effect, OnTimeout, Requirement
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Wanted
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
 from signoff.gate.arguments import as_json, validated, with_notice
 from signoff.gate.asking import REQUEST, Question, Questions, question_about
@@ -169,12 +169,12 @@ class GatedRun:
         return await self._carry_out(gated, facts)
 
     async def remembered(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
-        """What is remembered for such a call, if it would count: policy asks, and wants nobody in particular."""
+        """What is remembered for such a call, if it would count: policy asks, and an earlier answer may stand in."""
         gated = await self.reading.judged(ctx, tool, args, never)
-        verdict = gated.verdict
-        if verdict.effect is not Effect.ASK or verdict.requirement.is_strict or gated.in_doubt:
+        verdict, wanted = gated.verdict, gated.verdict.requirement
+        if verdict.effect is not Effect.ASK or wanted.wanted is Wanted.PEOPLE or gated.in_doubt:
             return None
-        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id)
+        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id, wanted.role)
 
     # --- facts ---
 
@@ -196,7 +196,7 @@ class GatedRun:
         return CallFacts(
             effect,
             mode=self.gate.mode,
-            particular=gated.verdict.requirement.is_strict,
+            wanted=gated.verdict.requirement.wanted,
             in_doubt=gated.in_doubt,
             claimed=gated.ctx.tool_call_approved,
             resumed=saver is not None and saver.resumed,
@@ -272,7 +272,7 @@ class GatedRun:
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
         """The facts, with one that had to be looked up."""
-        memory, call = self.gate.answers.memory, gated.call
+        memory, call, role = self.gate.answers.memory, gated.call, gated.verdict.requirement.role
         match what:
             case Lookup.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
@@ -281,9 +281,9 @@ class GatedRun:
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
                 return facts._replace(entered=again)
             case Lookup.NEVER:
-                gated.grant = await memory.forbids(call, self.level.run_id)
+                gated.grant = await memory.forbids(call, self.level.run_id, role)
             case Lookup.MEMORY:
-                gated.grant = await memory.recall(call, self.level.run_id)
+                gated.grant = await memory.recall(call, self.level.run_id, role)
         return facts._replace(recalled=_recalled(gated.grant))
 
     async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:

@@ -20,8 +20,10 @@ from signoff.attached.layers import name_on
 from signoff.attached.marks import policies_on
 from signoff.core.call import Call
 from signoff.core.canonical import digest
+from signoff.core.terms import COMMAND
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.links import followed
+from signoff.policy.shell.prefixes import prefix_of
 from signoff.wrapped import Step, steps_of
 
 KIND = "signoff.kind"
@@ -173,11 +175,22 @@ class CallReader:
         leads = followed(self.root, self.paths_of(call)) if self.paths_of is not None else {}
         return call.changed(resolved=leads) if leads else call
 
-    def follow_links(self, call: Call) -> Call:
-        """The call with where every text in it leads that may be a path, for patterns that speak of directories."""
+    def read_for_memory(self, call: Call) -> Call:
+        """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
         texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
         leads = followed(call.start or self.root, texts)
-        return call.changed(resolved={**call.resolved, **leads})
+        return self.with_prefix(call.changed(resolved={**call.resolved, **leads}))
+
+    def with_prefix(self, call: Call) -> Call:
+        """The call with the prefix of its command line, unless it has none or a name in it leads elsewhere."""
+        line = call.args.get(COMMAND)
+        if not isinstance(line, str) or (prefix := prefix_of(line)) is None:
+            return call
+        start = call.start or self.root
+        paths = [name.partition("::")[0] for name in prefix.names]
+        leads = followed(start, paths).values()
+        is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
+        return call.changed(prefix=prefix.text) if is_below else call
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin

@@ -330,9 +330,9 @@ def _approver(options: RunOptions, gate: Signoff, *, can_stop: bool) -> Approver
     from signoff.channels import terminal_approver, tui_approver
 
     if options.ui == "tui":
-        return tui_approver(headless=options.unattended, keeps_always=gate.keeps_always)
+        return tui_approver(headless=options.unattended)
     can_stop = can_stop and gate.broker.store.is_durable
-    return terminal_approver(headless=options.unattended, keeps_always=gate.keeps_always, can_stop=can_stop)
+    return terminal_approver(headless=options.unattended, can_stop=can_stop)
 
 
 def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:

@@ -1,0 +1,170 @@
+"""An answer that also holds for calls like the one that was asked about: through the gate, over a store on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from tests.gate.agents import Till, agent_with, calls, pays
+
+from signoff import ApprovalDecision, Signoff
+from signoff.core.offer import offers, wider_terms
+from signoff.core.people import Answerer
+from signoff.core.request import ApprovalRequest
+from signoff.core.safe import spelled_out
+from signoff.core.terms import Terms
+from signoff.errors import RequestError
+from signoff.store.sqlite import SqliteStore
+from signoff.testing import ScriptedModel
+
+YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="no")
+ANA = Answerer(name="ana", via="terminal")
+
+
+class Approver:
+    """Says yes to the first question, as widely as it can be said, and no to all others."""
+
+    def __init__(self, by: Answerer = ANA) -> None:
+        self.asked: list[ApprovalRequest] = []
+        self._by = by
+
+    def choose(self, request: ApprovalRequest, **_: object) -> ApprovalDecision:
+        self.asked.append(request)
+        if len(self.asked) > 1:
+            return replace(NO, by=self._by)
+        assert request.opened_at is not None
+        wider = wider_terms(request, request.opened_at)
+        return replace(YES, terms=wider[-1] if wider else Terms(), by=self._by)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Callable[..., Signoff]:
+    def made(approver: object, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:
+        return Signoff(list(rules), approver=approver, store=SqliteStore(tmp_path / "signoff.db"), **options)
+
+    return made
+
+
+Gate = Callable[..., Signoff]
+
+
+async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "away").symlink_to("/etc")
+    (tmp_path / "tests" / "near").symlink_to(tmp_path / "tests")
+    ran: list[str] = []
+
+    def shell(command: str) -> str:
+        ran.append(command)
+        return "done"
+
+    like = ["pytest tests/b.py", "pytest", "pytest tests/near/c.py::test_d tests"]
+    unlike = ["pytest -p evil", "pytest ../x", "pytest; rm x", "pytest tests/away/x", "pytest >x", "rm x", "pytest a=b"]
+    approver = Approver()
+    signoff = gate(approver)
+    for line in ["pytest tests/a.py", *like, *unlike]:
+        model = ScriptedModel([calls(("shell", {"command": line})), {"say": "ok"}])
+        await Agent(model, tools=[shell], capabilities=[signoff]).run("go")
+    assert ran == ["pytest tests/a.py", *like]
+    assert [one.args["command"] for one in approver.asked] == ["pytest tests/a.py", *unlike]
+    [text] = [grant.summary for grant in await signoff.broker.grants.list()]
+    assert "pytest tests/a.py" in text
+
+
+async def test_what_is_written_is_left_open(gate: Gate) -> None:
+    sent: list[tuple[str, str]] = []
+
+    def send(to: str, body: str) -> str:
+        sent.append((to, body))
+        return "sent"
+
+    approver = Approver()
+    signoff = gate(approver)
+    for to, body in (("ana", "hi"), ("ana", "something else"), ("eve", "hi")):
+        model = ScriptedModel([calls(("send", {"to": to, "body": body})), {"say": "ok"}])
+        await Agent(model, tools=[send], capabilities=[signoff]).run("go")
+    assert sent == [("ana", "hi"), ("ana", "something else")]
+    [asked, _] = approver.asked
+    [terms] = [one for one in wider_terms(asked, asked.opened_at) if one.scope == "project"]  # pyright: ignore[reportArgumentType]
+    text = spelled_out(asked, replace(YES, terms=terms))
+    assert text.startswith('always send, with to "ana", any body; anywhere in this project')
+
+
+# --- by a role ---
+
+BY_OPS = [{"ask": "pay", "by": "ops"}]
+PEOPLE = {"ana": ["ops"], "ben": ["support"], "cyd": ["ops", "boss"]}
+
+
+async def paid(signoff: Signoff, till: Till, amount: int = 5) -> list[tuple[int, str]]:
+    await agent_with(signoff, pays(amount), till).run("go")
+    return till.paid
+
+
+async def test_a_rule_that_wants_a_role_is_remembered_by_that_role(gate: Gate) -> None:
+    till, approver = Till(), Approver()
+    first = gate(approver, BY_OPS, people=PEOPLE)
+    assert await paid(first, till) == [(5, "shop")]
+    [grant] = await first.broker.grants.list()
+    assert grant.role == "ops"
+    nobody = Approver(replace(ANA, name="ana"))
+    nobody.asked.append(approver.asked[0])
+    assert await paid(gate(nobody, BY_OPS, people=PEOPLE), till) == [(5, "shop")] * 2, "and nobody was asked"
+    assert len(nobody.asked) == 1
+    assert await paid(gate(nobody, BY_OPS, people=PEOPLE, mode="auto_approve"), till) == [(5, "shop")] * 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "people"),
+    [
+        ([{"ask": "pay", "by": "boss"}], PEOPLE),
+        ([{"ask": "pay", "by": "ops", "quorum": 2}], PEOPLE),
+        ([{"ask": "pay", "by": "ops", "not_by": "requester"}], PEOPLE),
+        (BY_OPS, {**PEOPLE, "ana": ["support"]}),
+        (BY_OPS, {"cyd": ["ops"]}),
+        ([{"deny": "pay"}], PEOPLE),
+    ],
+)
+async def test_it_does_not_hold_for_others_nor_once_the_role_is_gone(
+    gate: Gate, rules: list[dict[str, Any]], people: dict[str, list[str]]
+) -> None:
+    till = Till()
+    await paid(gate(Approver(), BY_OPS, people=PEOPLE), till)
+    later = gate(Approver(), rules, people=people, wait="suspend", requester="rita")
+    await agent_with(later, pays(5), till, suspends=True).run("go")
+    assert till.paid == [(5, "shop")], "only what was approved"
+
+
+async def test_what_anyone_had_remembered_does_not_stand_in_for_a_role(gate: Gate) -> None:
+    till = Till()
+    await paid(gate(Approver(Answerer(name="ben"))), till)
+    later = gate(Approver(), BY_OPS, wait="suspend", people=PEOPLE)
+    await agent_with(later, pays(5), till, suspends=True).run("go")
+    assert till.paid == [(5, "shop")]
+    assert len(await later.pending()) == 1
+
+
+async def test_who_stands_in_for_the_role_cannot_have_it_remembered(gate: Gate) -> None:
+    from datetime import timedelta
+
+    from signoff.core.people import Delegation
+
+    till = Till()
+    signoff = gate(None, BY_OPS, wait="suspend", people=PEOPLE)
+    now = signoff.broker.clock.now()
+    away = Delegation(absent="ana", deputy="ben", since=now, until=now + timedelta(days=1))
+    await signoff.broker.people.delegate(away)
+    await agent_with(signoff, pays(5), till, suspends=True).run("go")
+    [request] = await signoff.pending()
+    assert len(offers(request)) == 2
+    with pytest.raises(RequestError, match="only somebody who has the role 'ops'"):
+        await signoff.answer(request.id, replace(YES, terms=Terms()), by="ben")
+    with pytest.raises(RequestError, match="only somebody who has the role 'ops'"):
+        await signoff.answer(request.id, ApprovalDecision(approved=True, remember="always"), by="ben")  # type: ignore[arg-type]
+    await signoff.answer(request.id, YES, by="ben")
+    assert await signoff.broker.grants.list() == []
