@@ -43,7 +43,7 @@ class Approver:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Callable[..., Signoff]:
-    def made(approver: object, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:
+    def made(approver: Any, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:
         return Signoff(list(rules), approver=approver, store=SqliteStore(tmp_path / "signoff.db"), **options)
 
     return made

@@ -32,6 +32,7 @@ EXTRA = {
     "policy/secret.py": _DATA,
     "policy/shell/network.py": _DATA,
     "policy/shell/patterns.py": _DATA,
+    "policy/shell/prefixes.py": _DATA,
     "policy/shell/table.py": _DATA,
     "policy/shell/wrappers.py": _DATA,
     "policy/shell/grammar.py": frozenset({"tree_sitter", "tree_sitter_bash"}),

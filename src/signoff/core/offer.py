@@ -51,10 +51,9 @@ def may_be_remembered(request: ApprovalRequest) -> bool:
 
     Where the rule wants a role, it holds by that role, if whoever keeps it knows who has which.
     """
-    call, wanted = request.call, request.requirement
-    if wanted.is_strict and not (
-        wanted.wanted is Wanted.ROLE and request.keeps is Keeps.ALWAYS and not request.escalated
-    ):
+    call, wanted = request.call, request.requirement.wanted
+    by_role = wanted is Wanted.ROLE and request.keeps is Keeps.ALWAYS and not request.escalated
+    if wanted is not Wanted.ANYONE and not by_role:
         return False
     if call is None or LEADS_TO in request.metadata:
         return False
