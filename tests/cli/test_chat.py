@@ -126,6 +126,30 @@ def test_ctrl_c_and_ctrl_d_leave_at_the_prompt(shop: Desk, key: str) -> None:
     assert runs(shop) == [("hi", "done")]
 
 
+def test_ctrl_c_stops_a_turn_and_the_chat_goes_on(shop: Desk) -> None:
+    (shop.folder / "shop.py").write_text(
+        "import asyncio\n"
+        "from pydantic_ai import Agent\n"
+        "async def wait() -> None:\n    print('the tool waits', flush=True)\n    await asyncio.Event().wait()\n"
+        "agent = Agent(tools=[wait])\n"
+    )
+    (shop.folder / "signoff.yaml").write_text("policy: [{allow: wait}]\n")
+    (shop.folder / "talk.yaml").write_text("- calls: [{tool: wait}]\n- say: Not reached.\n" * 2)
+    child = shop.sits_down("run", "shop:agent", *CHAT[2:])
+    for _ in range(2):  # the second press ends no more than the first
+        child.expect("you >")
+        child.sendline("wait")
+        child.expect("the tool waits")
+        child.sendcontrol("c")
+        child.expect("this turn is stopped, and the chat goes on without it.")
+    child.expect("you >")
+    child.sendline("/quit")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert "running" not in {state for _, state in runs(shop)}
+
+
 def test_a_turn_that_waits_is_resumed_and_the_chat_goes_on(shop: Desk) -> None:
     shop.types("hi\nnote the eggs\nand now?\n")
     begun = shop.run(*CHAT, "--suspend", "--json")

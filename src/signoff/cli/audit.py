@@ -27,9 +27,12 @@ LONG = 20_000
 _BROKEN = 1
 
 
-@click.group()
-def audit() -> None:
-    """Read, check and export the record of what was judged, asked, answered and run."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def audit(ctx: click.Context) -> None:
+    """Read, check and export the record of what was judged, asked, answered and run. Alone it shows the last events."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(log)
 
 
 @audit.command()
@@ -70,17 +73,24 @@ def log(
     choice = Choice(request=request_id or "", run=run_id or "", since=moment(since), limit=limit)
     line = json_line if as_json else readable_line
 
-    async def work(opened: Store) -> None:
+    async def work(opened: Store) -> int:
         chosen = await choice.resolved(opened)
         seen = await show_events(opened, chosen, line)
         if follow:
             await follow_events(opened, chosen, line, seen)
+        return seen
 
     try:
-        _with_store(store, policy, work, make=follow)
+        seen = _with_store(store, policy, work, make=follow)
     except KeyboardInterrupt:
         if not follow:
             raise
+    else:
+        if not seen and not as_json:
+            from signoff.cli.opening import say_where
+
+            click.echo("Nothing is on record.")
+            say_where(store, policy)
 
 
 @audit.command()

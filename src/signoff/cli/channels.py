@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from signoff.core.run import Process
 
 
-@click.group()
-def channels() -> None:
-    """Where people are asked: list, test, run."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def channels(ctx: click.Context) -> None:
+    """Where people are asked: list, test, run. Alone it lists them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_channels, as_json=False, store=None, policy=None)
 
 
 @channels.command("list")

@@ -86,11 +86,17 @@ def _refuse_or_help(command: str, *, typed: bool) -> None:
 async def _turn(
     job: Job, task: Task, going: Going, after: Finished | str | None, *, forgiving: bool
 ) -> Finished | None:
-    """One turn; None where it failed and somebody is there to say it again."""
+    """One turn; None where it failed or was stopped, and somebody is there to say something else."""
+    from signoff.cli.loops import Stopped, until_interrupted
     from signoff.errors import ScriptEnded, SignoffError
 
+    turn = going.on(job.run(task, begun=going.begun(job), after=after))
     try:
-        return await going.on(job.run(task, begun=going.begun(job), after=after))
+        return await (until_interrupted(turn) if forgiving else turn)
+    except Stopped:
+        later = f" It can be finished by itself: signoff resume {going.run}" if going.run else ""
+        click.echo(f"\nsignoff: this turn is stopped, and the chat goes on without it.{later}", err=True)
+        return None
     except ScriptEnded as error:
         if not forgiving:
             raise

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from signoff.core.grant import Grant
 
 
-@click.group()
-def grants() -> None:
-    """Remembered answers: list, explain, revoke."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def grants(ctx: click.Context) -> None:
+    """Remembered answers: list, explain, revoke. Alone it lists them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_grants, everything=False, as_json=False, store=None, policy=None)
 
 
 @grants.command("list")
@@ -56,7 +59,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
 @options.who
 @options.where
 def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Let grants speak no longer.
+    """Revoke grants: what they covered is asked about again.
 
     What they covered is asked about again.
 

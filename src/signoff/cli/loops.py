@@ -23,6 +23,34 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(woken())
 
 
+class Stopped(Exception):
+    """An interrupt ended the work in hand, and nothing else."""
+
+
+async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives. An interrupt ends this work alone, with `Stopped`, where interrupts end anything."""
+    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        return await task
+    was_interrupted = False
+
+    def stop(*_: object) -> None:
+        nonlocal was_interrupted
+        was_interrupted = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if was_interrupted and task.cancelled():
+            raise Stopped from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def _woken_by_signals() -> Generator[None]:
     """Within, whatever signal comes wakes the loop, so that its handler is called. In the main thread only."""
