@@ -112,6 +112,7 @@ async def test_d5_decisions_become_exactly_pydantic_ais_results() -> None:
 
 
 @pytest.mark.mission("D5")
+@pytest.mark.usefixtures("sync_loop")
 def test_d5_memory_comes_first_then_the_mode_then_the_person() -> None:
     memory = ApprovalMemory(file=None)
     collect_approvals_sync(deferred(PAY), ScriptedUI(["session"]), memory=memory)
@@ -258,6 +259,7 @@ async def test_d7_streams() -> None:
 
 
 @pytest.mark.mission("D7")
+@pytest.mark.usefixtures("sync_loop")
 def test_d7_the_sync_edge() -> None:
     till = Till()
     result = run_with_approval_sync(native_agent(till, pays(4)), "go", ui=ScriptedUI(["approve"]))

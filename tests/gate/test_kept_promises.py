@@ -132,6 +132,7 @@ def test_d10_where_nothing_can_be_kept_nothing_is_offered_and_all_that_the_tool_
 
 
 @pytest.mark.mission("D10")
+@pytest.mark.usefixtures("sync_loop")
 def test_d10_among_calls_that_are_asked_together_an_answer_holds_for_those_like_it() -> None:
     parts = [ToolCallPart("delete", {"name": name}, tool_call_id=str(n)) for n, name in enumerate("aaba")]
     for word in ("session", "always"):
