@@ -152,12 +152,16 @@ async def test_d10_a_memory_is_told_of_an_answer_as_it_was_given(tmp_path: Path)
     memory.store(request, ApprovalDecision(approved=True))
     assert memory.grants() == (), "once is once"
     memory.store(request, ApprovalDecision(approved=True, remember="always"))  # type: ignore[arg-type]
+    assert ApprovalMemory(file=None).lookup(request) is None
     for again in (memory, ApprovalMemory(file)):
-        ui = ScriptedUI([])
+        found, ui = again.lookup(request), ScriptedUI([])
+        assert found is not None and found.approved
         assert (await collect_approvals(requests, ui, memory=again)).approvals == {"1": ToolApproved()}
     by_hand = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5})
     other = ApprovalMemory(file=None)
     other.store(by_hand, ApprovalDecision(approved=False, note="never", remember="session"))  # type: ignore[arg-type]
+    found = other.lookup(by_hand)
+    assert found is not None and (found.approved, found.note) == (False, "never")
     denied = (await collect_approvals(requests, ScriptedUI([]), memory=other)).approvals["1"]
     assert "never" in denied.message  # type: ignore[union-attr]
 

@@ -379,6 +379,40 @@ def test_c10_toolsets_with_their_approvals_and_a_worker_that_names_them_with_not
         assert not project.has("sum.txt"), "somebody said yes"
 
 
+FILES = """
+    from signoff.toolsets import filesystem_ro
+
+    TOOLSETS = {"my_files": lambda context: filesystem_ro(context.workspace).prefixed("my")}
+    TOOLSET_APPROVALS = {"my_files": {"my_read_file": {"pre_approved": True}}}
+"""
+READS = """
+    - calls: [{tool: my_read_file, args: {path: notes.md}}]
+    - calls: [{tool: my_read_file, args: {path: ../secret.txt}}]
+    - say: "{{last}}"
+"""
+
+
+@pytest.mark.mission("P3")
+def test_p3_a_toolset_that_needs_a_sandbox_makes_one_of_the_directory_it_is_given(project: Project) -> None:
+    project.put({"toolsets.py": FILES, "signoff.yaml": "policy: []\n", "notes.md": "milk", "../secret.txt": "hunter2"})
+    project.put({"workers/reader.yaml": "toolsets: {my_files: {}}\n", "workers/reader.turns": READS})
+    done = project.run("reader", "--mode", "auto_approve")
+    assert done.events("my_read_file") == ["allowed", "ran", "denied"] and "hunter2" not in done.out, done
+
+
+@pytest.mark.mission("C1")
+def test_c1_the_project_may_let_one_worker_do_more_and_a_worker_file_cannot(project: Project) -> None:
+    project.write(signoff="policy: [{allow: {tool: write_file, worker: triage}}]\n")
+    turns = "- calls: [{tool: write_file, args: {path: a.txt, content: x}}]\n- say: done\n"
+    for name in ("triage", "other"):
+        project.put({f"workers/{name}.yaml": "toolsets: [filesystem_rw]\n", f"workers/{name}.turns": turns})
+    assert project.run("other", "--suspend").events("write_file") == ["asked"] and not project.has("a.txt")
+    project.put({"workers/other.yaml": "toolsets: [filesystem_rw]\npolicy: [{allow: write_file}]\n"})
+    refused = project.run("other")
+    assert refused.code == 2 and "workers/other.yaml:2:11" in refused.err and "only tighten" in refused.err
+    assert project.run("triage").events("write_file") == ["allowed", "ran"] and project.has("a.txt")
+
+
 @pytest.mark.mission("C4")
 async def test_c4_the_helper_the_decorator_and_the_attribute_let_the_same_call_run(here: Path) -> None:
     def clean(name: str) -> str:
