@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +19,10 @@ from signoff import DiscordApprovals, Signoff
 from signoff.testing import FakeClock, ScriptedModel
 
 FIVE, INSTANT = timedelta(minutes=5), timedelta(seconds=1)
-TURNS = [{"calls": [{"tool": name, "args": {}} for name in ("pay", "publish")]}, {"say": "{{last}}"}]
+TURNS: list[dict[str, Any]] = [
+    {"calls": [{"tool": name, "args": {}} for name in ("pay", "publish")]},
+    {"say": "{{last}}"},
+]
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def service() -> Iterator[Service]:
 
 
 @asynccontextmanager
-async def connected(service: Service, gate: Signoff) -> AsyncIterator[None]:
+async def connected(service: Service, gate: Signoff) -> AsyncGenerator[None]:
     """A bot that does nothing but ask."""
     people = {"ana": service.person("ana").id}
     async with discord.Client(intents=discord.Intents(guilds=True, guild_messages=True)) as bot:

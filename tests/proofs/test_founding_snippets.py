@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -233,7 +233,9 @@ class TwoArguments(Shell):
 
 
 class WithContext(TwoArguments):
-    async def needs_approval(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any]) -> Any:
+    async def needs_approval(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any]
+    ) -> Any:
         assert ctx.deps == "ana"
         return super().needs_approval(name, tool_args)
 
@@ -514,7 +516,7 @@ class HomarBot(discord.Client):
 
 
 @asynccontextmanager
-async def running(bot: HomarBot, service: Service) -> AsyncIterator[None]:
+async def running(bot: HomarBot, service: Service) -> AsyncGenerator[None]:
     async with bot:
         task = asyncio.create_task(bot.start(service.token))
         try:
