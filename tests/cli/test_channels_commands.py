@@ -264,7 +264,8 @@ def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
     (desk.folder / "signoff.yaml").write_text(PROJECT.replace("[triage]", f'["{name}"]') + plugins)
     started = desk.run("channels", "run", "discord")
     assert started.code == 2 and wrong in started.err and "signoff.yaml:" in started.err
-    assert wrong in desk.run("channels", "list").out.replace("\n", " ")
+    listed = desk.run("channels", "list").out
+    assert wrong in listed.replace("\n", " ") and "⟦LF⟧" not in listed
     [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "broken-channel"]
     assert wrong in found["what"] and found["place"].startswith("signoff.yaml:")
 

@@ -110,19 +110,21 @@ class Project:
                 process.kill()
         assert self.token not in running.text, "a secret was printed"
 
-    async def opened(self, *requests: ApprovalRequest) -> list[str]:
-        store = SqliteStore(self.file)
-        try:
-            return [one.id for one in await Broker(store).open(list(requests))]
-        finally:
-            store.close()
 
-    async def request(self, request_id: str) -> ApprovalRequest:
-        store = SqliteStore(self.file)
-        try:
-            return await Broker(store).get(request_id)
-        finally:
-            store.close()
+async def opened(project: Project, *requests: ApprovalRequest) -> list[str]:
+    store = SqliteStore(project.file)
+    try:
+        return [one.id for one in await Broker(store).open(list(requests))]
+    finally:
+        store.close()
+
+
+async def stored(project: Project, request_id: str) -> ApprovalRequest:
+    store = SqliteStore(project.file)
+    try:
+        return await Broker(store).get(request_id)
+    finally:
+        store.close()
 
 
 @pytest.fixture
@@ -244,7 +246,7 @@ async def test_permissions_that_are_missing(project: Project, wording: Wording) 
 
 async def test_what_waits_is_shown_and_answered(project: Project) -> None:
     service = project.service
-    [first] = await project.opened(asks())
+    [first] = await opened(project, asks())
     async with project.signoff("run", "discord") as program:
         message = await service.message(about("`pay`"))
         await program.line(f"discord: {first}  asked  pay(")
@@ -257,7 +259,7 @@ async def test_what_waits_is_shown_and_answered(project: Project) -> None:
         assert await program.ended() == 0
     assert program.lines[-1].startswith("Stopped.")
     assert "Traceback" not in program.text
-    request = await project.request(first)
+    request = await stored(project, first)
     assert request.state is State.APPROVED
     assert request.decision is not None
     assert request.decision.by is not None
@@ -341,7 +343,7 @@ async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None
         assert f"discord is run already, by process {program.process.pid}" in test.text
         program.process.send_signal(signal.SIGINT)
         assert await program.ended() == 0
-    [first] = await project.opened(asks())
+    [first] = await opened(project, asks())
     async with project.signoff("run", "discord", "--no-resume", "--json") as program:
         shown = json.loads(await program.line('"event": "shown"'))
     assert (shown["channel"], shown["request"], shown["state"], shown["by"]) == ("discord", first, "pending", None)
@@ -357,7 +359,7 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
     service = project.service
     service.fail("POST /channels/*/threads", status, times=1000, code=50013)  # 200: nothing that a thread could be
     async with project.signoff("run", "discord", "--no-resume") as program:
-        [first] = await project.opened(asks())
+        [first] = await opened(project, asks())
         line = await program.line(f"discord: {first}  {said}")
         assert line.endswith("; tried again, but somebody has to put it right first")
         program.process.send_signal(signal.SIGTERM)
@@ -369,7 +371,7 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
 async def test_a_reminder_that_is_refused_is_told_with_its_request(project: Project, as_json: bool) -> None:
     needs = Requirement(timeout=timedelta(days=1), remind=timedelta(hours=12))
     async with project.signoff("run", "discord", "--no-resume") as program:
-        [first] = await project.opened(asks(needs=needs))
+        [first] = await opened(project, asks(needs=needs))
         await program.line(f"{first}  asked")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
@@ -389,7 +391,7 @@ async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
     async with project.signoff("run", "discord", "--no-resume") as program:
         await program.line("discord: 0 requests wait")
         await service.down()
-        [first] = await project.opened(asks())
+        [first] = await opened(project, asks())
         await program.line("; tried again until it can be")
         await service.up()
         await program.line(f"{first}  asked")

@@ -132,6 +132,7 @@ def test_d10_where_nothing_can_be_kept_nothing_is_offered_and_all_that_the_tool_
 
 
 @pytest.mark.mission("D10")
+@pytest.mark.usefixtures("sync_loop")
 def test_d10_among_calls_that_are_asked_together_an_answer_holds_for_those_like_it() -> None:
     parts = [ToolCallPart("delete", {"name": name}, tool_call_id=str(n)) for n, name in enumerate("aaba")]
     for word in ("session", "always"):
@@ -151,12 +152,16 @@ async def test_d10_a_memory_is_told_of_an_answer_as_it_was_given(tmp_path: Path)
     memory.store(request, ApprovalDecision(approved=True))
     assert memory.grants() == (), "once is once"
     memory.store(request, ApprovalDecision(approved=True, remember="always"))  # type: ignore[arg-type]
+    assert ApprovalMemory(file=None).lookup(request) is None
     for again in (memory, ApprovalMemory(file)):
-        ui = ScriptedUI([])
+        found, ui = again.lookup(request), ScriptedUI([])
+        assert found is not None and found.approved
         assert (await collect_approvals(requests, ui, memory=again)).approvals == {"1": ToolApproved()}
     by_hand = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5})
     other = ApprovalMemory(file=None)
     other.store(by_hand, ApprovalDecision(approved=False, note="never", remember="session"))  # type: ignore[arg-type]
+    found = other.lookup(by_hand)
+    assert found is not None and (found.approved, found.note) == (False, "never")
     denied = (await collect_approvals(requests, ScriptedUI([]), memory=other)).approvals["1"]
     assert "never" in denied.message  # type: ignore[union-attr]
 

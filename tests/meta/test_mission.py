@@ -103,8 +103,6 @@ HARNESSES = {
     "tests.cli.wording": "compares what was printed with what was kept",
 }
 """What drives a program from outside; how it does so is its own affair."""
-NOT_YET = frozenset({"H4", "H10"})
-"""Rows whose proof still looks inside. It only shrinks."""
 WRITTEN = re.compile(r"^\s*(?:from|import) (signoff[\w.]*)", re.MULTILINE)
 
 
@@ -187,15 +185,13 @@ def fixtures_of(path: str, name: str) -> set[str]:
 
 
 def test_a_proof_goes_through_the_command_the_public_names_or_files() -> None:
-    inside: dict[str, set[str]] = {}
+    inside: dict[str, list[str]] = {}
     for id_, row in rows().items():
         if row["proof"].strip() != "not yet":
             path, name = proof_of(row)
             if found := looked_into(path, name) | fixtures_of(path, name):
-                inside[id_] = found
-    fresh = {id_: sorted(found) for id_, found in inside.items() if id_ not in NOT_YET}
-    assert not fresh, f"these proofs import private modules; write one from outside (tests/proofs): {fresh}"
-    assert set(inside) == NOT_YET, "what is proven from outside by now is taken off the list"
+                inside[id_] = sorted(found)
+    assert not inside, f"these proofs import private modules; write one from outside (tests/proofs): {inside}"
 
 
 def test_what_looks_inside_is_found() -> None:

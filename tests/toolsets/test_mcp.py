@@ -20,8 +20,9 @@ from tests import start
 from tests.gate.agents import calls
 from tests.toolsets.projects import Project, project, run
 
+from signoff import Signoff
 from signoff.errors import MissingExtra, SignoffError, WrongUse
-from signoff.testing import ScriptedModel
+from signoff.testing import ScriptedModel, ScriptedUI
 from signoff.toolsets.catalog import Catalog
 from signoff.workers.inspect import Look, tools_of
 from signoff.workers.workshop import Workshop
@@ -245,3 +246,26 @@ async def test_people_are_told_a_servers_name_and_not_what_is_wrapped_around_it(
     [(name, _)] = (await tools_of(Look(agent=agent))).unknown
     assert "CapabilityOwned" not in name
     assert "mcp.example" in name or name.startswith("MCPToolset")
+
+
+@pytest.mark.mission("W1")
+async def test_w1_tools_of_an_mcp_server_are_gated_as_they_are(tmp_path: Path) -> None:
+    """PydanticAI's own toolset, with nothing of ours around it, and a server in this process."""
+    from mcp.server.mcpserver import MCPServer
+    from pydantic_ai.mcp import MCPToolset
+
+    server = MCPServer("hammer")
+
+    @server.tool()
+    def strike(name: str) -> str:
+        (tmp_path / name).touch()
+        return "struck"
+
+    turns = [calls(("strike", {"name": "first"})), calls(("strike", {"name": "second"})), {"say": "{{last}}"}]
+    gate = Signoff([], approver=ScriptedUI(["approve", "deny:once is enough"]))
+    done = await Agent(ScriptedModel(turns), toolsets=[MCPToolset(server)], capabilities=[gate]).run("go")
+    assert [one.name for one in listed(tmp_path)] == ["first"] and "once is enough" in done.output
+
+
+def listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir())

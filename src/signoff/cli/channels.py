@@ -159,8 +159,8 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
     yield _who(seen)
     if entry.use == "discord":
         yield "starts", ", ".join(map(safe, entry.workers)) or "no workers", False
-        if wrong := _wrong_workers(seen):
-            yield "wrong", safe(wrong), True
+        for number, line in enumerate(_wrong_workers(seen).splitlines()):
+            yield "" if number else "wrong", safe(line.strip()), True
     timeout = (
         "the rule's, or none" if entry.timeout is None else f"the rule's, or {span(entry.timeout.total_seconds())}"
     )

@@ -56,7 +56,10 @@ FOREIGN_TOOLSETS = frozenset(_TOOLSETS)
 def foreign_hint(word: str) -> str:
     """What llm-do's word is here; empty where it is none of its words."""
     ours = _OURS.get(word) or _TOOLSETS.get(word)
-    return f"llm-do's {shown(word)} is our {ours}" if ours else ""
+    if not ours:
+        return ""
+    has_article = ours.startswith(("a ", "the "))
+    return f"llm-do's {shown(word)} is {ours}" if has_article else f"llm-do's {shown(word)} is our {ours}"
 
 
 def import_hint(file: str) -> str:

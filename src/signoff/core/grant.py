@@ -162,8 +162,12 @@ def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | 
     if decision.remember is Remember.NONE:
         return None
     args = decision.edited_args if decision.edited_args is not None else request.args
-    call = request.call or Call(tool=request.tool_name, args=args, call_id=request.tool_call_id)
-    return Grant.of(call.changed(args=args), decision, summary=request.summary)
+    return Grant.of(call_of(request).changed(args=args), decision, summary=request.summary)
+
+
+def call_of(request: ApprovalRequest) -> Call:
+    """The call that a request is about; one that was made by hand says no more than its tool and arguments."""
+    return request.call or Call(tool=request.tool_name, args=request.args, call_id=request.tool_call_id)
 
 
 def grant_text(grant: Grant, zone: Zone = in_utc) -> str:

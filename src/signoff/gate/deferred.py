@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import HandleDeferredToolCalls
@@ -39,6 +41,8 @@ from signoff.gate.options import check_approver
 from signoff.gate.tools import schema_hash
 from signoff.ports import Approver, GrantStore
 from signoff.store.grants import ApprovalMemory
+
+T = TypeVar("T")
 
 
 def build_approval_requests(
@@ -117,7 +121,7 @@ def collect_approvals_sync(
 ) -> DeferredToolResults:
     """`collect_approvals` for code without an event loop."""
     _refuse_running_loop("collect_approvals")
-    return asyncio.run(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
+    return _run_sync(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
 
 
 def _refuse_running_loop(name: str) -> None:
@@ -130,6 +134,26 @@ def _refuse_running_loop(name: str) -> None:
         f"{name}_sync was called where an event loop is running: in an async function, a notebook or a bot.\n"
         f"  Write `await {name}(…)` there."
     )
+
+
+def _run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run in the event loop of this thread, as `agent.run_sync` does, and leave it as it is.
+
+    HTTP clients of models are kept from run to run and bound to that loop. `asyncio.run` would put another in its
+    place, and the next run of the same agent would fail.
+    """
+    return asyncio.Runner(loop_factory=_loop_of_thread).run(work)  # never closed: the loop is not its own
+
+
+def _loop_of_thread() -> asyncio.AbstractEventLoop:
+    with suppress(RuntimeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and 3.13 say so where they make a loop
+        loop = asyncio.get_event_loop()
+        if not loop.is_closed():
+            return loop
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +293,7 @@ async def run_with_approval(
 def run_with_approval_sync(agent: Agent[Any, Any], prompt: Any = None, **options: Any) -> AgentRunResult[Any]:
     """`run_with_approval` for code without an event loop."""
     _refuse_running_loop("run_with_approval")
-    return asyncio.run(run_with_approval(agent, prompt, **options))
+    return _run_sync(run_with_approval(agent, prompt, **options))
 
 
 async def _through_gate(

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
-from signoff.core.grant import Grant, grant_from
+from signoff.core.grant import Grant, call_of, grant_from
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
@@ -58,8 +58,10 @@ class ApprovalMemory:
     def keeps_always(self) -> bool:
         return self._file is not None
 
-    def lookup(self, call: Call) -> Grant | None:
-        """The grant that covers exactly this call, or None."""
+    def lookup(self, call: Call | ApprovalRequest) -> Grant | None:
+        """The grant that covers exactly this call, or the call of this request; or None."""
+        if isinstance(call, ApprovalRequest):
+            call = call_of(call)
         try:
             # First what was said about all forms of the text, which is no; then about the very text.
             keys = [(key, call.schema_hash, call.toolset) for key in dict.fromkeys((call.memory_key, call.fingerprint))]
