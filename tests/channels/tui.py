@@ -63,8 +63,8 @@ class Reader:
         """Press keys, each after a look at the screen; or all at once."""
         for key in keys:
             if looks:
-                self.clock.move(1)
                 await self.settles()
+                self.clock.move(1)
             await self.pilot.press(key)
         await self.settles()
 

@@ -82,8 +82,8 @@ class Board(Screen[None]):
         self._place = 0
         """Where in the list it is."""
         self._message = ("", "")
-        self._steady_since = clock()
-        """Since when the card is there and no deciding key was pressed too soon."""
+        self._steady_since: datetime | None = None
+        """Since when the card is on the screen and no deciding key was pressed too soon; None before it is."""
 
     # --- what is shown ---
 
@@ -132,9 +132,14 @@ class Board(Screen[None]):
 
     def _open(self, entry: Entry) -> None:
         self._current = entry
-        self._steady_since = self._clock()
+        self._steady_since = None
         self._show_card(entry)
         self._draw()
+        self.call_after_refresh(self._appeared, entry)
+
+    def _appeared(self, entry: Entry) -> None:
+        if entry is self._current and self._steady_since is None:
+            self._steady_since = self._clock()
 
     def _show_card(self, entry: Entry) -> None:
         def draw(look: Look) -> Sequence[Text]:
@@ -303,9 +308,9 @@ class Board(Screen[None]):
     def _too_soon(self) -> bool:
         """Whether a key comes too soon after the card appeared; one that is held down never decides."""
         at = self._clock()
-        soon = at - self._steady_since < GRACE
+        soon = self._steady_since is None or at - self._steady_since < GRACE
         if soon:
-            self._steady_since = at
+            self._steady_since = at if self._steady_since is not None else None
             self.say("This card has only just appeared. Nothing is decided: look at it, then press the key again.")
         return soon
 
