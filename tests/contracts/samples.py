@@ -294,7 +294,7 @@ def everything(tx: Transaction) -> dict[str, Any]:
         },
         "open_requests": list(tx.queue.open()),
         "inbox": list(tx.queue.page(limit=1_000)),
-        "recent": [ids_in_order(tx.requests.recent(limit=1_000)), list(tx.requests.recent(limit=2))],
+        "recent": [ids_in_order(tx.past.recent(limit=1_000)), list(tx.past.recent(limit=2))],
         "of_run": {run.id: list(tx.requests.of(run=run.id)) for run in runs},
         "of_conversation": list(tx.requests.of(conversation_id="conversation")),
         "due": {seconds: list(tx.queue.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},

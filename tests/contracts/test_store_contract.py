@@ -299,7 +299,7 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "queue.open")) == []
     assert list(await got(store, "requests.of", conversation_id="x")) == []
     assert list(await got(store, "requests.of")) == []
-    assert list(await got(store, "requests.recent", limit=5)) == []
+    assert list(await got(store, "past.recent", limit=5)) == []
     assert list(await got(store, "requests.like", "x")) == []
     assert list(await got(store, "runs.like", "x")) == []
     assert list(await got(store, "queue.due", NOON)) == []
@@ -369,14 +369,14 @@ async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Sto
     unknown = samples.lost(samples.claimed(samples.approved(request(6))))
     denied = samples.steps(request(1), Cancelled("moot"))
     await add(store, request(5), denied, samples.claimed(samples.approved(request(3))), request(2), unknown)
-    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
+    assert await ids(store, "past.recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
     await put(store, "requests.put", samples.approved(request(5)))
-    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001", "r0005"]
-    assert await ids(store, "requests.recent", limit=2) == ["r0003", "r0001"]
-    assert await ids(store, "requests.recent", limit=0) == []
-    assert (await got(store, "requests.recent", limit=9))[1] == denied
+    assert await ids(store, "past.recent", limit=9) == ["r0003", "r0001", "r0005"]
+    assert await ids(store, "past.recent", limit=2) == ["r0003", "r0001"]
+    assert await ids(store, "past.recent", limit=0) == []
+    assert (await got(store, "past.recent", limit=9))[1] == denied
     await put(store, "requests.put", samples.steps(unknown, Told(samples.ANA, happened=True)))
-    assert await ids(store, "requests.recent", limit=1) == ["r0006"]
+    assert await ids(store, "past.recent", limit=1) == ["r0006"]
 
 
 async def test_ids_are_found_by_how_they_begin(store: Store) -> None:

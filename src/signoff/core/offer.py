@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.call import Call
+from signoff.core.call import is_free as holds_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Condition, Fits, amount_of
 
-_FREE = frozenset({"body", "content", "contents", "data", "message", "new_text", "text"})
-"""Names of arguments that hold what is written, not where or what for: they may be left open beside a fixed target."""
 _MONEY = frozenset("amount budget charge cost credit fee price refund sum total value".split())
 _RUNS = frozenset(
     "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
@@ -80,7 +79,7 @@ def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, is_free: boo
     def condition(name: str, value: Any) -> Condition:
         if name == wide.arg:
             return wide
-        open_ended = is_free and name.casefold() in _FREE and isinstance(value, str)
+        open_ended = is_free and holds_text(name, value)
         return Condition(arg=name, fits=Fits.ANY) if open_ended else Condition(arg=name, fits=Fits.IS, value=value)
 
     pattern = tuple(condition(name, value) for name, value in args.items())
