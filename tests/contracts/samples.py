@@ -208,6 +208,7 @@ RICH_RUN = KeptRun(
     setup=RunSetup(
         policy="signoff.yaml",
         directory="/srv/bäckup dir",
+        other_policies=("loose.yaml", TEXT),
         mode=ApprovalMode.AUTO_DENY,
         deny=("rm", "dd"),
         input={"n": [1, None, {"x": 2**70}]},
@@ -292,6 +293,7 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "about": {
             key: tx.requests.about(key) for key in sorted({one.call.key for one in requests if one and one.call})
         },
+        "before": {one.id: tx.past.before(one.call) for one in requests if one and one.call},
         "open_requests": list(tx.queue.open()),
         "inbox": list(tx.queue.page(limit=1_000)),
         "recent": [ids_in_order(tx.past.recent(limit=1_000)), list(tx.past.recent(limit=2))],

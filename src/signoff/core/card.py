@@ -345,6 +345,8 @@ def _answers(request: ApprovalRequest) -> str:
     answers, free = request.context.answers, request.call.free if request.call is not None else ()
     if answers.tool == NO_TALLY:
         return ""
+    if request.effective_args is not request.args:  # the like of other arguments was counted
+        return f"{request.tool_name} in all: {_tally_text(answers.tool)}"
     told: list[str] = []
     if answers.call != NO_TALLY:
         told.append(f"exactly this call: {_tally_text(answers.call)}")
