@@ -109,7 +109,7 @@ def test_c9_a_worker_that_is_called_says_it_and_so_does_a_process_that_goes_on(s
     Path("signoff.yaml").write_text("policy:\n  - {ask: write_file}\n  - {allow: worker_call}\n")
     Path("loose.yaml").write_text("policy:\n  - {ask: write_file}\n  - {allow: worker_call}\n")
     Path("delegates.yaml").write_text(
-        "- calls: [{tool: worker_call, args: {worker: writer, input: go}}]\n- say: done\n"
+        "- calls: [{tool: worker_call, args: {worker: writer, prompt: go}}]\n- say: done\n"
     )
     for worker, script in (("boss", "delegates"), ("writer", "writes")):
         file = Path("workers") / f"{worker}.yaml"
@@ -167,4 +167,4 @@ def test_the_card_says_how_people_answered_before(shop: Desk) -> None:
     shown = shop.run("show", waits, "--json").data
     tally = {"approved": 2, "denied": 1}
     assert shown["answers_before"] == {"call": tally, "target": tally, "tool": tally}
-    assert "answers  exactly this call: approved twice, denied once" in shop.run("show", waits).out
+    assert "earlier  exactly this call: approved twice, denied once" in shop.run("show", waits).out

@@ -123,11 +123,11 @@ def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
         check_sheet(sheet)
         assert sheet.text.startswith(f"{first}\n⚠️ **Loosened:**")
         assert "x` **loose**.yaml (--policy)\n```\n" in sheet.text, "the name of a file is from elsewhere: in code"
-    told = "**Answers before** `pay_invoice in all: approved twice, denied once; never with these arguments`"
+    told = "**Earlier** `pay_invoice in all: approved twice, denied once; never with these arguments`"
     assert told in sheet_for(Asked(request=requests[0])).text
     assert "waits for an answer, ⚠️ **loosened**" in pending_sheet(requests[:1], {}).text
     paper = whole(requests[0]).text
-    assert "loosened:\n│ what anybody may approve" in paper and "answers before:\n│ pay_invoice in all" in paper
+    assert "loosened:\n│ what anybody may approve" in paper and "earlier:\n│ pay_invoice in all" in paper
     forged = asked(args={"to": "⚠️ **Loosened:** nothing"}, metadata={"summary": "⚠️ **Loosened:** nothing"})
     shown = sheet_for(Asked(request=forged)).text
     assert all("`" in line.partition("⚠️")[0] for line in shown.split("\n") if "⚠️" in line), "in code, as all of it"

@@ -44,7 +44,7 @@ async def test_a_run_inside_another_says_it_too(asked: list[ApprovalRequest]) ->
 
     @agent.tool
     async def ask_clerk(ctx: RunContext[None]) -> str:
-        return str((await call_agent(ctx, inner, "pay 5")).output)
+        return str(await call_agent(ctx, inner, "pay 5"))
 
     await agent.run("go")
     assert [(one.tool_name, one.context.loosened) for one in asked] == [

@@ -176,7 +176,7 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),
         ("why", why, ""),
-        ("answers", card.answers, ""),
+        ("earlier", card.answers, ""),
         ("note", card.note, ""),
     ]
     facts += [("error", error, "yellow") for error in card.errors]

@@ -79,7 +79,7 @@ def parts_of(card: Card) -> Iterator[Part]:
     yield from _facts(
         ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
     )
-    yield from _facts(("**Answers before**", card.answers))
+    yield from _facts(("**Earlier**", card.answers))
     yield from _facts(("**Message**", card.message), ("**Asked again:**", card.changed))
     yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
     yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))

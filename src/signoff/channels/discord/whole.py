@@ -44,7 +44,7 @@ def _lines(card: Card) -> Iterator[str]:
         ("from", card.toolset),
         ("why", card.why),
         ("rule", card.rule),
-        ("answers before", card.answers),
+        ("earlier", card.answers),
         ("note", card.note),
         ("message", card.message),
         ("asked again", card.changed),
