@@ -113,7 +113,7 @@ def test_c9_a_worker_that_is_called_says_it_and_so_does_a_process_that_goes_on(s
     )
     for worker, script in (("boss", "delegates"), ("writer", "writes")):
         file = Path("workers") / f"{worker}.yaml"
-        file.write_text(f"model: script:{script}.yaml\n{file.read_text()}")
+        file.write_text(f"model: script:../{script}.yaml\n{file.read_text()}")
     begun = shop.run("run", "boss", "Go", "--suspend", "--json", "--policy", "loose.yaml")
     [waits] = begun.rows[-1]["waiting"]
     shown = shop.run("show", waits["request"], "--json").data

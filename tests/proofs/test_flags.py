@@ -62,7 +62,7 @@ def test_c9_a_run_that_was_loosened_says_it_on_every_card_and_in_the_record(writ
     runs = {one["id"]: one["loosened"] for one in writer.signoff("runs", "--json").data["runs"]}
     assert runs == {plain.rows[-1]["run"]: [], paused.rows[-1]["run"]: [mode, other]}
     [request] = [one["request"] for one in paused.rows[-1]["waiting"]]
-    card = " ".join(writer.signoff("show", request).out.replace("|", " ").split())
+    card = " ".join(writer.signoff("show", request).out.replace("│", " ").split())
     assert f"LOOSENED {mode} LOOSENED {other}" in card
     waiting = {one["id"]: one["loosened"] for one in writer.signoff("inbox", "--json").data["requests"]}
     assert waiting[request] == [mode, other]
