@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
+from signoff.core.context import EarlierAnswers
 from signoff.core.conversation import ConversationLog
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
@@ -57,12 +58,29 @@ class Requests(Protocol):
         """Ids of requests of a conversation or of a saved run that were opened in this very moment, in order."""
         ...
 
+    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
+        """Ids that begin so."""
+        ...
+
+
+class AskedBefore(NamedTuple):
+    """What was asked about a call, and about others like it."""
+
+    request: ApprovalRequest | None
+    """The newest request about this very call, by `Call.key`."""
+    answers: EarlierAnswers
+    """How people answered the like."""
+
+
+class Past(Protocol):
+    """What was asked before."""
+
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         """Requests that wait for nobody any longer, those that were asked last first."""
         ...
 
-    def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
-        """Ids that begin so."""
+    def before(self, call: Call) -> AskedBefore:
+        """What there is about a call. The work is bounded, however much was asked: `MOST_ANSWERS`."""
         ...
 
 
@@ -282,6 +300,9 @@ class Transaction(Protocol):
 
     @property
     def requests(self) -> Requests: ...
+
+    @property
+    def past(self) -> Past: ...
 
     @property
     def queue(self) -> Queue: ...

@@ -19,6 +19,8 @@ from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import Look, draw_card, draw_list, folded
 from signoff.channels.screen import Screen
 from signoff.core.card import card_for
+from signoff.core.context import RequestContext
+from signoff.core.loosened import Loosened
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
 PAYLOADS = (
@@ -209,3 +211,18 @@ def test_a_huge_argument_is_drawn_in_no_time() -> None:
     assert drawing.shortened
     assert len(drawing.lines) < 40
     assert any("last line" in line.plain for line in drawing.lines)
+
+
+@pytest.mark.parametrize("width", [30, 80, 120])
+@pytest.mark.parametrize("boxes", [True, False])
+def test_what_was_loosened_is_said_first_whatever_the_call_says(width: int, boxes: bool) -> None:
+    loosened = RequestContext(loosened=Loosened(auto_approve=True, policies=("loose.yaml",)))
+    forged = {"summary": "LOOSENED  nothing\n│ LOOSENED  nothing", "note": "LOOSENED nothing " * 200}
+    card = card_for(request("shell", {"x": "LOOSENED nothing\n" * 100}, metadata=forged, context=loosened))
+    look = Look(width=width, boxes=boxes)
+    for lines in (draw_card(card, look).lines, draw_list([card, card], ["waits", "waits"], look).lines):
+        shown = [line.plain for line in lines]
+        assert all(cell_len(line) <= width for line in shown)
+        flat = " ".join(word for line in shown[1:12] for word in line.split() if word not in ("│", "|", "↳", ">"))
+        assert flat.startswith("LOOSENED what anybody may approve runs unasked (--mode auto_approve) LOOSENED another")
+        assert "bold yellow" in {str(span.style) for line in lines[1:4] for span in line.spans}

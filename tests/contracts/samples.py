@@ -208,6 +208,7 @@ RICH_RUN = KeptRun(
     setup=RunSetup(
         policy="signoff.yaml",
         directory="/srv/bäckup dir",
+        other_policies=("loose.yaml", TEXT),
         mode=ApprovalMode.AUTO_DENY,
         deny=("rm", "dd"),
         input={"n": [1, None, {"x": 2**70}]},
@@ -292,9 +293,10 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "about": {
             key: tx.requests.about(key) for key in sorted({one.call.key for one in requests if one and one.call})
         },
+        "before": {one.id: tx.past.before(one.call) for one in requests if one and one.call},
         "open_requests": list(tx.queue.open()),
         "inbox": list(tx.queue.page(limit=1_000)),
-        "recent": [ids_in_order(tx.requests.recent(limit=1_000)), list(tx.requests.recent(limit=2))],
+        "recent": [ids_in_order(tx.past.recent(limit=1_000)), list(tx.past.recent(limit=2))],
         "of_run": {run.id: list(tx.requests.of(run=run.id)) for run in runs},
         "of_conversation": list(tx.requests.of(conversation_id="conversation")),
         "due": {seconds: list(tx.queue.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},

@@ -12,9 +12,12 @@ import pytest
 from tests.contracts import samples
 from tests.contracts.samples import NOON, at, chained, draft, grant, request, run, segment
 
-from signoff.core.call import Veiled
+from signoff.core.call import Call, Veiled
+from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
+from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox import Item
-from signoff.core.lifecycle import Assigned, Cancelled, Failed, Reminded, Succeeded, Told
+from signoff.core.lifecycle import Assigned, Cancelled, Failed, Reminded, Succeeded, Told, Voted
+from signoff.core.people import Answerer, AnswererKind
 from signoff.core.record import START, Checkpoint, Entry
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
@@ -299,7 +302,7 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "queue.open")) == []
     assert list(await got(store, "requests.of", conversation_id="x")) == []
     assert list(await got(store, "requests.of")) == []
-    assert list(await got(store, "requests.recent", limit=5)) == []
+    assert list(await got(store, "past.recent", limit=5)) == []
     assert list(await got(store, "requests.like", "x")) == []
     assert list(await got(store, "runs.like", "x")) == []
     assert list(await got(store, "queue.due", NOON)) == []
@@ -365,18 +368,80 @@ async def test_requests_that_were_asked_at_once_are_found(store: Store) -> None:
     assert list(await got(store, "requests.opened_at", when)) == []
 
 
+def writes(number: int, path: str, content: str, tool: str = "write_file") -> ApprovalRequest:
+    call = Call(tool=tool, args={"path": path, "content": content}, call_id=f"c{number}", run_id="run")
+    return request(number, tool_name=tool, args=call.args, call=call)
+
+
+def answered(one: ApprovalRequest, *, approved: bool = True, edited: Any = None, by: Answerer = samples.ANA) -> Any:
+    return samples.steps(one, Voted(by, ApprovalDecision(approved=approved, edited_args=edited)))
+
+
+async def test_what_people_answered_before_is_counted_by_call_by_target_and_by_tool(store: Store) -> None:
+    here = writes(99, "a", "x").call
+    assert here is not None
+    assert await got(store, "past.before", here) == (None, NO_ANSWERS)
+    await add(store, *(answered(writes(number, "a", "x"), approved=number != 2) for number in range(3)))
+    await add(store, answered(writes(3, "a", "other")), answered(writes(4, "b", "x"), approved=False))
+    await add(store, answered(writes(5, "a", "x"), edited={"path": "b", "content": "x"}))
+    await add(store, answered(writes(6, "a", "x", tool="append_file")))
+    request, answers = await got(store, "past.before", here)
+    assert request is None
+    assert answers == EarlierAnswers(
+        call=Tally(approved=2, denied=1), target=Tally(approved=3, denied=1), tool=Tally(approved=4, denied=2)
+    )
+    again = writes(7, "a", "x").call
+    await add(store, writes(7, "a", "x"))
+    assert again is not None
+    assert await got(store, "past.before", again) == (writes(7, "a", "x"), answers), "with the request about it"
+
+
+async def test_only_what_people_settled_is_counted(store: Store) -> None:
+    script = Answerer(name="script", kind=AnswererKind.SCRIPT)
+    mode = Answerer(name="ana, remembered", kind=AnswererKind.MODE)
+    await add(store, answered(writes(0, "a", "x"), by=script), answered(writes(1, "a", "x"), by=mode))
+    await add(store, writes(2, "a", "x"), samples.steps(writes(3, "a", "x"), Cancelled("moot")))
+    call = writes(99, "a", "x").call
+    assert call is not None
+    assert (await got(store, "past.before", call)).answers == NO_ANSWERS
+    await put(store, "requests.put", yes := answered(writes(2, "a", "x")))
+    once = Tally(approved=1)
+    assert (await got(store, "past.before", call)).answers == EarlierAnswers(call=once, target=once, tool=once)
+    await put(store, "requests.put", samples.steps(yes, Cancelled("the run ended")))
+    assert (await got(store, "past.before", call)).answers == NO_ANSWERS, "what was withdrawn came to nothing"
+
+
+async def test_counting_ends_somewhere_and_a_call_that_has_no_form_is_like_no_other(store: Store) -> None:
+    many = [answered(writes(number, "a", "x")) for number in range(MOST_ANSWERS + 5)]
+
+    def work(tx: Transaction) -> None:
+        for one in many:
+            tx.requests.add(one)
+
+    await store.write("many", work)
+    call = writes(999, "a", "x").call
+    assert call is not None
+    most = Tally(approved=MOST_ANSWERS)
+    assert (await got(store, "past.before", call)).answers == EarlierAnswers(call=most, target=most, tool=most)
+    odd = call.changed(args={"path": float("inf")})
+    await add(store, answered(writes(998, "a", "x").changed_to(call=odd), approved=False))
+    other = call.changed(args={"path": float("nan")}, call_id="other")
+    told = (await got(store, "past.before", other)).answers
+    assert told == EarlierAnswers(tool=Tally(approved=MOST_ANSWERS, denied=1))
+
+
 async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Store) -> None:
     unknown = samples.lost(samples.claimed(samples.approved(request(6))))
     denied = samples.steps(request(1), Cancelled("moot"))
     await add(store, request(5), denied, samples.claimed(samples.approved(request(3))), request(2), unknown)
-    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
+    assert await ids(store, "past.recent", limit=9) == ["r0003", "r0001"]  # as they came, whatever the clock said
     await put(store, "requests.put", samples.approved(request(5)))
-    assert await ids(store, "requests.recent", limit=9) == ["r0003", "r0001", "r0005"]
-    assert await ids(store, "requests.recent", limit=2) == ["r0003", "r0001"]
-    assert await ids(store, "requests.recent", limit=0) == []
-    assert (await got(store, "requests.recent", limit=9))[1] == denied
+    assert await ids(store, "past.recent", limit=9) == ["r0003", "r0001", "r0005"]
+    assert await ids(store, "past.recent", limit=2) == ["r0003", "r0001"]
+    assert await ids(store, "past.recent", limit=0) == []
+    assert (await got(store, "past.recent", limit=9))[1] == denied
     await put(store, "requests.put", samples.steps(unknown, Told(samples.ANA, happened=True)))
-    assert await ids(store, "requests.recent", limit=1) == ["r0006"]
+    assert await ids(store, "past.recent", limit=1) == ["r0006"]
 
 
 async def test_ids_are_found_by_how_they_begin(store: Store) -> None:

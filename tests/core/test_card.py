@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
+from signoff.core.context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Keeps, Remember
+from signoff.core.loosened import Loosened
 from signoff.core.people import Answerer
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
@@ -348,3 +350,44 @@ def test_a_request_of_the_deferred_api_has_a_card_too() -> None:
     )
     assert (card.title, card.chain, card.why, card.request_id) == ("pay: over 3", "pay", "over 3", "c1")
     assert json.loads(arg(card, "amount").text) == 5
+
+
+ONCE, THRICE, MIXED = Tally(approved=1), Tally(approved=3, denied=1), Tally(approved=7, denied=2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        (EarlierAnswers(), ""),
+        (EarlierAnswers(call=ONCE, target=ONCE, tool=ONCE), "exactly this call: approved once"),
+        (
+            EarlierAnswers(call=THRICE, target=THRICE, tool=MIXED),
+            "exactly this call: approved 3 times, denied once; write_file in all: approved 7 times, denied twice",
+        ),
+        (
+            EarlierAnswers(call=ONCE, target=THRICE, tool=MIXED),
+            "exactly this call: approved once; whatever the content: approved 3 times, denied once; "
+            "write_file in all: approved 7 times, denied twice",
+        ),
+        (EarlierAnswers(target=THRICE, tool=THRICE), "whatever the content: approved 3 times, denied once"),
+        (
+            EarlierAnswers(tool=Tally(denied=MOST_ANSWERS)),
+            "write_file in all: denied 100 or more times; never with these arguments",
+        ),
+    ],
+)
+def test_how_people_answered_before_is_one_line(answers: EarlierAnswers, text: str) -> None:
+    asked = request(context=RequestContext(answers=answers))
+    assert card_for(asked).answers == text
+    edited = asked.changed_to(decision=ApprovalDecision(approved=True, edited_args={"path": "x"}))
+    assert "this call" not in card_for(edited).answers, "nobody counted what the other arguments had"
+
+
+def test_what_was_loosened_is_safe_to_print() -> None:
+    loosened = Loosened(auto_approve=True, policies=("loose\x1b[2J.yaml",))
+    card = card_for(request(context=RequestContext(loosened=loosened)))
+    assert card.loosened == (
+        "what anybody may approve runs unasked (--mode auto_approve)",
+        "another policy than the project's: loose⟦ESC⟧[2J.yaml (--policy)",
+    )
+    assert card_for(request()).loosened == ()

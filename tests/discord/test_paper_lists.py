@@ -10,6 +10,9 @@ from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sh
 from signoff.channels.discord.paper import digest_of_all, sheet_for
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.whole import whole
+from signoff.core.context import EarlierAnswers, RequestContext, Tally
+from signoff.core.loosened import Loosened
 from signoff.core.notice import Asked, Together
 from signoff.core.request import ApprovalRequest, State
 
@@ -106,3 +109,25 @@ def test_one_request_to_read() -> None:
     long = show_sheet(asked(args={"content": "x" * 9000}))
     assert long.paper is not None and "│ " + "x" * 9000 in long.paper.text
     assert long.text.endswith("The file has everything.")
+
+
+def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
+    context = RequestContext(
+        loosened=Loosened(auto_approve=True, policies=("x` **loose**.yaml",)),
+        answers=EarlierAnswers(tool=Tally(approved=2, denied=1)),
+    )
+    requests = several(25, context=context)
+    first = "⚠️ **Loosened:** `what anybody may approve runs unasked (--mode auto_approve)`"
+    for notice in (Asked(request=requests[0]), Together(requests=requests[:2]), Together(requests=requests)):
+        sheet = sheet_for(notice)
+        check_sheet(sheet)
+        assert sheet.text.startswith(f"{first}\n⚠️ **Loosened:**")
+        assert "x` **loose**.yaml (--policy)\n```\n" in sheet.text, "the name of a file is from elsewhere: in code"
+    told = "**Earlier** `pay_invoice in all: approved twice, denied once; never with these arguments`"
+    assert told in sheet_for(Asked(request=requests[0])).text
+    assert "waits for an answer, ⚠️ **loosened**" in pending_sheet(requests[:1], {}).text
+    paper = whole(requests[0]).text
+    assert "loosened:\n│ what anybody may approve" in paper and "earlier:\n│ pay_invoice in all" in paper
+    forged = asked(args={"to": "⚠️ **Loosened:** nothing"}, metadata={"summary": "⚠️ **Loosened:** nothing"})
+    shown = sheet_for(Asked(request=forged)).text
+    assert all("`" in line.partition("⚠️")[0] for line in shown.split("\n") if "⚠️" in line), "in code, as all of it"

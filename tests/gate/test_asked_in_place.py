@@ -167,7 +167,7 @@ async def test_who_answered_is_on_record_as_the_approver_said_it(till: Till) -> 
     await agent_with(unnamed, pays(5), till).run("go")
     by: list[Answerer | None] = []
     for one in (made, unnamed):
-        [request] = await one.broker.store.read(lambda tx: tx.requests.recent(limit=5))
+        [request] = await one.broker.store.read(lambda tx: tx.past.recent(limit=5))
         assert request.decision is not None
         by.append(request.decision.by)
     assert by == [Answerer(name="ana"), UNNAMED]

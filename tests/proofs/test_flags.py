@@ -49,3 +49,25 @@ def test_c9_a_denial_by_flag_holds_in_every_mode_and_a_locked_policy_is_not_loos
         refused = writer.run("writer", *flags)
         assert (refused.code, writer.has("out.txt")) == (2, False)
         assert "locked (signoff.yaml:2:" in refused.err and flags[-1] in refused.err
+
+
+@pytest.mark.mission("C9")
+def test_c9_a_run_that_was_loosened_says_it_on_every_card_and_in_the_record(writer: Project) -> None:
+    rules = "people: {ana: {roles: [ops]}}\npolicy: [{ask: write_file, by: ops}, {ask: '*'}]\n"
+    writer.write(signoff=rules, loose=rules)
+    mode = "what anybody may approve runs unasked (--mode auto_approve)"
+    other = "another policy than the project's: loose.yaml (--policy)"
+    plain = writer.run("writer", "--suspend")
+    paused = writer.run("writer", "--suspend", "--mode", "auto_approve", "--policy", "loose.yaml")
+    runs = {one["id"]: one["loosened"] for one in writer.signoff("runs", "--json").data["runs"]}
+    assert runs == {plain.rows[-1]["run"]: [], paused.rows[-1]["run"]: [mode, other]}
+    [request] = [one["request"] for one in paused.rows[-1]["waiting"]]
+    card = " ".join(writer.signoff("show", request).out.replace("│", " ").split())
+    assert f"LOOSENED {mode} LOOSENED {other}" in card
+    waiting = {one["id"]: one["loosened"] for one in writer.signoff("inbox", "--json").data["requests"]}
+    assert waiting[request] == [mode, other]
+    assert writer.answers(paused).code == 0
+    events = writer.signoff("audit", "log", "--run", paused.rows[-1]["run"], "--json").rows
+    said = {one["kind"]: one["body"]["loosened"] for one in events if "loosened" in one["body"]}
+    assert said == {kind: [mode, other] for kind in ("run started", "asked", "run resumed")}
+    assert "--mode auto_approve or --policy FILE" in " ".join(writer.signoff("doctor").out.split())

@@ -26,6 +26,7 @@ from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
 from signoff.broker.secret_key import secret_key
 from signoff.core.codec import dump_process
+from signoff.core.context import EarlierAnswers, Tally
 from signoff.core.delivery import DeliveryState
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, Notice
@@ -44,6 +45,7 @@ from signoff.store.upkeep import check, upgrade
 STORES = Path(__file__).parent / "stores"
 ANA, BEN = Answerer(name="ana", roles=frozenset({"ops"})), Answerer(name="ben")
 YES = ApprovalDecision(approved=True)
+LAST = schema.migrations("sqlite")[-1].name
 
 
 def sqlite_store(folder: Path) -> str:
@@ -136,6 +138,21 @@ async def test_a_remembered_answer_still_speaks(store: Store) -> None:
     _, agent = shop(store, made)
     assert (await agent.run("pay=2")).output == "paid 2"
     assert made == ["pay 2"]
+
+
+async def test_what_people_answered_then_is_counted(store: Store) -> None:
+    """Settled by 0.1, or asked by 0.1 and answered since."""
+    signoff, agent = shop(store, [])
+    requests = await by_title(store)
+    await signoff.broker.answer(requests["refund(amount=3)"].id, ApprovalDecision(approved=False), by=ANA)
+    await agent.run("refund=9 pay=77")
+    known = {one.id for one in requests.values()}
+    asked = {one.title: one for one in await signoff.broker.pending() if one.id not in known}
+    once = Tally(approved=1)
+    assert asked["refund(amount=9)"].context.answers == EarlierAnswers(
+        call=once, target=once, tool=Tally(approved=1, denied=1)
+    )
+    assert asked["pay(amount=77)"].context.answers == EarlierAnswers(tool=once)
 
 
 async def test_the_record_goes_on_where_it_ended(store: Store) -> None:
@@ -238,7 +255,8 @@ def test_two_who_upgrade_at_once_do_it_once(tmp_path: Path) -> None:
         return await asyncio.gather(*(asyncio.to_thread(upgrade, url) for _ in range(2)))
 
     done = asyncio.run(both())
-    assert sorted(len([step for step in steps if not step.startswith("backup")]) for steps in done) == [0, 1]
+    steps = [[step for step in each if not step.startswith("backup")] for each in done]
+    assert sorted(map(len, steps)) == [0, schema.latest("sqlite") - 2]
     assert check(url) == []
 
 
@@ -260,7 +278,7 @@ def run_sql(url: str, statement: str, *values: str) -> None:
 
 def version_of(url: str) -> int:
     [problem] = [one for one in check(url) if "schema version" in one] or [""]
-    return int(problem.partition("schema version ")[2].partition(",")[0].partition(" ")[0] or 3)
+    return int(problem.partition("schema version ")[2].partition(",")[0].partition(" ")[0] or schema.latest("sqlite"))
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["on this machine", "on another machine"])
@@ -274,7 +292,7 @@ def test_a_store_that_is_in_use_is_not_upgraded(url: str, far: bool) -> None:
         upgrade(url)
     assert version_of(url) == 2, "nothing was done"
     run_sql(url, "delete from processes where id = %s", "lives")
-    assert upgrade(url)[-1] == "0003_typed"
+    assert upgrade(url)[-1] == LAST
 
 
 def test_what_others_left_there_is_carried_as_far_as_it_goes(url: str) -> None:
@@ -353,7 +371,7 @@ def test_what_cannot_be_read_is_named_and_nothing_is_done(url: str) -> None:
         upgrade(url)
     assert version_of(url) == 2
     run_sql(url, "delete from settings where name = %s", "talk:broken")
-    assert upgrade(url)[-1] == "0003_typed"
+    assert upgrade(url)[-1] == LAST
 
 
 def test_an_upgrade_waits_for_whoever_is_in_the_middle_of_a_write(postgres_url: str) -> None:
@@ -375,7 +393,7 @@ def test_an_upgrade_waits_for_whoever_is_in_the_middle_of_a_write(postgres_url: 
         writer.execute("update runs set state = 'done', body = %s where id = 'goes-on'", (ended,))
         writer.execute("insert into settings (name, value) values ('talk:board:77', %s)", ('{"heard": "5"}',))
         writer.commit()
-    assert done.result(start.PATIENCE)[-1] == "0003_typed"
+    assert done.result(start.PATIENCE)[-1] == LAST
 
     def look(tx: Transaction) -> None:
         run, log = tx.runs.get("goes-on"), tx.conversations.get("board:77")

@@ -219,7 +219,7 @@ async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> No
         result = await running
     assert result.output == "done"
     assert len(ran) == 1
-    [request] = await gate.broker.store.read(lambda tx: tx.requests.recent(limit=5))
+    [request] = await gate.broker.store.read(lambda tx: tx.past.recent(limit=5))
     assert request.deadline is None
     assert "denied" in (await agent.run("Pay.")).all_messages_json().decode(), "once it is stopped, nobody is reached"
     assert len(ran) == 1

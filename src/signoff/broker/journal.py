@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from signoff.core.call import Call
 from signoff.core.grant import Grant
+from signoff.core.loosened import Loosened
 from signoff.core.people import Answerer, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import Draft
@@ -66,6 +67,7 @@ class Journal:
             "needs": who(request.requirement),
             "policy": request.policy_revision,
             **self._verdict(request.verdict, request.secrets),
+            **self._loosened(request.context.loosened),
         }
         if request.call is not None:
             body |= {
@@ -130,7 +132,10 @@ class Journal:
 
     def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> Draft:
         told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
-        return Draft(kind=kind, at=at, run=run.id, body=told)
+        return Draft(kind=kind, at=at, run=run.id, body={**told, **self._loosened(run.setup.loosened)})
+
+    def _loosened(self, loosened: Loosened) -> dict[str, Any]:
+        return {"loosened": [self.text(one) for one in loosened.texts]} if loosened else {}
 
     def switched(self, kind: str, at: datetime, *, by: str, why: str) -> Draft:
         return Draft(kind=kind, at=at, body={"by": by, "why": self.text(why)})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.core.card import safe_summary
+from signoff.core.context import NO_ANSWERS
 from signoff.core.delivery import NOWHERE, Delivery
 from signoff.core.lifecycle import (
     OPEN,
@@ -105,9 +107,12 @@ def ask(
 
     `places` say where it is to be shown, by channel. That is kept with it: whoever runs the channel next asks there.
     """
-    known = tx.requests.about(request.call.key) if request.call is not None else None
-    if known is not None and known.state is not State.CANCELLED:
-        return known
+    if request.call is not None:
+        known, answers = tx.past.before(request.call)
+        if known is not None and known.state is not State.CANCELLED:
+            return known
+        if answers != NO_ANSWERS:
+            request = request.changed_to(context=replace(request.context, answers=answers))
     tx.requests.add(request)
     for channel, place in places.items():
         subject = Subject(Kind.REQUEST, request.id)

@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
@@ -17,6 +17,7 @@ from signoff.broker.signing import Signed, Signing
 from signoff.broker.status import RunStatus, run_status
 from signoff.broker.switch import check_not_halted
 from signoff.core.lifecycle import Cancelled
+from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.moment import moment_text
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
@@ -150,10 +151,13 @@ class Runs:
             "take", lambda tx, now: _take(tx, self._ledger, _going(tx, run_id), now), synced=False
         )
 
-    async def take_up(self, prefix: str) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
+    async def take_up(
+        self, prefix: str, *, loosened: Loosened = NOT_LOOSENED
+    ) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
         """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them.
 
-        Nothing else in this process takes it up until `let_go`.
+        `loosened` is what whoever resumes it loosened; from now on the run says so. Nothing else in this process takes
+        it up until `let_go`.
         """
         ledger, now = self._ledger, self._ledger.now()
         attempt: dict[str, int] = {}
@@ -163,7 +167,7 @@ class Runs:
             run = _still_going(_by_prefix(tx, prefix))
             self._hold(run.id, attempt)
             attempt[run.id] = run.epoch + 1
-            taken = _take(tx, ledger, run, ledger.now())
+            taken = _take(tx, ledger, run, ledger.now(), loosened)
             requests = tx.requests.of(run=taken.id)
             return taken, [feed(tx, ledger, one.id, now) or one for one in requests]
 
@@ -352,7 +356,7 @@ def _put_down(tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = (
     tx.runs.put(run.changed(holder="", heard=_heard(run, heard)))
 
 
-def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptRun:
+def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, loosened: Loosened = NOT_LOOSENED) -> KeptRun:
     if run.holder and run.holder != ledger.process.id:
         process = tx.processes.get(run.holder)
         if is_alive(process, now):
@@ -360,7 +364,9 @@ def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime) -> KeptR
             raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
     if run.format != FORMAT:
         raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
-    taken = run.changed(epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now)
+    policies = (run.setup.loosened | loosened).policies
+    setup = run.setup if policies == run.setup.other_policies else replace(run.setup, other_policies=policies)
+    taken = run.changed(epoch=run.epoch + 1, holder=ledger.process.id, changed_at=now, setup=setup)
     tx.runs.put(taken)
     ledger.enlist(tx, now)
     tx.record.append([ledger.journal.run(taken, "run resumed", now, epoch=taken.epoch)])

@@ -109,6 +109,7 @@ def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = 
     cut = cut or (WHOLE if whole else _to_fit(card, look))
     frame = _Frame(look, cut.rest)
     frame.rule(look.edges.top, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
+    frame.fields([("LOOSENED", text, "bold yellow") for text in card.loosened])
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         frame.text(card.title, "bold")
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
@@ -133,6 +134,9 @@ def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawin
     frame.rule(
         look.edges.top, f"{f'{waiting} of ' if waiting < len(cards) else ''}{len(cards)} calls wait for an answer"
     )
+    # All are of one run, as a rule: what was loosened for it is said once.
+    loosened = dict.fromkeys(one for card in cards for one in card.loosened)
+    frame.fields([("LOOSENED", one, "bold yellow") for one in loosened])
     number = len(str(len(cards)))
     for index, (card, note) in enumerate(zip(cards, notes, strict=True), 1):
         room = look.width - number - cell_len(note) - 6
@@ -172,6 +176,7 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),
         ("why", why, ""),
+        ("earlier", card.answers, ""),
         ("note", card.note, ""),
     ]
     facts += [("error", error, "yellow") for error in card.errors]

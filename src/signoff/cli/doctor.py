@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from signoff.cli.doctor_findings import Files, Finding, Severity
-    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_page import Loosening, Report
     from signoff.cli.doctor_store import Kept, KnownTool
     from signoff.config import Settings, WorkerFile
     from signoff.errors import SignoffError
@@ -101,6 +101,7 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
     return Report(
         settings=settings,
         environment=caller.told,
+        loosening=_loosening(settings),
         workers=workers,
         names=names,
         survey=survey,
@@ -125,6 +126,7 @@ def _agent_report(path: str, settings: Settings, connect: bool, store: str | Non
     return Report(
         settings=settings,
         environment=caller.told,
+        loosening=_loosening(settings, own_gate=facts.has_gate),
         workers={},
         names=[path],
         survey=facts.survey,
@@ -132,6 +134,14 @@ def _agent_report(path: str, settings: Settings, connect: bool, store: str | Non
         speaking=(),
         findings=[*_agent_findings(path, facts), *_unlisted(facts.survey)],
     )
+
+
+def _loosening(settings: Settings, *, own_gate: bool = False) -> Loosening:
+    from signoff.cli.doctor_page import Loosening
+    from signoff.wiring.project import lock_of
+
+    place = lock_of(settings.file) if settings.file else None
+    return Loosening(locked=f"{place}" if place is not None else "", own_gate=own_gate, has_project=bool(settings.file))
 
 
 def _agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:

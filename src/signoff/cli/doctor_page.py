@@ -38,12 +38,41 @@ _COLUMN = 12
 
 
 @dataclass(frozen=True, kw_only=True)
+class Loosening:
+    """Who can let a run do more unasked than this page says."""
+
+    locked: str = ""
+    """Where the project file says so; empty where it does not."""
+    own_gate: bool = False
+    """Whether what is looked at is an agent whose own gate takes no flags."""
+    has_project: bool = True
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What whoever starts a run can do it with."""
+        if self.locked or self.own_gate:
+            return ()
+        return ("--mode auto_approve", "--policy FILE") if self.has_project else ("--mode auto_approve",)
+
+    @property
+    def text(self) -> str:
+        """In a sentence."""
+        if self.own_gate:
+            return "nobody by flags: the agent brings its own Signoff, and your program says its policy and mode"
+        if self.locked:
+            return f"nobody who starts a run: the policy is locked ({self.locked})"
+        fix = "`locked: true` in signoff.yaml refuses both" if self.has_project else "a locked signoff.yaml refuses it"
+        return f"whoever starts a run, with {' or '.join(self.flags)}; the run says so. {fix}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that was found."""
 
     settings: Settings
     environment: str
     """What the environment adds to the rules, in one line; empty: nothing."""
+    loosening: Loosening
     workers: Mapping[str, WorkerFile]
     names: Sequence[str]
     """The workers that are told about."""
@@ -97,6 +126,7 @@ def _head(report: Report, width: int) -> Iterator[str]:
         yield from _pair("user rules", settings.user.file, width)
     if report.environment:
         yield from _pair("environment", report.environment, width)
+    yield from _pair("can loosen", report.loosening.text, width)
     yield from _pair("store", f"{report.kept.name} ({report.kept.state})", width)
 
 
@@ -268,6 +298,7 @@ def as_data(report: Report, *, strict: bool) -> dict[str, Any]:
         "ok": report.is_well(strict=strict),
         "project": report.settings.file or None,
         "environment": report.environment or None,
+        "loosening": {"locked": report.loosening.locked or None, "flags": list(report.loosening.flags)},
         "store": {"address": report.kept.name, "state": report.kept.state},
         "workers": [
             {

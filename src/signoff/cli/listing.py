@@ -87,15 +87,18 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
 
 
 def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
-    """The items with what their runs are for: runs of one worker ask the same again and again."""
+    """The items with what their runs are for, as runs of one worker ask the same again, and what was loosened."""
     from signoff.core.safe import safe_text
 
-    tasks: dict[str, str] = {}
+    known: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name in {item.run for item in items if item.run}:
         if (run := tx.runs.get(name)) is not None:
             told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
-            tasks[name] = safe_text(told.strip())
-    return [replace(item, task=tasks.get(item.run, "")) for item in items]
+            known[name] = safe_text(told.strip()), tuple(map(safe_text, run.setup.loosened.texts))
+    return [
+        replace(item, task=known[item.run][0], loosened=known[item.run][1]) if item.run in known else item
+        for item in items
+    ]
 
 
 def _deliveries(
@@ -159,6 +162,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "worker": item.worker,
         "run": item.run,
         "task": item.task or None,
+        "loosened": list(item.loosened),
         "role": item.role or None,
         "quorum": item.quorum,
         "votes": item.votes,
@@ -237,6 +241,7 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
     yield click.style(safe(item.id), fg="cyan") + head[len(safe(item.id)) :] + click.style(title, bold=True)
     if item.run:
         yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
+    yield from loosened_lines(item.loosened, width, _INDENT)
     if not is_unknown:
         yield click.style(clip(_INDENT + " · ".join(_facts(item, at)), width), dim=True)
         return
@@ -247,6 +252,13 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
     for word, meaning in OUTCOMES.items():
         command = f"{_INDENT}  signoff outcome {safe(item.id)} {word:9}"
         yield command + click.style(clip(f"  {meaning}", max(1, width - len(command))), dim=True)
+
+
+def loosened_lines(texts: Sequence[str], width: int, indent: str) -> Iterator[str]:
+    """What whoever started a run loosened: a line that stands out, folded rather than cut."""
+    for text in texts:
+        for line in fold(f"{indent}LOOSENED: {text}", width, indent):
+            yield click.style(line, fg="yellow", bold=True)
 
 
 def _facts(item: Item, at: datetime) -> Iterator[str]:

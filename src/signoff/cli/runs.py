@@ -79,6 +79,7 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 
 
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
+    from signoff.cli.listing import loosened_lines
     from signoff.cli.telling import by_program, masked, outcome_step
     from signoff.cli.words import agent_name, ago, clip, now, pad, safe
     from signoff.core.request import State
@@ -90,6 +91,7 @@ def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
     yield f"{click.style(safe(run.id), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"
     if run.prompt:
         yield _INDENT + clip(masked(" ".join(run.prompt.split())), width - len(_INDENT))
+    yield from loosened_lines([masked(one) for one in run.setup.loosened.texts], width, _INDENT)
     for request in status.waiting:
         text = f"waits for {safe(request.id)}: {safe(request.title)}"
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
@@ -119,6 +121,7 @@ def _data(status: RunStatus) -> dict[str, Any]:
         "agent": run.agent or None,
         "prompt": masked(run.prompt),
         "requester": run.requester or None,
+        "loosened": [masked(one) for one in run.setup.loosened.texts],
         "started_at": iso(run.started_at),
         "changed_at": iso(run.changed_at),
         "waiting": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.waiting],

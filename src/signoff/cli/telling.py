@@ -221,6 +221,8 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "task": card.task if card is not None else None,
         "model_says": card.claim if card is not None else None,
         "recent": list(card.recent) if card is not None else [],
+        "answers_before": asdict(request.context.answers),
+        "loosened": [masked(one) for one in request.context.loosened.texts],
         "requester": request.requester or None,
         "owner": request.owner or None,
         "run": request.run or None,

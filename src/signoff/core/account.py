@@ -53,6 +53,7 @@ def _plainly(text: str) -> str:
 
 _SUBJECTS = ("title", "text", "agent", "process")
 _REASONS = ("why", "note", "reason", "error", "preview", "detail")
+_STARTS = ("run started", "run resumed")
 _ENDINGS = ("error", "preview", "why", "note")
 
 
@@ -85,7 +86,9 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
 
 
 def _rest(said: Mapping[str, Any], kind: str) -> str:
-    """Why; of a call that ran, how it ended."""
+    """Why; of a call that ran, how it ended; of a run that was started or resumed, what was loosened."""
+    if kind in _STARTS and (loosened := _texts(said.get("loosened"))):
+        return f"loosened: {'; '.join(loosened)}"
     names = _ENDINGS if kind in ("ran", "failed") else _REASONS
     return next((text for name in names if (text := _text(said.get(name)))), "")
 

@@ -8,9 +8,16 @@ from typing import Any
 
 from signoff.core.canonical import canonical, digest, digest_of, same_form
 from signoff.core.values import cached
+from signoff.errors import CannotCanonicalise
 
 LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read", "data.write", "money"})
 """The capability labels signoff knows: what a call does, whatever its tool is named."""
+
+
+FREE = frozenset(
+    "body caption comment content contents data description message new_text note subject summary text title".split()
+)
+"""Names of arguments that hold what is written, not where or what for."""
 
 
 class Veiled(str):
@@ -91,6 +98,30 @@ class Call:
             return self.fingerprint
         return digest(same_form({"args": self.args, "tool": self.tool}))
 
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Names of the arguments that hold what is written; the others say where, or what for."""
+        return tuple(name for name, value in self.args.items() if is_free(name, value))
+
+    @cached
+    def target_key(self) -> str:
+        """As `memory_key`, whatever is written: the arguments in `free` are left out."""
+        if not (free := self.free):
+            return self.memory_key
+        fixed = {name: value for name, value in self.args.items() if name not in free}
+        return digest(same_form({"args": fixed, "tool": self.tool}))
+
+    @property
+    def likeness(self) -> tuple[str, str]:
+        """By what calls of one tool are known to be like each other: `target_key` and `memory_key`.
+
+        A call whose arguments have no canonical form is like no other.
+        """
+        try:
+            return self.target_key, self.memory_key
+        except CannotCanonicalise:
+            return f"?{self.key}", f"?{self.key}"
+
     @cached
     def key(self) -> str:
         """What identifies this call among all calls: providers reuse call ids, so its run belongs to it."""
@@ -102,5 +133,10 @@ class Call:
         return " > ".join((*self.worker, self.tool))
 
 
+def is_free(name: str, value: object) -> bool:
+    """Whether an argument holds what is written, so that it may be left open beside a fixed target."""
+    return name.casefold() in FREE and isinstance(value, str)
+
+
 _FROM_PLACE = ("key",)
-_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "prefix")
+_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "target_key", "prefix")

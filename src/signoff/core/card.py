@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, cast
 
-from signoff.core.context import PastCall, shortened
+from signoff.core.context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.decision import Keeps, Remember
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
@@ -84,6 +84,8 @@ class Card:
     chain: str
     """Who calls it: `triage > analyzer > shell`."""
     toolset: str = ""
+    loosened: tuple[str, ...] = ()
+    """What whoever started the run loosened, a line each. Channels show it before all else."""
     why: str = ""
     """Why it is asked, as a sentence."""
     task: str = ""
@@ -92,6 +94,8 @@ class Card:
     """What the model said when it made the call. Nothing checks it."""
     recent: tuple[str, ...] = ()
     """The last calls of the run and what became of them, oldest first."""
+    answers: str = ""
+    """How people answered the like before, on one line; empty where they never did."""
     note: str = ""
     """What the tool adds about the call: how it would run."""
     rule: str = ""
@@ -150,10 +154,12 @@ def card_for(
         tool=writer.line(request.tool_name),
         chain=writer.line(" > ".join((*request.worker, request.tool_name))),
         toolset=writer.line((call.toolset if call else None) or ""),
+        loosened=tuple(map(writer.line, request.context.loosened.texts)),
         why=why,
         task=writer.line(_task(request), "the task"),
         claim=writer.line(_line(request.context.words, _LONGEST_CLAIM), "the model's words"),
         recent=tuple(writer.line(_past(one), "an earlier call") for one in request.context.recent),
+        answers=writer.line(_answers(request)),
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
@@ -336,6 +342,35 @@ def _task(request: ApprovalRequest) -> str:
 
 def _past(call: PastCall) -> str:
     return f"{shortened(call.summary, _LONGEST_PAST)}: {_OUTCOMES.get(call.outcome, call.outcome)}"
+
+
+def _answers(request: ApprovalRequest) -> str:
+    """How people answered before: this call, calls that differ only in what is written, the tool. Each if it adds."""
+    answers, free = request.context.answers, request.call.free if request.call is not None else ()
+    if answers.tool == NO_TALLY:
+        return ""
+    if request.effective_args is not request.args:  # the like of other arguments was counted
+        return f"{request.tool_name} in all: {_tally_text(answers.tool)}"
+    told: list[str] = []
+    if answers.call != NO_TALLY:
+        told.append(f"exactly this call: {_tally_text(answers.call)}")
+    if answers.target not in (answers.call, NO_TALLY):
+        told.append(f"whatever the {' and the '.join(free)}: {_tally_text(answers.target)}")
+    if answers.tool != answers.target:
+        told.append(f"{request.tool_name} in all: {_tally_text(answers.tool)}")
+    if answers.target == NO_TALLY:
+        told.append("never with these arguments")
+    return "; ".join(told)
+
+
+def _tally_text(tally: Tally) -> str:
+    counts = (("approved", tally.approved), ("denied", tally.denied))
+    return ", ".join(f"{word} {_times(number)}" for word, number in counts if number)
+
+
+def _times(number: int) -> str:
+    more = " or more" if number >= MOST_ANSWERS else ""
+    return {1: "once", 2: "twice"}.get(number, f"{number}{more} times")
 
 
 def _line(text: str, longest: int) -> str:

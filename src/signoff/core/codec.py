@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
-from signoff.core.context import PastCall, RequestContext
+from signoff.core.context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
+from signoff.core.loosened import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
@@ -193,7 +194,15 @@ _GRANT = _Shape(
     },
 )
 _SETUP = _Shape(
-    RunSetup, {"mode": _choice(ApprovalMode), "ask": _TUPLE, "deny": _TUPLE, "rules": _TUPLE, "files": _TUPLE}
+    RunSetup,
+    {
+        "mode": _choice(ApprovalMode),
+        "other_policies": _TUPLE,
+        "ask": _TUPLE,
+        "deny": _TUPLE,
+        "rules": _TUPLE,
+        "files": _TUPLE,
+    },
 )
 _RUN = _Shape(
     KeptRun,
@@ -231,7 +240,15 @@ def _recent_back(data: Sequence[Data]) -> tuple[PastCall, ...]:
     return tuple(_PAST.load(one) for one in data)
 
 
-_CONTEXT = _Shape(RequestContext, {"recent": (_recent_out, _recent_back)})
+_TALLY = _part(_Shape(Tally))
+_CONTEXT = _Shape(
+    RequestContext,
+    {
+        "recent": (_recent_out, _recent_back),
+        "answers": _part(_Shape(EarlierAnswers, {"call": _TALLY, "target": _TALLY, "tool": _TALLY})),
+        "loosened": _part(_Shape(Loosened, {"policies": _TUPLE})),
+    },
+)
 _QUESTION = _Shape(
     ApprovalRequest,
     {

@@ -38,3 +38,5 @@ class Item:
     escalated: bool = False
     task: str = ""
     """What its run was told to do, and for whom, as it may be shown."""
+    loosened: tuple[str, ...] = ()
+    """What whoever started its run loosened, as it may be shown, a line each."""

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from signoff.core.call import Call
+from signoff.core.call import Call, is_free
 from signoff.core.decision import Keeps
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import COMMAND, Condition, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Wanted
 
-FREE = frozenset(
-    "body caption comment content contents data description message new_text note subject summary text title".split()
-)
-"""Names of arguments that hold what is written, not where or what for: they may be left open beside a fixed target."""
 _MONEY = frozenset("amount budget charge cost credit fee price refund sum total value".split())
 _RUNS = frozenset(
     "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
@@ -95,13 +91,13 @@ def _end_of_day(now: datetime) -> datetime:
 
 def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
     if call.prefix and args.get(COMMAND) == call.args.get(COMMAND):
-        yield _offer(call, args, Condition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), is_free=False)
+        yield _offer(call, args, Condition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), leaves_texts=False)
     runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
     if runs or "proc.exec" in call.labels:
         return
     amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value) is not None]
     for name in amounts:
-        yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), is_free=False)
+        yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), leaves_texts=False)
     if amounts or "money" in call.labels:
         return
     yield from _free_texts(call, args)
@@ -109,26 +105,26 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
         if isinstance(value, str) and _is_path(call, name, value) and (folder := _folder(value)):
             wide = Condition(arg=name, fits=Fits.UNDER, value=folder)
             if wide.holds(value, call):
-                yield _offer(call, args, wide, is_free=True)
+                yield _offer(call, args, wide, leaves_texts=True)
 
 
 def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
     """What is written left open, where something else says what for."""
-    free = [name for name, value in args.items() if _is_free(name, value)]
+    free = [name for name, value in args.items() if is_free(name, value)]
     paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
     if (
         free
         and all(map(_is_below, paths))
         and any(value not in (None, "", [], {}) for name, value in args.items() if name not in free)
     ):
-        pattern = tuple(_as_written(name, value, is_free=name in free) for name, value in args.items())
+        pattern = tuple(_as_written(name, value, is_open=name in free) for name, value in args.items())
         yield _named(free[0], call, pattern)
 
 
-def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, is_free: bool) -> Offer:
+def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, leaves_texts: bool) -> Offer:
     """One argument is widened; what is written may be left open, all else stays as it is."""
     pattern = tuple(
-        wide if name == wide.arg else _as_written(name, value, is_free=is_free and _is_free(name, value))
+        wide if name == wide.arg else _as_written(name, value, is_open=leaves_texts and is_free(name, value))
         for name, value in args.items()
     )
     return _named(wide.arg, call, pattern)
@@ -138,12 +134,8 @@ def _named(name: str, call: Call, pattern: tuple[Condition, ...]) -> Offer:
     return Offer(name=name, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
 
 
-def _as_written(name: str, value: Any, *, is_free: bool) -> Condition:
-    return Condition(arg=name, fits=Fits.ANY) if is_free else Condition(arg=name, fits=Fits.IS, value=value)
-
-
-def _is_free(name: str, value: object) -> bool:
-    return name.casefold() in FREE and isinstance(value, str)
+def _as_written(name: str, value: Any, *, is_open: bool) -> Condition:
+    return Condition(arg=name, fits=Fits.ANY) if is_open else Condition(arg=name, fits=Fits.IS, value=value)
 
 
 def _words(name: str) -> frozenset[str]:
@@ -159,7 +151,7 @@ def _is_money(name: str) -> bool:
 
 def _is_path(call: Call, name: str, value: str) -> bool:
     is_about_files = not call.labels.isdisjoint(("fs.read", "fs.write"))
-    return bool(_words(name) & _PATHS) or (is_about_files and not _is_free(name, value))
+    return bool(_words(name) & _PATHS) or (is_about_files and not is_free(name, value))
 
 
 def _is_below(path: str) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.context import NO_CONTEXT, RequestContext
-from signoff.core.decision import ApprovalDecision, Keeps
-from signoff.core.people import Parties
+from signoff.core.decision import ApprovalDecision, Ending, Keeps
+from signoff.core.people import AnswererKind, Parties
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -166,6 +166,16 @@ class ApprovalRequest:
     def worker(self) -> tuple[str, ...]:
         """The chain of workers that led to the call, outermost first."""
         return self.call.worker if self.call else ()
+
+    @property
+    def answer(self) -> Literal["", "approved", "edited", "denied"]:
+        """What people settled it with; empty where it is open, or where anything else settled or withdrew it."""
+        decision = self.decision
+        if decision is None or decision.by is None or decision.by.kind is not AnswererKind.PERSON:
+            return ""
+        if decision.ending is Ending.APPROVED:
+            return "approved" if decision.edited_args is None else "edited"
+        return "denied" if decision.ending is Ending.DENIED else ""
 
     @property
     def effective_args(self) -> Mapping[str, Any]:

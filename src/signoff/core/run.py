@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from signoff.core.loosened import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.values import Changeable
 
@@ -35,6 +36,8 @@ class RunSetup:
     project_id: str = ""
     policy: str = ""
     """The policy file."""
+    other_policies: tuple[str, ...] = ()
+    """Policy files that took the place of the project's own, when it began or when it was resumed; see `Loosened`."""
     model: str = ""
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     ask: tuple[str, ...] = ()
@@ -54,6 +57,11 @@ class RunSetup:
     """Whether all that was said is kept at its end, for another run to follow. Turns of a chat always keep it."""
     after: str = ""
     """Id of the turn before."""
+
+    @property
+    def loosened(self) -> Loosened:
+        """What whoever started or resumed it loosened."""
+        return Loosened(auto_approve=self.mode is ApprovalMode.AUTO_APPROVE, policies=self.other_policies)
 
 
 PLAIN_SETUP = RunSetup()

@@ -69,7 +69,7 @@ class StoreInbox:
         return await self.broker.store.read(unknown_requests)
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        return await self.broker.store.read(lambda tx: tx.requests.recent(limit=limit))
+        return await self.broker.store.read(lambda tx: tx.past.recent(limit=limit))
 
     async def where(self, request_id: str, *, planned: bool = False) -> str:
         return await place_of(self.broker.ledger, self.channel, Subject.parse(request_id), planned=planned)

@@ -110,17 +110,19 @@ def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, .
 
 
 def context_of(gated: GatedCall) -> RequestContext:
-    """What the run is for, what its model says, and the calls before this one."""
+    """What the run is for, what its model says, the calls before this one, and what was loosened."""
     messages = gated.ctx.messages
     response = newest_response(messages)
     said = [part.content for part in response.parts if isinstance(part, TextPart)] if response is not None else []
     outermost, level = gated.ctx, gated.level
     while level.enclosing is not None:
         outermost, level = level.enclosing.ctx, level.enclosing.level
+    gate, root = gated.level.gate, gated.level.root
     return RequestContext(
         prompt=shortened(_prompt(outermost.messages), LONGEST_PROMPT),
         words=shortened("\n".join(said), LONGEST_WORDS),
-        recent=tuple(_recent(messages, gated.level.gate.secrets)),
+        recent=tuple(_recent(messages, gate.secrets)),
+        loosened=gate.loosened | root.run.setup.loosened if root is not None else gate.loosened,
     )
 
 

@@ -20,6 +20,7 @@ from signoff.broker.secret_key import secret_key
 from signoff.channels.headless import ELSEWHERE
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
+from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.gate.answers import Answers
@@ -80,6 +81,8 @@ class Gate:
     observe: Callable[[CallEvent], None] | None = None
     nested: bool = False
     """Whether a call whose tool runs another gated agent pauses with it, and is made again from its beginning."""
+    loosened: Loosened = NOT_LOOSENED
+    """What whoever started the run at hand loosened, where a command says so; `mode` alone says nothing about that."""
     native: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict[str, "tuple[Policy, ...]"])
     """More rules for provider-executed tools, by their unique id or kind."""
     owner: Who = ""
@@ -156,6 +159,7 @@ class Gate:
             wait=outer.wait if pauses else self.wait,
             secrets=tuple(dict.fromkeys((*self.secrets, *outer.secrets))),
             observe=self.observe or outer.observe,
+            loosened=outer.loosened | self.loosened,
             histories=outer.histories,
         )
 

@@ -99,7 +99,7 @@ async def resume_run(
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
     broker = gate.broker
-    run, requests = await broker.runs.take_up(run_id)
+    run, requests = await broker.runs.take_up(run_id, loosened=gate.gate.loosened)
     try:
         conversation = await conversation_of(broker, gate.histories, run)
         with executing(run, requests):

@@ -1,7 +1,7 @@
 """Carries what a store of an older version holds into the tables of this one, where SQL alone cannot.
 
 Version 3 gave columns to what version 2, the one of signoff 0.1, kept as JSON: deliveries, and much that had found a
-place among the settings.
+place among the settings. Version 4 counts how people answered.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from signoff.core.codec import load_process, load_run
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Down, Lease
+from signoff.core.lifecycle import FINAL
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
 from signoff.core.run import EnteredCall, KeptRun, RunSetup, RunState
@@ -25,8 +26,11 @@ from signoff.core.subject import Kind, Subject
 from signoff.errors import SchemaError
 from signoff.processes import is_alive
 from signoff.store.queries import Queries
-from signoff.store.rows import told
+from signoff.store.rows import like_columns, request_of, told
 from signoff.store.sql import Chain, Sql, SqlTransaction, Wire
+
+PAGE = 500
+"""Requests that are read at once."""
 
 
 def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
@@ -42,9 +46,24 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
 
 def carry(version: int, wire: Wire, queries: Queries) -> None:
     """Carry over what a store of this version held, after all steps were applied; raises `SchemaError`."""
-    if version >= 3:
-        return
     tx = SqlTransaction(wire, queries, Chain(wire, queries))
+    if version < 3:
+        _carry_texts(tx)
+    if version < 4:
+        _carry_answers(tx)
+
+
+def _carry_answers(tx: SqlTransaction) -> None:
+    """What people said so far is counted when the like is asked; so is what they will say to what is open."""
+    last = ""
+    while rows := tx.sql.rows("requests_after", last, PAGE):
+        for row in rows:
+            request, last = request_of(row), row[0]
+            if request.call is not None and (request.answer or request.state not in FINAL):
+                tx.sql.run("put_answer", request.answer, *like_columns(request.call)[1:], request.id)
+
+
+def _carry_texts(tx: SqlTransaction) -> None:
     for (body,) in tx.sql.rows("old_deliveries"):
         with _told("delivery", body):
             tx.deliveries.put(_delivery(json.loads(body)))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
+from signoff.core.call import Call
+from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
 from signoff.core.inbox import Item
@@ -17,6 +20,7 @@ from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, Process, RunState, Segment
 from signoff.errors import Stale, StoreError
+from signoff.ports import AskedBefore
 from signoff.store.memory_changes import Changes
 from signoff.store.memory_deliveries import MemoryDeliveries
 from signoff.store.memory_record import Chain, MemoryRecord, Steps
@@ -29,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryRequests:
-    """See `signoff.ports.Requests` and `signoff.ports.Queue`: one set of indexes serves both."""
+    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`: one set of indexes serves all."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -41,6 +45,8 @@ class MemoryRequests:
         self._newest: dict[str, str] = {}
         self._of_conversation: dict[str, dict[str, None]] = {}
         self._of_run: dict[str, dict[str, None]] = {}
+        self._answers: Counter[tuple[str, ...]] = Counter()
+        """How many people answered so, by the answer, the tool, and as much of what a call is like as is counted."""
 
     def get(self, request_id: str) -> ApprovalRequest | None:
         return self._all.get(request_id)
@@ -86,6 +92,8 @@ class MemoryRequests:
             self._of_conversation[request.call.conversation_id].pop(request.id)
         if request.run:
             self._of_run[request.run].pop(request.id)
+        if request.answer:
+            self._answers.subtract(_counted_as(request))
 
     def _enter(self, request: ApprovalRequest) -> None:
         if request.state in _WAITING:
@@ -100,6 +108,8 @@ class MemoryRequests:
             self._of_conversation.setdefault(request.call.conversation_id, {})[request.id] = None
         if request.run:
             self._of_run.setdefault(request.run, {})[request.id] = None
+        if request.answer:
+            self._answers.update(_counted_as(request))
 
     def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
         waiting = (self._all[request_id] for _, _, request_id in self._waiting)
@@ -127,6 +137,18 @@ class MemoryRequests:
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         newest = reversed(self._all.values())
         return list(islice((request for request in newest if request.state not in _WAITING), limit))
+
+    def before(self, call: Call) -> AskedBefore:
+        if not self._answers:
+            return AskedBefore(self.about(call.key), NO_ANSWERS)
+        tool, (target, same) = call.tool, call.likeness
+
+        def tally(*like: str) -> Tally:
+            yes, no = (self._answers[answer, *like] for answer in ("approved", "denied"))
+            return Tally(approved=min(yes, MOST_ANSWERS), denied=min(no, MOST_ANSWERS))
+
+        answers = EarlierAnswers(call=tally(tool, target, same), target=tally(tool, target), tool=tally(tool))
+        return AskedBefore(self.about(call.key), answers)
 
     def due(self, now: datetime) -> Sequence[str]:
         due = sorted((moment, request_id) for request_id, moment in self._moments.items() if moment <= now)
@@ -378,7 +400,7 @@ class Tables:
         self.changes = changes = Changes()
         self._record = record
         self.requests = MemoryRequests(changes)
-        self.queue = self.requests
+        self.queue = self.past = self.requests
         self.results = MemoryResults(changes, self.requests)
         self.grants = MemoryGrants(changes)
         self.runs = MemoryRuns(changes)
@@ -403,6 +425,17 @@ class Tables:
 def _subject(grant: Grant) -> tuple[str, str | None]:
     """What a grant is found by: the tool and exactly these arguments, or the tool alone."""
     return grant.tool, grant.memory_key if grant.pattern is None else None
+
+
+def _counted_as(request: ApprovalRequest) -> Iterator[tuple[str, ...]]:
+    """Everything that an answer counts for."""
+    if request.call is None:
+        return
+    tool, (target, same) = request.tool_name, request.call.likeness
+    if request.answer == "edited":  # it was another call that was approved
+        yield "approved", tool
+        return
+    yield from ((request.answer, tool), (request.answer, tool, target), (request.answer, tool, target, same))
 
 
 def _item(request: ApprovalRequest) -> Item:

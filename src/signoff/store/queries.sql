@@ -8,6 +8,49 @@
 -- name: about
 {request} where r.call_key <> '' and r.call_key = ? order by r.nr desc limit 1
 
+-- How people answered what is like a call, and the request about the call itself: one trip for what every question
+-- needs. Each count ends at a number, so that no history is too long.
+-- name: asked_before
+with one (tool, target, memory_key, most) as (
+  select cast(? as text), cast(? as text), cast(? as text), cast(? as integer)
+)
+select
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer = 'approved' and q.target = one.target
+      and q.memory_key = one.memory_key
+    limit (select most from one)
+  ) as found),
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer = 'denied' and q.target = one.target
+      and q.memory_key = one.memory_key
+    limit (select most from one)
+  ) as found),
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer = 'approved' and q.target = one.target
+    limit (select most from one)
+  ) as found),
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer = 'denied' and q.target = one.target
+    limit (select most from one)
+  ) as found),
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer in ('approved', 'edited')
+    limit (select most from one)
+  ) as found),
+  (select count(*) from (
+    select 1 from {s}requests q
+    where q.answer <> '' and q.tool = one.tool and q.answer = 'denied'
+    limit (select most from one)
+  ) as found),
+  known.*
+from one
+left join ({request} where r.call_key <> '' and r.call_key = ? order by r.nr desc limit 1) as known on 1 = 1
+
 -- name: open_requests
 {request} where r.state in ('pending', 'unknown') and r.state = 'pending' order by r.opened_at, r.nr limit ?
 
@@ -31,18 +74,18 @@ select id from {s}requests where run <> '' and run = ? and opened_at = ? order b
 
 -- name: add_request
 insert into {s}requests (id, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, role,
-                         quorum, title, tool, worker, run, conversation, call_key, question)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         quorum, answer, title, tool, worker, run, conversation, call_key, target, memory_key, question)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: put_request
 update {s}requests
 set version = ?, state = ?, opened_at = ?, deadline = ?, remind_at = ?, escalated = ?, assigned = ?, votes = ?, role = ?,
-    quorum = ?
+    quorum = ?, answer = ?
 where id = ?
 
 -- name: put_question
 update {s}requests
-set title = ?, tool = ?, worker = ?, run = ?, conversation = ?, call_key = ?, question = ?
+set title = ?, tool = ?, worker = ?, run = ?, conversation = ?, call_key = ?, target = ?, memory_key = ?, question = ?
 where id = ?
 
 -- name: put_vote
@@ -298,7 +341,13 @@ delete from {s}messages where conversation = ? and message = ?
 -- name: messages
 select message from {s}messages where conversation = ? order by nr
 
--- What a store of schema version 2 held, for `signoff.store.carry`.
+-- What stores of older schema versions held, for `signoff.store.carry`.
+-- name: requests_after
+{request} where r.id > ? order by r.id limit ?
+
+-- name: put_answer
+update {s}requests set answer = ?, target = ?, memory_key = ? where id = ?
+
 -- name: old_deliveries
 select body from {s}deliveries_2 order by nr
 

@@ -9,6 +9,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
+from signoff.core.call import Call
 from signoff.core.codec import (
     CHANGING,
     dump_decision,
@@ -84,6 +85,7 @@ def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         len(request.votes),
         kept(request.requirement.role or ""),
         request.requirement.quorum,
+        request.answer,
     )
 
 
@@ -103,8 +105,15 @@ def question_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         kept(request.run),
         kept(call.conversation_id) if call is not None else "",
         kept(call.key) if call is not None else "",
+        *(like_columns(call)[1:] if call is not None else ("", "")),
         dump_question(request),
     )
+
+
+def like_columns(call: Call) -> tuple[str, str, str]:
+    """By what other calls are known to be like this one: the tool, the target, and exactly the same arguments."""
+    target, same = call.likeness
+    return kept(call.tool), kept(target), kept(same)
 
 
 def request_of(row: Row) -> ApprovalRequest:

@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from signoff.core.call import Call
 from signoff.core.codec import (
     CHANGING,
     dump_claim,
@@ -17,6 +18,7 @@ from signoff.core.codec import (
     load_grant,
     load_process,
 )
+from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
@@ -29,7 +31,7 @@ from signoff.core.run import KeptRun, Process, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
-from signoff.ports import DeliveryChanges
+from signoff.ports import AskedBefore, DeliveryChanges
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
@@ -43,6 +45,7 @@ from signoff.store.rows import (
     kept,
     lease_columns,
     lease_of,
+    like_columns,
     micros,
     opened_column,
     question_columns,
@@ -223,11 +226,26 @@ class SqlRequests:
         query, of = ("asked_at_in_run", run) if run else ("asked_at_in_conversation", conversation_id)
         return [row[0] for row in self._sql.rows(query, kept(of), opened_column(moment))]
 
-    def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        return [self.read(row) for row in self._sql.rows("recent", limit)]
-
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         return [row[0] for row in self._sql.rows("requests_like", *_span(prefix), limit)]
+
+
+class SqlPast:
+    """See `signoff.ports.Past`."""
+
+    def __init__(self, sql: Sql, requests: SqlRequests) -> None:
+        self._sql = sql
+        self._requests = requests
+
+    def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
+        return [self._requests.read(row) for row in self._sql.rows("recent", limit)]
+
+    def before(self, call: Call) -> AskedBefore:
+        [row] = self._sql.rows("asked_before", *like_columns(call), MOST_ANSWERS, kept(call.key))
+        counts, request = row[:6], row[6:]
+        tallies = [Tally(approved=yes, denied=no) for yes, no in zip(counts[::2], counts[1::2], strict=True)]
+        answers = EarlierAnswers(call=tallies[0], target=tallies[1], tool=tallies[2]) if any(counts) else NO_ANSWERS
+        return AskedBefore(self._requests.read(request) if request[0] is not None else None, answers)
 
 
 class SqlQueue:
@@ -572,6 +590,7 @@ class SqlTransaction:
     """One piece of work's view of a database. See `signoff.ports.Transaction`."""
 
     requests: SqlRequests
+    past: SqlPast
     queue: SqlQueue
     results: SqlResults
     grants: SqlGrants
@@ -604,6 +623,7 @@ class SqlTransaction:
 
 _NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
     "requests": lambda tx: SqlRequests(tx.sql),
+    "past": lambda tx: SqlPast(tx.sql, tx.requests),
     "queue": lambda tx: SqlQueue(tx.sql, tx.requests),
     "results": lambda tx: SqlResults(tx.sql),
     "grants": lambda tx: SqlGrants(tx.sql),

@@ -20,7 +20,7 @@ from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.began import in_project, setup_now
 from signoff.wiring.caller import Caller
-from signoff.wiring.project import POLICY_FILE, lock_of, requester_of, roles_of, settings_for
+from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester_of, roles_of, settings_for
 from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:
@@ -241,14 +241,15 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     return settings
 
 
-def setup_of(options: RunOptions, settings: Settings) -> RunSetup:
-    """What is saved with a run, to build its job again."""
+def setup_of(options: RunOptions, settings: Settings, worker: str | None = None) -> RunSetup:
+    """What is saved with a run, to build its job again. `worker`: the path of its file, if it was named by that."""
     from signoff.core.run import RunSetup
 
-    caller = options.caller
+    caller, other = options.caller, other_policy(options.policy, worker=worker)
     setup = RunSetup(
         directory=os.getcwd(),
         policy=os.path.abspath(settings.file) if settings.file else options.policy or "",
+        other_policies=(other,) if other else (),
         model=options.model or "",
         mode=options.mode,
         ask=caller.ask,
@@ -300,7 +301,8 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
         approver=_approver(options, worker.gate, can_stop=True),
         listener=options.listener,
     )
-    setup = setup_of(options, settings)
+    setup = setup_of(options, settings, what if by_path else None)
+    worker.gate.gate.loosened = setup.loosened
     return Job(
         agent=f"{WORKER}{name}",
         runner=runner,
@@ -374,13 +376,16 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
         may_pause=True,
         listener=options.listener,
     )
+    setup = setup_of(options, settings)
+    if opened is not None:  # an agent's own gate has a policy and a mode that no flag changes
+        gate.gate.loosened = setup.loosened
     return Job(
         agent=path,
         runner=runner,
         prompt=lambda task: _agent_prompt(path, task),
         run_options=lambda task: {},
         requester=run.requester if run is not None else requester_of(options.requester, settings),
-        setup=setup_of(options, settings),
+        setup=setup,
         opened=opened,
     )
 

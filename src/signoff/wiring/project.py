@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Iterator
 
 from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import check_owner, from_here, nearest_project, text_of
@@ -20,19 +21,44 @@ def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = No
     `worker` is the path of a worker's file: its project is the one it stands in, wherever the command is typed.
     Raises `WrongUse` for another file than the project's own where that is locked.
     """
-    homes = list(dict.fromkeys(map(os.path.dirname, _names_of(worker)))) if worker is not None else []
     if file is None:
-        own = next(filter(None, map(find_project, homes)), None) or find_project()
+        own = next(filter(None, map(find_project, _homes(worker))), None) or find_project()
         return load_settings(from_here(own)) if own is not None else no_settings()
-    # A project is where its workers stand, or else where one stands oneself, and where the file stands.
-    projects = list(filter(None, map(_found, homes))) or [_found(None)]
-    for project in filter(None, (*projects, _found(os.path.dirname(os.path.abspath(file))))):
-        if not _is_same(file, project) and (place := lock_of(project)) is not None:
+    for project in _other_projects(file, worker):
+        if (place := lock_of(project)) is not None:
             raise WrongUse(
                 f"the policy of this project is locked ({place}), so it cannot be exchanged for {os.fspath(file)}.\n"
                 "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
             )
     return load_settings(file)
+
+
+def other_policy(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> str:
+    """The name of a file that takes the place of a project's own, from the project's folder if inside; else empty.
+
+    With the same arguments as for `settings_for`. Where there is no project, it takes nobody's place.
+    """
+    project = next(_other_projects(file, worker), None) if file is not None else None
+    if file is None or project is None:
+        return ""
+    inside = os.path.relpath(os.path.realpath(file), os.path.dirname(os.path.realpath(project)))
+    return os.path.abspath(file) if inside.partition(os.sep)[0] == os.pardir else inside
+
+
+def _other_projects(file: str | os.PathLike[str], worker: str | None) -> Iterator[str]:
+    """The files of projects whose own the given one is not.
+
+    A project is where its workers stand, or else where one stands oneself, and where the file stands.
+    """
+    projects = list(filter(None, map(_found, _homes(worker)))) or [_found(None)]
+    for project in filter(None, (*projects, _found(os.path.dirname(os.path.abspath(file))))):
+        if not _is_same(file, project):
+            yield project
+
+
+def _homes(worker: str | None) -> list[str]:
+    """Where the file of a worker stands, as it was given and where links lead."""
+    return list(dict.fromkeys(map(os.path.dirname, _names_of(worker)))) if worker is not None else []
 
 
 def _names_of(file: str) -> tuple[str, str]:

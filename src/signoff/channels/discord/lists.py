@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from signoff.channels.discord.paper import asked_text, footer_of, summary_span, title_of
+from signoff.channels.discord.paper import LOOSENED_RUN, asked_text, footer_of, summary_span, title_of
 from signoff.channels.discord.parts import Part, lay_out
 from signoff.channels.discord.sheet import DESCRIPTION, Sheet
 from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word
@@ -30,7 +30,8 @@ def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str])
         where = f", [open it]({link})" if _LINK.fullmatch(link) else ""
         asked = f", asked {moment(request.opened_at, 'R')}" if request.opened_at is not None else ""
         ends = f", until {moment(request.deadline, 'T')}" if request.deadline is not None else ""
-        return f"{_line(request)} {in_a_word(request)}{asked}{ends}{where}"
+        loosened = f", {LOOSENED_RUN}" if request.context.loosened else ""
+        return f"{_line(request)} {in_a_word(request)}{loosened}{asked}{ends}{where}"
 
     calls = "call waits" if len(requests) == 1 else "calls wait"
     return _listed(f"{len(requests):,} {calls} for an answer", requests, line, AMBER)

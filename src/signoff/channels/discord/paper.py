@@ -33,6 +33,10 @@ _MOST_LINES = 20
 """Calls that are listed in one message."""
 _LONGEST_LINE = 100
 _LONGEST_COMMAND = 60
+LOOSENED = "⚠️ **Loosened:**"
+"""Before what whoever started a run loosened. No other line begins so."""
+LOOSENED_RUN = "⚠️ **loosened**"
+"""In a line about one call: its message says what was."""
 _NO_DIGEST = "0" * 12
 
 
@@ -68,12 +72,14 @@ def digest_of(request: ApprovalRequest) -> str:
 
 def parts_of(card: Card) -> Iterator[Part]:
     """Everything a card says about the call: what does not change while it waits."""
+    yield from _facts(*((LOOSENED, text) for text in card.loosened))
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         yield Part(text=card.title)
     yield Part(label="**By**", text=card.chain)
     yield from _facts(
         ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
     )
+    yield from _facts(("**Earlier**", card.answers))
     yield from _facts(("**Message**", card.message), ("**Asked again:**", card.changed))
     yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
     yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))
@@ -193,7 +199,9 @@ def _together(requests: Sequence[ApprovalRequest]) -> Sheet:
     too_many = len(requests) > _MOST_LINES
     cards = [] if too_many else [_card(request) for request in pending]
     closed = sum(card is None or not _fits(one, card) for one, card in zip(pending, cards, strict=False))
-    text, _ = lay_out([*_lines(requests), *_hints(bool(pending) and too_many, closed)], DESCRIPTION)
+    loosened = dict.fromkeys(visible(text) for request in requests for text in request.context.loosened.texts)
+    parts = [*_facts(*((LOOSENED, text) for text in loosened)), *_lines(requests)]
+    text, _ = lay_out([*parts, *_hints(bool(pending) and too_many, closed)], DESCRIPTION)
     may_approve = not too_many and all(card is not None and Choice.APPROVE in card.choices for card in cards)
 
     def button(verb: Verb, label: str, style: Style) -> Button:

@@ -38,11 +38,13 @@ def _lines(card: Card) -> Iterator[str]:
     yield from _named("request", card.request_id)
     yield from _named("sha256 of the arguments", card.digest)
     facts = (
+        *(("loosened", text) for text in card.loosened),
         ("call", card.title),
         ("by", card.chain),
         ("from", card.toolset),
         ("why", card.why),
         ("rule", card.rule),
+        ("earlier", card.answers),
         ("note", card.note),
         ("message", card.message),
         ("asked again", card.changed),
