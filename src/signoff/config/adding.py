@@ -80,6 +80,16 @@ def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: st
     raise CannotAdd("no line can be added here without changing anything else", place=place, rule=rule)
 
 
+def policy_in_text(text: str, *, file: str, root: str | None) -> Policy:
+    """The policy in the text of a `signoff.yaml`: no rules where it has toolsets and no `policy`."""
+    return _policy(read_document(text, file=file), root)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a file as YAML counts them, without what ends them."""
+    return _BREAK.split(text)
+
+
 def _policy(document: Document, root: str | None) -> Policy:
     top = Spot.top(document)
     entries = top.entries() if top.value is not None else {}
