@@ -190,8 +190,9 @@ def _what_now(request: ApprovalRequest) -> Iterator[str]:
     from signoff.core.request import State
 
     if request.state is State.PENDING:
-        yield f"Request {request.id} still waits: answer it with signoff approve or signoff deny."
-    yield "Runs that are going keep the rules they began with; new and resumed ones go by the file as it is now."
+        yield f"Request {request.id} still waits: answer it with signoff approve {request.id}, or deny."
+    yield "Runs that wait in their process keep the rules they began with. New runs go by the file as it is now; so do"
+    yield "resumed ones, which ask once more about what was approved under the rules before."
 
 
 def _data(found: RuleOffers, chosen: RuleOffer | None, is_written: bool) -> dict[str, Any]:

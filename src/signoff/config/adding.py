@@ -87,7 +87,8 @@ def policy_in_text(text: str, *, file: str, root: str | None) -> Policy:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a file as YAML counts them, without what ends them."""
-    return _BREAK.split(text)
+    lines = _BREAK.split(text)
+    return lines[:-1] if not lines[-1] else lines
 
 
 def _policy(document: Document, root: str | None) -> Policy:

@@ -180,10 +180,12 @@ def _by_arguments(
             case Fits.UNDER:
                 args[key] = {"matches": "**"}  # one text, and no `..` in it
                 folder, path = _places(one, call, root)
-                conditions["path"] = {"inside": folder, "secret": False, "code": False}
+                # A pattern, because `inside` takes the folder itself, too: whoever may delete files in it need not
+                # be let delete all of them at once.
+                conditions["path"] = {"matches": _below(folder, root), "secret": False, "code": False}
                 said[-1] = (
                     f"{named(one.arg)} any path inside {canonical(folder)}, written without `..` and links followed, "
-                    "but none where secrets are kept or whose content gets run"
+                    "but not the folder itself, and none where secrets are kept or whose content gets run"
                 )
                 match[one.arg] = path
                 miss = {**match, one.arg: f"{folder}-{path.rpartition('/')[2]}"}
@@ -200,6 +202,11 @@ def _places(wide: Condition, call: Call, root: str | None) -> tuple[str, str]:
     if start is None or root is None:
         return str(wide.value), str(call.args[wide.arg])
     return _from(root, start, str(wide.value)), _from(root, start, str(call.args[wide.arg]))
+
+
+def _below(folder: str, root: str | None) -> str:
+    """Everything in a folder as a pattern of paths. One that starts with `**` would mean any folder there is."""
+    return f"{folder if folder != '.' else root or ''}/**"
 
 
 def _from(root: str, start: str, text: str) -> str:

@@ -171,7 +171,7 @@ class _Making:
             return str(error)
         verdict = self._verdict(added.policy)
         if verdict.effect is not self.effect or (self.effect is Effect.ALLOW and verdict.errors):
-            return self._against(verdict, added.policy)
+            return self._against(verdict, added)
         own = added.rule.id
         warnings = tuple(one for one in added.policy.warnings if own == one.rule or own in _WORD.findall(one.what))
         return RuleOffer(proposal=proposal, added=added, before=self.text, file=self.file, warnings=warnings)
@@ -194,9 +194,12 @@ class _Making:
         texts = [text for one in layers for text in one.paths_of(self.call)]
         return compose(layers, _followed(self.call, self.folder, texts))
 
-    def _against(self, verdict: Verdict, policy: Policy) -> str:
-        rules = {rule.id: rule for one in (policy, *self.others) for rule in one.rules}
-        where = [f"{one} ({rules[one].place})" if one in rules else one for one in verdict.rules]
+    def _against(self, verdict: Verdict, added: Added) -> str:
+        """Which rule has the last word, by the name and the place that it has now, without the new one."""
+        now = {rule.id: rule for one in self.others for rule in one.rules}
+        old = [*added.policy.rules[: added.at], *added.policy.rules[added.at + 1 :]]
+        now |= {then.id: rule for then, rule in zip(old, self.policy.rules, strict=True)}
+        where = [f"{now[one].id} ({now[one].place})" if one in now else one for one in verdict.rules]
         who = ", ".join(where) or "the policy"
         return f"{who} still {_DOES[verdict.effect]} this call, whatever a rule here says: {verdict.reason}"
 
