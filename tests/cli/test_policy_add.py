@@ -86,12 +86,8 @@ def test_json(desk: Desk, file: Path) -> None:
     assert refused.data["rules"] == [] and refused.data["refused"] and not refused.data["written"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "is_written"), [(["1", "y"], True), (["2", ""], False), (["7", ""], False)]
-)
-def test_at_a_terminal_it_asks_which_and_whether(
-    desk: Desk, file: Path, typed: list[str], is_written: bool
-) -> None:
+@pytest.mark.parametrize(("typed", "is_written"), [(["1", "y"], True), (["2", ""], False), (["7", ""], False)])
+def test_at_a_terminal_it_asks_which_and_whether(desk: Desk, file: Path, typed: list[str], is_written: bool) -> None:
     [one] = desk.open(asks())
     child = desk.sits_down("policy", "add", one)
     for line in typed:

@@ -113,12 +113,14 @@ def _is_below(path: str, like: str, root: str) -> bool:
 
 # --- any calls ---
 
-TEXTS = st.sampled_from(["ana", "eve", "a\nb", "# x", "a: b", "*", "yes", "no", "1e3", "0o7", "null", "<<", "é", "\u202e", ""])
+TEXTS = st.sampled_from(
+    ["ana", "eve", "a\nb", "# x", "a: b", "*", "yes", "no", "1e3", "0o7", "null", "<<", "é", "\u202e", ""]
+)
 NUMBERS = st.sampled_from([0, 1, 9, 10, 250, 250.0, 250.5, 1e3, -1, 10**30, True, False, "250", None])
 PATHS = st.sampled_from([
-    "notes/a.txt", "notes/b.md", "notes", "notes/", "notes/../a.txt", "notes/./a.txt", "notes/.env", "notes/.git/hooks/x",
-    "notes/sub/a.txt", "notesx/a.txt", "a.txt", "/etc/passwd", "../x", "~/x", "notes/$HOME", "notes/Makefile", "notes//a.txt",
-    "", "notes/a\nb", "notes\\a",
+    "notes/a.txt", "notes/b.md", "notes", "notes/", "notes/../a.txt", "notes/./a.txt", "notes/.env",
+    "notes/.git/hooks/x", "notes/sub/a.txt", "notesx/a.txt", "a.txt", "/etc/passwd", "../x", "~/x", "notes/$HOME",
+    "notes/Makefile", "notes//a.txt", "", "notes/a\nb", "notes\\a",
 ])  # fmt: skip
 ARGS = st.fixed_dictionaries(
     {},
@@ -132,25 +134,21 @@ ARGS = st.fixed_dictionaries(
     },
 )
 CALLS = st.builds(
-    lambda tool, toolset, args: Call(tool=tool, toolset=toolset, args=args),
-    st.sampled_from(["pay", "write_file", "look"]),
-    st.sampled_from([None, "bank"]),
-    ARGS,
+    Call, tool=st.sampled_from(["pay", "write_file", "look"]), toolset=st.sampled_from([None, "bank"]), args=ARGS
 )
 
 
 @st.composite
 def near(draw: st.DrawFn, call: Call) -> Call:
     """A call that differs in something, or in nothing."""
-    args = dict(call.args)
-    for name, value in draw(ARGS).items():
-        if draw(st.booleans()):
-            args[name] = value
+    args = {**call.args, **{name: value for name, value in draw(ARGS).items() if draw(st.booleans())}}
     for name in list(args):
         if draw(st.integers(0, 5)) == 0:
             del args[name]
     changed = call.changed(args=args)
-    return draw(st.sampled_from([changed, changed, changed, changed.changed(tool="other"), call, changed.changed(toolset="x")]))
+    return draw(
+        st.sampled_from([changed, changed, changed, changed.changed(tool="other"), call, changed.changed(toolset="x")])
+    )
 
 
 @given(st.sampled_from(BASES), CALLS, st.data())
@@ -209,14 +207,17 @@ def hostile_commands(where: str) -> tuple[str, ...]:
     if where == "own":
         return (*DANGEROUS, *HARMLESS)
     names = ("shell_must_not_auto", "shell_lab_probes", "allow_rule_matching")
-    return tuple(dict.fromkeys(row["cmd"] for name in names for row in rows_of(name) if isinstance(row.get("cmd"), str)))
+    return tuple(
+        dict.fromkeys(row["cmd"] for name in names for row in rows_of(name) if isinstance(row.get("cmd"), str))
+    )
 
 
 BENIGN = (
     "npm test", "npm run build", "pytest -q tests", "cargo build", "make", "git add a.txt", "git commit -m 'fix it'",
     "git push origin main", "git checkout main", "git reset a.txt", "git clean -n", "mkdir -p build", "touch a.txt",
     "cp a.txt b.txt", "pip install rich", "docker build .", "sed -i s/a/b/ a.txt", "python3 -m pytest", "bash build.sh",
-    "curl https://example.com", "ssh host ls", "rm build/x", "kubectl apply -f x.yaml", "env A=1 make", "xargs rm", "find . -delete",
+    "curl https://example.com", "ssh host ls", "rm build/x", "kubectl apply -f x.yaml", "env A=1 make", "xargs rm",
+    "find . -delete",
 )  # fmt: skip
 
 
@@ -256,9 +257,10 @@ def test_more_words_are_left_open_only_where_they_add_something(home: Path) -> N
 @pytest.mark.parametrize(
     "line",
     [
-        "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x", "A=1 npm test",
-        "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test", "npm test --prefix /tmp", "npm  testx",
-        "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)", "npm te*",
+        "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
+        "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test", "npm test --prefix /tmp",
+        "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
+        "npm te*",
     ],
 )  # fmt: skip
 def test_a_command_word_for_word_is_not_talked_into_more(home: Path, line: str) -> None:
@@ -283,7 +285,19 @@ def test_sql_is_let_through_to_the_letter(home: Path, sql: str, argument: str, w
         assert is_let == (other == sql), other
 
 
-ESCAPES = ("../x", "notes/../../x", "/etc/passwd", "notes/../x", "notes\x00/x", "out/passwd", "out", ".env", "", ".", "/")
+ESCAPES = (
+    "../x",
+    "notes/../../x",
+    "/etc/passwd",
+    "notes/../x",
+    "notes\x00/x",
+    "out/passwd",
+    "out",
+    ".env",
+    "",
+    ".",
+    "/",
+)
 
 
 @both
@@ -298,7 +312,9 @@ def test_no_path_gets_out_of_a_folder(home: Path, where: str) -> None:
         link.symlink_to("/etc")
     for offer in found.offered:
         new = settings(home, offer.added.text)
-        for path in ESCAPES if where == "own" else [str(row["path"]) for row in rows_of("path_escapes") if "path" in row]:
+        for path in (
+            ESCAPES if where == "own" else [str(row["path"]) for row in rows_of("path_escapes") if "path" in row]
+        ):
             for written in (path, f"notes/{path}"):
                 call = Call(tool="write_file", args={"path": written, "content": "y"})
                 if effect_of(new, call) is not Effect.ALLOW:

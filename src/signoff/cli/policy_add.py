@@ -134,7 +134,9 @@ def _ask_which(found: RuleOffers) -> RuleOffer | None:
         return found.offered[0]
     while True:
         _forget_typed()
-        said = click.prompt(f"Which one? 1 to {count}, Enter for none", default="", show_default=False, err=True).strip()
+        said = click.prompt(
+            f"Which one? 1 to {count}, Enter for none", default="", show_default=False, err=True
+        ).strip()
         if not said:
             return None
         if said.isdecimal() and 1 <= int(said) <= count:

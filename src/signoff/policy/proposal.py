@@ -156,9 +156,7 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
     yield _Wish(name="tool", text="whatever it is given", match=None)
 
 
-def _by_arguments(
-    name: str, pattern: Sequence[Condition], call: Call, effect: Effect, root: str | None
-) -> _Wish:
+def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: Effect, root: str | None) -> _Wish:
     """A rule that names every argument, and lets no other be given."""
     args: dict[str, Any] = {}
     conditions: dict[str, Any] = {}
@@ -170,7 +168,7 @@ def _by_arguments(
         said.append(one.text)
         match one.fits:
             case Fits.IS:
-                args[key] = {"equals": one.value} if isinstance(one.value, Mapping) else one.value
+                args[key] = _is(one.value)
             case Fits.ANY:
                 args[key] = {"exists": True}
                 match[one.arg] = ANY_TEXT
@@ -213,6 +211,11 @@ def _from(root: str, start: str, text: str) -> str:
     whole = normal(text if text.startswith("/") else f"{start}/{text}")
     inside = whole.removeprefix("/" if root == "/" else f"{root}/")
     return "." if whole == root else inside
+
+
+def _is(value: Any) -> Any:
+    """What an argument has to be; a mapping would be taken for operators, or for keys in it."""
+    return {"equals": value} if isinstance(value, Mapping) else value
 
 
 def _key(name: str) -> str:
@@ -260,9 +263,9 @@ def _allowed_commands(call: Call) -> Iterator[_Wish]:
         Condition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items() if name != COMMAND
     )
     said = "".join(f", {one.text}" for one in others)
-    args = {
+    args: dict[str, Any] = {
         COMMAND: {"exists": True},
-        **{_key(one.arg): {"equals": one.value} if isinstance(one.value, Mapping) else one.value for one in others},
+        **{_key(one.arg): _is(one.value) for one in others},
         OTHERS: {"exists": False},
     }
     if text := _pattern(argv):
@@ -393,5 +396,3 @@ def _called(wish: _Wish) -> str:
     return {"exact": "exactly these arguments", COMMAND: "this command", "words": "this sub-command"}.get(
         wish.name, f"room for {named(wish.name)}"
     )
-
-
