@@ -86,7 +86,7 @@ def effect_of(found: Settings, call: Call) -> Effect:
 
 def matches_sentence(name: str, a: Call, b: Call, root: str) -> bool:
     """What a rule says that was made of `a`, worked out without the policy: whether `b` is such a call."""
-    if (a.tool, a.toolset) != (b.tool, b.toolset) or set(a.args) != set(b.args):
+    if a.tool != b.tool or a.toolset not in (None, b.toolset) or set(a.args) != set(b.args):
         return False
     wide = {"exact": ()}.get(name, (name,))
     open_ended = ("content", "message") if name == "path" else ()
@@ -147,7 +147,17 @@ def near(draw: st.DrawFn, call: Call) -> Call:
             del args[name]
     changed = call.changed(args=args)
     return draw(
-        st.sampled_from([changed, changed, changed, changed.changed(tool="other"), call, changed.changed(toolset="x")])
+        st.sampled_from(
+            [
+                changed,
+                changed,
+                changed,
+                changed.changed(tool="other"),
+                call,
+                call.changed(toolset="x"),
+                changed.changed(toolset="x"),
+            ]
+        )
     )
 
 
@@ -258,7 +268,8 @@ def test_more_words_are_left_open_only_where_they_add_something(home: Path) -> N
     "line",
     [
         "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
-        "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test", "npm test --prefix /tmp",
+        "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test",
+        "npm test --prefix /tmp",
         "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
         "npm te*",
     ],
@@ -375,6 +386,14 @@ def test_long_arguments_make_no_rule_that_nobody_reads(home: Path) -> None:
 def test_a_tool_whose_name_would_be_a_pattern_makes_no_rule(home: Path, tool: str) -> None:
     found = offers(settings(home, "policy: []\n"), asked(Call(tool=tool, args={})))
     assert found.offered == () and "read as a pattern" in found.refused[0]
+
+
+@pytest.mark.parametrize("name", ["a*b", "a?b", "[ab]"])
+def test_a_folder_whose_name_would_be_a_pattern_is_not_left_open(home: Path, name: str) -> None:
+    call = Call(tool="write_file", args={"path": "notes/a.txt"}, start=f"/srv/{name}")
+    found = offers(settings(home, "policy: []\n"), asked(call))
+    assert [one.proposal.name for one in found.offered] == ["exact"]
+    assert found.refused == ("room for path: its folder would be read as a pattern",)
 
 
 # --- what stands against it ---

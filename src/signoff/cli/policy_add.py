@@ -74,7 +74,7 @@ def add(
         if found.offered and is_asked and which is None:
             chosen = _ask_which(found)
         if chosen is not None:
-            _show(chosen)
+            _show(found, chosen)
     is_written = chosen is not None and (yes or (is_asked and _is_meant(found.file)))
     if chosen is not None and is_written:
         write_rule(settings, chosen)
@@ -144,14 +144,13 @@ def _ask_which(found: RuleOffers) -> RuleOffer | None:
         click.echo(f"  type a number from 1 to {count}", err=True)
 
 
-def _show(offer: RuleOffer) -> None:
-    from signoff.cli.words import safe
-
+def _show(found: RuleOffers, offer: RuleOffer) -> None:
+    """The diff. What stands around the rule in the file may hold a password; it is nobody's business here."""
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in offer.diff:
-        click.secho(safe(line), fg=colours.get(line[:1]) if not line.startswith(("+++", "---")) else None)
+        click.secho(_safe(found, line), fg=colours.get(line[:1]) if not line.startswith(("+++", "---")) else None)
     for problem in offer.warnings:
-        click.secho(f"warning: {safe(problem.what)}", fg="yellow")
+        click.secho(f"warning: {_safe(found, problem.what)}", fg="yellow")
 
 
 def _is_meant(file: str) -> bool:
@@ -212,7 +211,7 @@ def _data(found: RuleOffers, chosen: RuleOffer | None, is_written: bool) -> dict
                 "line": one.added.rule.place.line,
                 "moved": list(one.moved),
                 "warnings": [problem.what for problem in one.warnings],
-                "diff": list(one.diff),
+                "diff": [_safe(found, line) for line in one.diff],
             }
             for number, one in enumerate(found.offered, start=1)
         ],

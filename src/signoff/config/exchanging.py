@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 from signoff.config.files import check_owner, check_regular, text_of
 from signoff.errors import Place, WrongFile
@@ -52,13 +53,25 @@ def _exchange(file: str, target: str, before: str, after: str) -> None:
                 os.fchown(out.fileno(), was.st_uid, was.st_gid)
             os.chmod(beside, stat.S_IMODE(was.st_mode))
             os.fsync(out.fileno())
-        _check_same(file, target, before)
-        os.replace(beside, target)
+        with _alone(target):
+            _check_same(file, target, before)
+            os.replace(beside, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)
         raise
     _settle(os.path.dirname(target))
+
+
+@contextmanager
+def _alone(target: str) -> Generator[None]:
+    """Of two processes that exchange a file at once, let one look after the other is done, where the system can."""
+    with open(target, "rb") as held:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def _check_same(file: str, target: str, before: str) -> None:

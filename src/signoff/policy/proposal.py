@@ -110,13 +110,17 @@ def _unwritable(call: Call) -> str:
     for what, name in (("tool", call.tool), ("toolset", call.toolset)):
         if name is None:
             continue
-        try:
-            literal = Glob(name, over_names=True).literal
-        except BadGlob:
-            literal = None
-        if literal != name or not name.strip() or not name.isprintable():
+        if not _is_literal(name, over_names=True) or not name.strip() or not name.isprintable():
             return f"the {what}'s name cannot be written in a rule: it would be read as a pattern"
     return ""
+
+
+def _is_literal(text: str, *, over_names: bool = False) -> bool:
+    """Whether a pattern stands for nothing but itself."""
+    try:
+        return Glob(text, over_names=over_names).literal == text
+    except BadGlob:
+        return False
 
 
 class _Refused(Exception):
@@ -136,6 +140,8 @@ class _Wish:
     match: Mapping[str, Any] | None
     """The arguments of this call, for the examples; None: the tool alone."""
     miss: Mapping[str, Any] | None = None
+    trouble: str = ""
+    """Why it cannot be said in a rule."""
 
 
 def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | None) -> Iterator[_Wish]:
@@ -163,6 +169,7 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
     said: list[str] = []
     match = dict(call.args)
     miss: dict[str, Any] | None = None
+    trouble = ""
     for one in pattern:
         key = _key(one.arg)
         said.append(one.text)
@@ -180,7 +187,9 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
                 folder, path = _places(one, call, root)
                 # A pattern, because `inside` takes the folder itself, too: whoever may delete files in it need not
                 # be let delete all of them at once.
-                conditions["path"] = {"matches": _below(folder, root), "secret": False, "code": False}
+                below = _below(folder, root)
+                trouble = "" if _is_literal(below.removesuffix("/**")) else "its folder would be read as a pattern"
+                conditions["path"] = {"matches": below, "secret": False, "code": False}
                 said[-1] = (
                     f"{named(one.arg)} any path inside {canonical(folder)}, written without `..` and links followed, "
                     "but not the folder itself, and none where secrets are kept or whose content gets run"
@@ -191,7 +200,7 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
         miss = {**miss, **{one.arg: ANY_TEXT for one in pattern if one.fits is Fits.ANY}}
     conditions["args"] = {**args, OTHERS: {"exists": False}}
     text = f"with {', '.join(said)} and no other argument" if said else "without arguments"
-    return _Wish(name=name, conditions=conditions, text=text, match=match, miss=miss)
+    return _Wish(name=name, conditions=conditions, text=text, match=match, miss=miss, trouble=trouble)
 
 
 def _places(wide: Condition, call: Call, root: str | None) -> tuple[str, str]:
@@ -323,6 +332,8 @@ def _tightened(pattern: Sequence[Condition], call: Call, root: str | None) -> It
 def _proposal(
     wish: _Wish, call: Call, effect: Effect, secrets: Sequence[str], root: str | None, reason: str
 ) -> Proposal:
+    if wish.trouble:
+        raise _Refused(f"{_called(wish)}: {wish.trouble}")
     value = _value(wish, call, effect, reason)
     _check_arguments(wish, call, secrets)
     try:
@@ -339,7 +350,7 @@ def _proposal(
     found = rule.find(Facts(call, root))
     if found is not YES:
         raise _Refused(f"{_called(wish)}: the rule would not be about this very call: {found.why}")
-    of = f" of toolset `{call.toolset}`" if call.toolset is not None else ""
+    of = f" of toolset `{call.toolset}`" if call.toolset is not None else " of any toolset"
     text = f"`{call.tool}`{of} {_VERB[effect]}, whoever calls it, {wish.text}"
     return Proposal(name=wish.name, effect=effect, text=text, value=value, lines=lines, rule=rule)
 

@@ -87,7 +87,7 @@ async def rule_offers(
     """
     file = check_may_write(settings)
     text = text_of(file)
-    others = await _others(broker, settings, request)
+    recorded = await _recorded(broker, request)
     call = request.call.changed(args=request.effective_args) if request.call is not None else None
     if call is not None:
         call = _followed(call, settings.folder, _path_texts(call))
@@ -97,7 +97,11 @@ async def rule_offers(
     refused = list(found.refused)
     if call is not None:
         policy = policy_in_text(text, file=file, root=settings.policy.root)
-        made = _Making(policy, settings.folder, request, call, effect, file, text, others)
+        asked_by = request.verdict.rules if request.verdict is not None else ()
+        if policy.revision not in {one.revision for one in recorded}:
+            asked_by = ()  # under rules that are others by now, and may have other names
+        others = _others(settings, call, recorded)
+        made = _Making(policy, settings.folder, request, call, effect, file, text, others, asked_by)
         if found.offered and (why := made.pointless()):
             return RuleOffers(request=request, effect=effect, file=file, refused=(why,))
         for one in found.offered:
@@ -147,6 +151,8 @@ class _Making:
     text: str
     others: tuple[Policy, ...]
     """The layers besides the project's own, as far as they are known here."""
+    asked_by: tuple[str, ...]
+    """The rules that asked, if they are still the same."""
 
     def pointless(self) -> str:
         """Why no rule is needed or any good, whatever it says; empty where one may be."""
@@ -181,11 +187,10 @@ class _Making:
         rules = self.policy.rules
         if self.effect is Effect.DENY:
             return len(rules)
-        said = self.request.verdict.rules if self.request.verdict is not None else ()
         facts = Facts(self.call, self.policy.root)
         for at, rule in enumerate(rules):
             in_turn = rule.effect is not Effect.DENY or rule.otherwise
-            if in_turn and (rule.id in said or rule.find(facts).truth is not Truth.NO):
+            if in_turn and (rule.id in self.asked_by or rule.find(facts).truth is not Truth.NO):
                 return at
         return len(rules)
 
@@ -204,18 +209,20 @@ class _Making:
         return f"{who} still {_DOES[verdict.effect]} this call, whatever a rule here says: {verdict.reason}"
 
 
-async def _others(broker: Broker, settings: Settings, request: ApprovalRequest) -> tuple[Policy, ...]:
-    """The layers that hold for a call besides the project's: the user's, its toolset's, and those on record."""
-    own = () if settings.user is None else (settings.user,)
-    toolset = settings.toolset_layers(request.call.toolset if request.call is not None else None)
+async def _recorded(broker: Broker, request: ApprovalRequest) -> tuple[Policy, ...]:
+    """The layers that the question was asked under, as far as they are on record."""
     revision = request.policy_revision
     text = await broker.store.read(lambda tx: tx.policies.get(revision)) if revision else None
-    if text is None:
-        return (*own, *toolset)
     try:
-        recorded = layers_of(read_written(text))
+        return layers_of(read_written(text)) if text is not None else ()
     except PolicyError:  # written by a version that knows other rules
-        return (*own, *toolset)
+        return ()
+
+
+def _others(settings: Settings, call: Call, recorded: Iterable[Policy]) -> tuple[Policy, ...]:
+    """The layers that hold for a call besides the project's: the user's, its toolset's, and others on record."""
+    own = () if settings.user is None else (settings.user,)
+    toolset = settings.toolset_layers(call.toolset)
     here = {"", *(one.name for one in (*own, *toolset))}
     return (*own, *(one for one in recorded if one.name not in here), *toolset)
 
