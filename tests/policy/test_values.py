@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from tests.policy.rules import call, finding
 
+from signoff.core.call import Call
+from signoff.errors import PolicyError
+from signoff.policy.engine import Policy
 from signoff.policy.finding import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
@@ -237,3 +240,35 @@ def test_an_error_without_a_message_of_its_own() -> None:
             raise Rude
 
     assert "Rude: a message that raises ValueError" in finding({"deps": {"name": "x"}}, call(deps=Thing())).why
+
+
+# --- every other argument ---
+
+
+def test_no_other_argument_may_be_given() -> None:
+    policy = Policy.from_rules([{"allow": {"tool": "pay", "args": {"to": "ana", "/a.b": 1, "*": {"exists": False}}}}])
+    for args, effect in (
+        ({"to": "ana", "a.b": 1}, "allow"),
+        ({"to": "ana", "a.b": 1, "cc": "eve"}, "ask"),
+        ({"to": "ana", "a.b": 1, "cc": None}, "ask"),
+        ({"to": "ana"}, "ask"),
+    ):
+        assert policy.judge(Call(tool="pay", args=args)).effect == effect, args
+
+
+def test_a_call_without_arguments() -> None:
+    policy = Policy.from_rules([{"allow": {"tool": "look", "args": {"*": {"exists": False}}}}])
+    assert policy.judge(Call(tool="look")).effect == "allow"
+    assert policy.judge(Call(tool="look", args={"at": 1})).effect == "ask"
+    assert policy.rules[0].text == "allows `look` without arguments"
+
+
+@pytest.mark.parametrize("value", [1, None, {"exists": True}, {"equals": 1}, {}, "x", {"exists": False, "in": [1]}])
+def test_all_other_arguments_can_only_be_absent(value: object) -> None:
+    with pytest.raises(PolicyError, match="stands for all other arguments"):
+        Policy.from_rules([{"allow": {"tool": "pay", "args": {"to": "ana", "*": value}}}])
+
+
+def test_deps_have_no_others() -> None:
+    with pytest.raises(PolicyError, match="bad key"):
+        Policy.from_rules([{"allow": {"tool": "pay", "deps": {"*": {"exists": False}}}}])

@@ -1,4 +1,4 @@
-"""`signoff policy`: check a policy file, explain one decision, judge a stream of calls."""
+"""`signoff policy`: check a policy file, add to it, explain one decision, judge a stream of calls."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from signoff.cli.policy_add import add
 from signoff.cli.policy_show import show
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 
@@ -37,6 +38,7 @@ def policy() -> None:
 
 
 policy.add_command(show)
+policy.add_command(add)
 
 
 @policy.command()
@@ -150,24 +152,11 @@ def _explained(file: str, call: Call) -> Explanation:
     from signoff.policy.layers import Layers
 
     settings = load_settings(file)
-    policy, own = settings.policy, _of_toolset(settings, call.toolset)
+    policy, own = settings.policy, settings.toolset_layers(call.toolset)
     layers = Layers((policy, *own))
     # Links are followed as in a run, so that what is said here is what would happen there.
     found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
     return layers.explain(found) if own else policy.explain(found)
-
-
-def _of_toolset(settings: Settings, name: str | None) -> tuple[Policy, ...]:
-    """The rules of a toolset: those of its entry, and below them those that a built-in one brings."""
-    from signoff.policy.builtin import builtin_policy
-
-    if name is None:
-        return ()
-    entry = settings.toolsets.get(name)
-    own = entry.policy if entry is not None else None
-    root = own.root if own is not None else settings.policy.root
-    found = (own, builtin_policy(entry.use if entry is not None else name, root))
-    return tuple(one for one in found if one is not None)
 
 
 @policy.command()
@@ -210,8 +199,8 @@ def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
         if name is None:
             return policy.judge(call)
         if name not in layers and len(layers) < _MOST_TOOLSETS:
-            layers[name] = _of_toolset(settings, name)
-        own = layers[name] if name in layers else _of_toolset(settings, name)
+            layers[name] = settings.toolset_layers(name)
+        own = layers[name] if name in layers else settings.toolset_layers(name)
         return compose((policy, *own), call) if own else policy.judge(call)
 
     return judged

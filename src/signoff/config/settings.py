@@ -106,6 +106,18 @@ class Settings:
                 fix = "name its tools above it, or say what it is meant for: {otherwise: deny, toolset: NAME}"
                 yield Problem(what, rule.place, rule.id, fix, "closed-toolset")
 
+    def toolset_layers(self, name: str | None) -> tuple[Policy, ...]:
+        """The rules of a toolset: those of its entry, and below them those that a built-in one brings."""
+        from signoff.policy.builtin import builtin_policy  # few commands need it
+
+        if name is None:
+            return ()
+        entry = self.toolsets.get(name)
+        own = entry.policy if entry is not None else None
+        root = own.root if own is not None else self.policy.root
+        found = (own, builtin_policy(entry.use if entry is not None else name, root))
+        return tuple(one for one in found if one is not None)
+
     def _unanswerable(self, policies: Iterable[Policy]) -> Iterator[Problem]:
         if not self.people:
             return

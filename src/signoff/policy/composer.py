@@ -81,7 +81,7 @@ class _Builder:
                 case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                     self.open(event)
                 case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                    self.close()
+                    self.close(event)
                 case _:
                     pass
         return self.root or Node(1, 1)
@@ -93,14 +93,15 @@ class _Builder:
             value = plain_scalar(event.value) if plain else event.value
         except Ambiguous as error:
             raise self.wrong(event, error.what, error.fix) from error
-        self.place(event, Node(*_spot(event), value), event.anchor)
+        self.place(event, Node(*_spot(event), value, end=_end(event)), event.anchor)
 
     def alias(self, event: Any) -> None:
         node = self.anchors.get(event.anchor)
         if node is None:
             alias = shown(f"*{event.anchor}")
             raise self.wrong(event, f"{alias} names nothing above it", f"define it with {shown(f'&{event.anchor}')}")
-        self.place(event, Node(*_spot(event), node.value, node.children, node.keys, node.size), None)
+        alias = Node(*_spot(event), node.value, node.children, node.keys, node.size, _end(event), "alias")
+        self.place(event, alias, None)
 
     def open(self, event: Any) -> None:
         self.check_tag(event)
@@ -109,15 +110,17 @@ class _Builder:
         if len(self.stack) >= DEEPEST:
             raise self.wrong(event, f"nested more than {DEEPEST} deep")
         self.count(event, 1)
-        node = Node(*_spot(event))
+        node = Node(*_spot(event), end=_spot(event), style="flow" if event.flow_style else "block")
         if isinstance(event, yaml.MappingStartEvent):
             self.stack.append(_Open(node, event.anchor, mapping={}))
         else:
             self.stack.append(_Open(node, event.anchor, sequence=[]))
 
-    def close(self) -> None:
+    def close(self, event: Any) -> None:
         done = self.stack.pop()
         node = done.node
+        if node.style == "flow":  # what is written in lines ends with its last value, not where the parser notices
+            node.end = _end(event)
         if done.mapping is not None:
             node.children = done.mapping
             node.value = {key: child.value for key, child in done.mapping.items()}
@@ -134,6 +137,7 @@ class _Builder:
             self.root = node
             return
         above = self.stack[-1]
+        above.node.end = max(above.node.end, node.end)
         if above.mapping is not None and above.key is None:
             above.key = self.new_key(event, node, above)
             return
@@ -178,6 +182,10 @@ class _Builder:
 
 def _spot(event: Any) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _end(event: Any) -> tuple[int, int]:
+    return event.end_mark.line + 1, event.end_mark.column + 1
 
 
 def _broken(error: yaml.MarkedYAMLError, text: str, file: str) -> PolicyError:

@@ -29,6 +29,10 @@ class Node:
     keys: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     size: int = 1
     """How many values it holds, with aliases written out."""
+    end: tuple[int, int] = (0, 0)
+    """Line and column just behind the last character of it; comments and blank lines that follow do not count."""
+    style: str = ""
+    """How it is written: `block`, `flow`, `alias`, or nothing for a scalar."""
 
     def child(self, step: KeyStep) -> Node | None:
         if isinstance(self.children, Mapping):

@@ -161,6 +161,21 @@ class ValueCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class OthersCondition:
+    """The call has no arguments besides these."""
+
+    names: frozenset[str]
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", "where no other argument is given" if self.names else "without arguments")
+
+    def find(self, facts: Facts) -> Finding:
+        more = [name for name in facts.call.args if name not in self.names]
+        return Finding.no(f"{listed(more)} is given, too") if more else YES
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """One alternative of a rule. No tools and no conditions: every call."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 from signoff.errors import CannotCanonicalise
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.keypath import TOP, BadKey, KeyPath
-from signoff.policy.match import ValueCondition
+from signoff.policy.match import OthersCondition, ValueCondition
 from signoff.policy.operators import (
     COMPARISONS,
     OPERATORS,
@@ -30,6 +30,8 @@ Source = Literal["args", "deps"]
 
 ANY_CASE = "ignore_case"
 """Beside `matches`: whether case matters."""
+OTHERS = "*"
+"""In `args`, in the place of a name: every argument that is not named there."""
 _SYNONYMS = {
     "=": "equals", "==": "equals", "===": "equals", "eq": "equals", "is": "equals", "one_of": "in", "any_of": "in",
     "glob": "matches", "like": "matches", "pattern": "regex", "re": "regex", "present": "exists", "defined": "exists",
@@ -40,13 +42,20 @@ _NEGATIONS = frozenset({"!=", "<>", "ne", "not", "not_in", "not_equals", "nin", 
 _OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "ends_with", "prefix", "suffix"})
 
 
-def read_values(spot: Spot, source: Source, *, wary: bool) -> Iterator[ValueCondition]:
+def read_values(spot: Spot, source: Source, *, wary: bool) -> Iterator[ValueCondition | OthersCondition]:
     """The conditions in an `args` or `deps` mapping. `wary` where a match makes calls run."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
         raise spot.wrong("this is empty, so it asks for nothing", "name an argument, or leave the key out")
-    for key, child in entries.items():
-        yield from _under(child, _key(child, TOP, key, source), source, wary)
+    others = entries.pop(OTHERS, None) if source == "args" else None
+    keys = {name: _key(child, TOP, name, source) for name, child in entries.items()}
+    for name, child in entries.items():
+        yield from _under(child, keys[name], source, wary)
+    if others is not None:
+        if others.value != {"exists": False}:
+            fix = 'write `"*": {exists: false}` where there must be none, or name the arguments that are meant'
+            raise others.wrong(f"{shown(OTHERS)} stands for all other arguments, and can only be absent", fix)
+        yield OthersCondition(frozenset(key.steps[0] for key in keys.values()))
 
 
 def _under(spot: Spot, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:

@@ -1,0 +1,409 @@
+"""Rules that may be made of a call that was asked about, narrowest first, each with what it says in one sentence.
+
+A rule that allows goes exactly as far as a remembered answer may (`core.offer`), and a command at most as far as its
+own words. It names every argument and lets no other be given. A secret never gets into one.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signoff.core.call import Call, Veiled
+from signoff.core.canonical import canonical
+from signoff.core.offer import LEADS_TO, may_be_remembered, offers
+from signoff.core.quorum import who
+from signoff.core.redact import redact, redact_text
+from signoff.core.request import ApprovalRequest
+from signoff.core.terms import Condition, Fits, amount_of, named
+from signoff.core.verdict import Effect
+from signoff.errors import CannotCanonicalise, PolicyError
+from signoff.policy.composer import read_document
+from signoff.policy.facts import Facts
+from signoff.policy.finding import YES
+from signoff.policy.glob import BadGlob, Glob
+from signoff.policy.parse import parse_rules
+from signoff.policy.parse_value import OTHERS
+from signoff.policy.places import normal
+from signoff.policy.rule import Rule
+from signoff.policy.rule_text import flow_text, rule_lines
+
+COMMAND = "command"
+LONGEST = 2_000
+"""How long what a rule holds of the arguments may be, as it is written. Nobody reads more of a line."""
+ANY_TEXT = "any text"
+"""Stands in a rule's examples for what the rule leaves open: what was written there stays out of the file."""
+
+_MORE_WORDS = frozenset({"git add", "git stage", "git commit", "svn add"})
+"""Sub-commands of which any more words only add to what is kept: nothing is overwritten, run or sent by them."""
+_VERB = {Effect.ALLOW: "runs unasked", Effect.ASK: "is asked about", Effect.DENY: "is refused"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One rule that may be made."""
+
+    name: str
+    """What it is about: `exact`, `command`, `words`, `tool`, or the argument that it leaves some room for."""
+    effect: Effect
+    text: str
+    """What it says, in one sentence: exactly this, nothing wider."""
+    value: Mapping[str, Any] = field(repr=False)
+    """The rule as JSON values."""
+    lines: tuple[str, ...]
+    """The rule as it is written, its dash first; `rule` was read from these."""
+    rule: Rule = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """What may be made of a call, and why not more."""
+
+    offered: tuple[Proposal, ...] = ()
+    refused: tuple[str, ...] = ()
+    """A sentence each."""
+
+
+def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, reason: str = "") -> Proposals:
+    """The rules that may be made of a request's call. `root` is the folder that relative paths in rules start from."""
+    call = request.call
+    if call is None:
+        return Proposals(refused=("the call is not on record, so no rule can be made of it",))
+    if effect is Effect.ALLOW and (why := _not_allowed(request)):
+        return Proposals(refused=(why,))
+    if why := _unwritable(call):
+        return Proposals(refused=(why,))
+    call = call.changed(args=request.effective_args)
+    offered: list[Proposal] = []
+    refused: list[str] = []
+    for wish in _wishes(request, call, effect, root):
+        try:
+            made = _proposal(wish, call, effect, request.secrets, root, reason)
+        except _Refused as error:
+            refused.append(str(error))
+        else:
+            if all(canonical(made.value) != canonical(one.value) for one in offered):
+                offered.append(made)
+    return Proposals(offered=tuple(offered), refused=tuple(dict.fromkeys(refused)))
+
+
+# --- what cannot be made a rule at all ---
+
+
+def _not_allowed(request: ApprovalRequest) -> str:
+    """Why no rule may let this call run; empty where one may."""
+    if may_be_remembered(request):
+        return ""
+    needed, call = request.requirement, request.call
+    if needed.is_strict:
+        return f"this call needs {who(needed)}: a rule that lets it run without them is written by hand"
+    if LEADS_TO in request.metadata:
+        return "this call turns into another one below, and a rule about one alone would be none about both"
+    if call is not None and call.unreadable:
+        return f"an argument cannot be read: {call.unreadable[0]}"
+    return "something about this call could not be checked, so no rule can be sure about it"
+
+
+def _unwritable(call: Call) -> str:
+    for what, name in (("tool", call.tool), ("toolset", call.toolset)):
+        if name is None:
+            continue
+        if not _is_literal(name, over_names=True) or not name.strip() or not name.isprintable():
+            return f"the {what}'s name cannot be written in a rule: it would be read as a pattern"
+    return ""
+
+
+def _is_literal(text: str, *, over_names: bool = False) -> bool:
+    """Whether a pattern stands for nothing but itself."""
+    try:
+        return Glob(text, over_names=over_names).literal == text
+    except BadGlob:
+        return False
+
+
+class _Refused(Exception):
+    """Why a rule is not proposed."""
+
+
+# --- what may be wished for ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """One rule before it is written: conditions beside the tool, the sentence about them, and its examples."""
+
+    name: str
+    conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    text: str
+    match: Mapping[str, Any] | None
+    """The arguments of this call, for the examples; None: the tool alone."""
+    miss: Mapping[str, Any] | None = None
+    trouble: str = ""
+    """Why it cannot be said in a rule."""
+
+
+def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | None) -> Iterator[_Wish]:
+    # Who has to agree is no matter here: that a rule may allow was looked at before, and others only tighten.
+    plain = request.changed_to(verdict=None, metadata={})
+    patterns = [one.pattern for one in offers(plain) if one.pattern is not None]
+    exact = tuple(Condition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items())
+    yield _by_arguments("exact", exact, call, effect, root)
+    if effect is Effect.ALLOW:
+        yield from _allowed_commands(call)
+        for pattern in patterns:
+            wide = next(one for one in pattern if one.fits not in (Fits.IS, Fits.ANY))
+            yield _by_arguments(wide.arg, pattern, call, effect, root)
+        return
+    yield from _tightened_commands(call)
+    for pattern in patterns:
+        yield from _tightened(pattern, call, root)
+    yield _Wish(name="tool", text="whatever it is given", match=None)
+
+
+def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: Effect, root: str | None) -> _Wish:
+    """A rule that names every argument, and lets no other be given."""
+    args: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
+    said: list[str] = []
+    match = dict(call.args)
+    miss: dict[str, Any] | None = None
+    trouble = ""
+    for one in pattern:
+        key = _key(one.arg)
+        said.append(one.text)
+        match one.fits:
+            case Fits.IS:
+                args[key] = _is(one.value)
+            case Fits.ANY:
+                args[key] = {"exists": True}
+                match[one.arg] = ANY_TEXT
+            case Fits.AT_MOST:
+                args[key] = {">=": 0, "<=": one.value}
+                miss = {**match, one.arg: -1}
+            case Fits.UNDER:
+                args[key] = {"matches": "**"}  # one text, and no `..` in it
+                folder, path = _places(one, call, root)
+                # A pattern, because `inside` takes the folder itself, too: whoever may delete files in it need not
+                # be let delete all of them at once.
+                below = _below(folder, root)
+                trouble = "" if _is_literal(below.removesuffix("/**")) else "its folder would be read as a pattern"
+                conditions["path"] = {"matches": below, "secret": False, "code": False}
+                said[-1] = (
+                    f"{named(one.arg)} any path inside {canonical(folder)}, written without `..` and links followed, "
+                    "but not the folder itself, and none where secrets are kept or whose content gets run"
+                )
+                match[one.arg] = path
+                miss = {**match, one.arg: f"{folder}-{path.rpartition('/')[2]}"}
+    if miss is not None:
+        miss = {**miss, **{one.arg: ANY_TEXT for one in pattern if one.fits is Fits.ANY}}
+    conditions["args"] = {**args, OTHERS: {"exists": False}}
+    text = f"with {', '.join(said)} and no other argument" if said else "without arguments"
+    return _Wish(name=name, conditions=conditions, text=text, match=match, miss=miss, trouble=trouble)
+
+
+def _places(wide: Condition, call: Call, root: str | None) -> tuple[str, str]:
+    """The folder, and the path of this call, as they are written in a policy: from its root, or whole."""
+    start = call.start or root
+    if start is None or root is None:
+        return str(wide.value), str(call.args[wide.arg])
+    return _from(root, start, str(wide.value)), _from(root, start, str(call.args[wide.arg]))
+
+
+def _below(folder: str, root: str | None) -> str:
+    """Everything in a folder as a pattern of paths. One that starts with `**` would mean any folder there is."""
+    return f"{folder if folder != '.' else root or ''}/**"
+
+
+def _from(root: str, start: str, text: str) -> str:
+    whole = normal(text if text.startswith("/") else f"{start}/{text}")
+    inside = whole.removeprefix("/" if root == "/" else f"{root}/")
+    return "." if whole == root else inside
+
+
+def _is(value: Any) -> Any:
+    """What an argument has to be; a mapping would be taken for operators, or for keys in it."""
+    return {"equals": value} if isinstance(value, Mapping) else value
+
+
+def _key(name: str) -> str:
+    """An argument's name as a key of a rule; one that would be read as a path of keys is written as a pointer."""
+    if name and not name.startswith("/") and not any(one in name for one in ".*"):
+        return name
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+# --- commands ---
+
+
+def _simple(call: Call) -> tuple[str, ...]:
+    """The words of the one plain command that the call runs, if its program is known; else none."""
+    from signoff.policy.shell.facts import read_shell  # few calls are commands
+    from signoff.policy.shell.table import program
+
+    command = call.args.get(COMMAND)
+    if not isinstance(command, str) or isinstance(command, Veiled):
+        return ()
+    line = read_shell(command).line
+    if line is None or len(line.commands) != 1 or line.commands[0].redirects:
+        return ()
+    words = line.commands[0].words
+    plain = not any(word.glob or word.tilde for word in words)
+    return line.commands[0].argv if plain and program(words[0].text) is not None else ()
+
+
+def _pattern(argv: Sequence[str], *, more: bool = False) -> str:
+    """The words as a pattern of a rule; empty where they cannot be written as one, or it would mean more."""
+    from signoff.policy.shell.patterns import BadCommand, CommandPattern
+
+    text = shlex.join(argv)
+    try:
+        pattern = CommandPattern(f"{text} *" if more else text)
+    except (BadCommand, BadGlob):
+        return ""
+    is_same = [glob.literal for glob in pattern.words] == list(argv) and pattern.open is more
+    return pattern.text if is_same and not pattern.breadth else ""
+
+
+def _allowed_commands(call: Call) -> Iterator[_Wish]:
+    argv = _simple(call)
+    others = tuple(
+        Condition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items() if name != COMMAND
+    )
+    said = "".join(f", {one.text}" for one in others)
+    args: dict[str, Any] = {
+        COMMAND: {"exists": True},
+        **{_key(one.arg): _is(one.value) for one in others},
+        OTHERS: {"exists": False},
+    }
+    if text := _pattern(argv):
+        words = f"with a command line of nothing but `{text}`, word for word"
+        conditions = {COMMAND: text, "args": args}
+        yield _Wish(name="command", conditions=conditions, text=f"{words}{said} and no other argument", match=call.args)
+    if _takes_more(argv) and (text := _pattern(argv[:2], more=True)):
+        words = f"with a command line of nothing but `{shlex.join(argv[:2])}` and any further words"
+        conditions = {COMMAND: text, "args": args}
+        yield _Wish(name="words", conditions=conditions, text=f"{words}{said} and no other argument", match=call.args)
+
+
+def _takes_more(argv: Sequence[str]) -> bool:
+    """Whether any words may follow the first two: the table has the sub-command, and it does no more than to write."""
+    from signoff.policy.shell.table import program
+
+    if " ".join(argv[:2]) not in _MORE_WORDS:
+        return False
+    known = program(argv[0])
+    below = known.commands.get(argv[1]) if known is not None else None
+    return below is not None and below.trouble.startswith("writes")
+
+
+def _tightened_commands(call: Call) -> Iterator[_Wish]:
+    from signoff.policy.shell.table import program
+
+    argv = _simple(call)
+    known = program(argv[0]) if argv else None
+    has_verb = len(argv) > 2 and known is not None and (known.verbs or argv[1] in known.commands)
+    for name, words in (("command", argv), ("words", argv[:2] if has_verb else ())):
+        if words and (text := _pattern(words)):
+            said = f"with `{text}` anywhere in its command line, behind any wrapper, and whatever else is given"
+            yield _Wish(name=name, conditions={COMMAND: text}, text=said, match={COMMAND: shlex.join(words)})
+
+
+# --- rules that ask or deny, beyond exactly this call ---
+
+
+def _tightened(pattern: Sequence[Condition], call: Call, root: str | None) -> Iterator[_Wish]:
+    for one in pattern:
+        if one.fits is Fits.AT_MOST and amount_of(one.value):
+            conditions = {"args": {_key(one.arg): {">=": one.value}}}
+            text = f"with {named(one.arg)} {canonical(one.value)} or more, whatever else is given"
+            yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: one.value})
+        elif one.fits is Fits.UNDER:
+            folder, path = _places(one, call, root)
+            conditions = {"path": {"inside": folder}}
+            text = f"where anything it is given is a path inside {canonical(folder)}, or leads there"
+            yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: path})
+
+
+# --- writing and reading them ---
+
+
+def _proposal(
+    wish: _Wish, call: Call, effect: Effect, secrets: Sequence[str], root: str | None, reason: str
+) -> Proposal:
+    if wish.trouble:
+        raise _Refused(f"{_called(wish)}: {wish.trouble}")
+    value = _value(wish, call, effect, reason)
+    _check_arguments(wish, call, secrets)
+    try:
+        lines = rule_lines(value)
+        read = read_document("\n".join(("policy:", *lines, "")), file="<rule>")
+        [rule] = parse_rules(read, root=root).rules
+        if canonical(read.value) != canonical({"policy": [value]}):
+            raise _Refused(f"{_called(wish)}: what is written would be read as something else")
+    except (PolicyError, CannotCanonicalise, ValueError) as error:
+        what = error.what if isinstance(error, PolicyError) else str(error)
+        raise _Refused(f"{_called(wish)}: this call cannot be written as a rule: {what}") from error
+    if redact_text("\n".join(lines), secrets=secrets) != "\n".join(lines):
+        raise _Refused(f"{_called(wish)}: it would hold something that looks like a secret, which is never written")
+    found = rule.find(Facts(call, root))
+    if found is not YES:
+        raise _Refused(f"{_called(wish)}: the rule would not be about this very call: {found.why}")
+    of = f" of toolset `{call.toolset}`" if call.toolset is not None else " of any toolset"
+    text = f"`{call.tool}`{of} {_VERB[effect]}, whoever calls it, {wish.text}"
+    return Proposal(name=wish.name, effect=effect, text=text, value=value, lines=lines, rule=rule)
+
+
+def _value(wish: _Wish, call: Call, effect: Effect, reason: str) -> dict[str, Any]:
+    scope: dict[str, Any] = {"tool": call.tool}
+    if call.toolset is not None:
+        scope["toolset"] = call.toolset
+    about = {"toolset": call.toolset} if call.toolset is not None else {}
+
+    def example(args: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**about, "args": dict(args)} if args is not None else {"tool": call.tool, **about}
+
+    examples = {"match": [example(wish.match)]}
+    if wish.miss is not None:
+        examples["miss"] = [example(wish.miss)]
+    said = {"reason": reason} if reason else {}
+    return {str(effect): {**scope, **wish.conditions}, **said, "examples": examples}
+
+
+def _check_arguments(wish: _Wish, call: Call, secrets: Sequence[str]) -> None:
+    """Refuse what must not or cannot get into a file: secrets, arguments that nobody would read to their end."""
+    for name, value in (wish.match or {}).items():
+        if _is_secret(name, value, call.args.get(name), secrets):
+            what = f"the argument {named(name)} holds a secret, which is never written into a file"
+            raise _Refused(f"{_called(wish)}: {what}")
+    if len(flow_text(wish.match or {})) > LONGEST:
+        raise _Refused(f"{_called(wish)}: the arguments are longer than {LONGEST:,} characters")
+
+
+def _is_secret(name: str, value: Any, original: Any, secrets: Sequence[str]) -> bool:
+    if value != ANY_TEXT and any(isinstance(one, Veiled) for one in _texts(original)):
+        return True
+    if redact({name: value}, secrets=secrets).masked:
+        return True
+    # Where a path or a host stands, a person sees it whole, also if it is a token; a file is another matter.
+    return any(redact_text(text, secrets=secrets) != text for text in _texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, Any]", value).items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[Any]", value):
+            yield from _texts(item)
+
+
+def _called(wish: _Wish) -> str:
+    """How a wish is named where it is refused."""
+    return {"exact": "exactly these arguments", COMMAND: "this command", "words": "this sub-command"}.get(
+        wish.name, f"room for {named(wish.name)}"
+    )
