@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from signoff.channels.headless import HeadlessApprover
+    from signoff.channels.rule_drafts import DraftRules
     from signoff.channels.scripted import Answer, ScriptedUI
     from signoff.channels.terminal import TerminalApprover
     from signoff.channels.tui import TuiApprover
@@ -30,10 +31,12 @@ def terminal_approver(
     remember: bool = True,
     keeps_always: bool = True,
     can_stop: bool = False,
+    draft_rules: DraftRules | None = None,
 ) -> TerminalApprover:
     """Asks whoever sits at the terminal. `headless`: what to do where there is none.
 
-    `can_stop` offers a key that leaves what is open undecided, so that the run suspends.
+    `can_stop` offers a key that leaves what is open undecided, so that the run suspends. `draft_rules` offers one that
+    makes a rule of the call.
     """
     from signoff.channels.terminal import TerminalApprover
 
@@ -46,6 +49,7 @@ def terminal_approver(
         remember=remember,
         keeps_always=keeps_always,
         can_stop=can_stop,
+        draft_rules=draft_rules,
     )
 
 
@@ -56,12 +60,18 @@ def tui_approver(
     secrets: Iterable[str] = (),
     remember: bool = True,
     keeps_always: bool = True,
+    draft_rules: DraftRules | None = None,
 ) -> TuiApprover:
     """Asks whoever sits at the terminal, on its full screen. Raises `MissingExtra` without the extra `tui`."""
     from signoff.channels.tui import TuiApprover
 
     return TuiApprover(
-        answerer=answerer, headless=headless, secrets=secrets, remember=remember, keeps_always=keeps_always
+        answerer=answerer,
+        headless=headless,
+        secrets=secrets,
+        remember=remember,
+        keeps_always=keeps_always,
+        draft_rules=draft_rules,
     )
 
 

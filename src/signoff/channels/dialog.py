@@ -9,8 +9,9 @@ from functools import partial
 
 from signoff.channels.editing import edit_arguments, start_of
 from signoff.channels.keyboard import Left, Withdrawn
-from signoff.channels.keys import BACK, KEYS, STOP, choice_for, is_yes, keys_for
-from signoff.channels.render import Drawing, draw_card, draw_facts
+from signoff.channels.keys import BACK, KEYS, RULE, STOP, choice_for, is_yes, keys_for
+from signoff.channels.render import Drawing, draw_card, draw_diff, draw_facts
+from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
@@ -19,6 +20,7 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
 from signoff.core.visible import visible
+from signoff.errors import SignoffError
 
 _PROMPT = "your answer"
 
@@ -38,6 +40,8 @@ class Dialog:
     """Whether there is a list to go back to."""
     can_stop: bool = False
     """Whether the run can be stopped here, the question left open."""
+    draft_rules: DraftRules | None = None
+    """Which rules could be made of the call, where there is a file that they could go to."""
     moot: Callable[[], str] = lambda: ""
     """Why the question is no longer open, or an empty text."""
     was_shown: bool = field(default=False, init=False)
@@ -56,6 +60,9 @@ class Dialog:
                 return None
             if self.can_stop and STOP.means(typed):
                 raise Left
+            if self.draft_rules is not None and RULE.means(typed):
+                self._make_rule(self.draft_rules)
+                continue
             choice = choice_for(typed, self._offered)
             decision = self._follow(choice, typed)
             if decision is not None:
@@ -105,7 +112,8 @@ class Dialog:
             self.screen.say("Not all of it is shown: press m to see the rest; only then can you approve.", "yellow")
 
     def _offer(self) -> None:
-        others = [*([STOP] if self.can_stop else []), *([BACK] if self.in_list else [])]
+        may = ((RULE, self.draft_rules is not None), (STOP, self.can_stop), (BACK, self.in_list))
+        others = [key for key, is_offered in may if is_offered]
         self.screen.offer([*keys_for(self._offered, self.card.keeps), *others])
 
     def _hint(self, typed: str) -> None:
@@ -154,6 +162,42 @@ class Dialog:
         self.screen.say("Nothing is decided.", "yellow")
         self._offer()
         return None
+
+    def _make_rule(self, draft_rules: DraftRules) -> None:
+        """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
+        try:
+            found = draft_rules(self.request)
+        except SignoffError as error:
+            self.screen.say(f"No rule can be made here: {visible(str(error), lines=True)}", "yellow")
+            self._offer()
+            return
+        for why in found.refused:
+            self.screen.say(f"not offered: {why}", "yellow")
+        if found.drafts:
+            named = [(str(number), one.text) for number, one in enumerate(found.drafts, 1)]
+            self.screen.show(draw_facts(named, self.screen.look, f"rules for {visible(found.file)}").lines)
+            typed = self.screen.ask(f"make which rule? 1-{len(named)}, Enter none", self.moot).strip()
+            if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(found.drafts):
+                self._write_rule(found.drafts[int(typed) - 1], found.file)
+            else:
+                self.screen.say("Nothing was written.", "yellow")
+        self._offer()
+
+    def _write_rule(self, draft: RuleDraft, file: str) -> None:
+        diff = draw_diff(draft.preview, self.screen.look, f"what would change in {visible(file)}")
+        for warning in draft.warnings:
+            self.screen.say(f"warning: {warning}", "yellow")
+        if not self.screen.page(diff.lines, self.moot) or not is_yes(
+            self.screen.ask("write this? y yes, Enter no", self.moot)
+        ):
+            self.screen.say("Nothing was written.", "yellow")
+            return
+        try:
+            draft.write()
+        except SignoffError as error:
+            self.screen.say(f"Nothing was written: {visible(str(error), lines=True)}", "yellow")
+        else:
+            self.screen.say(WRITTEN, "green")
 
     def _edit(self) -> ApprovalDecision | None:
         edited = edit_arguments(

@@ -47,6 +47,7 @@ def keys_for(offered: Iterable[Choice], keeps: Keeps) -> list[Key]:
     ]
 
 
+RULE = Key("u", "make a rule", ("rule",))
 STOP = Key("q", "stop the run", ("quit", "stop"))
 BACK = Key("b", "back to the list", ("back",))
 ONE_BY_ONE = Key("o", "one after the other", ("one",))

@@ -19,6 +19,7 @@ from rich.console import Console
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, Left, Stopped, Withdrawn
+from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
 from signoff.channels.turns import Outcome, Turns
@@ -56,12 +57,14 @@ class TerminalApprover:
         remember: bool = True,
         keeps_always: bool = True,
         can_stop: bool = False,
+        draft_rules: DraftRules | None = None,
     ) -> None:
         """By default it talks on standard error or output, and the answerer is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
         `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good. `can_stop` offers a
-        key that stops the run: what is open stays open, with `NobodyHere`, as on the full screen.
+        key that stops the run: what is open stays open, with `NobodyHere`, as on the full screen. `draft_rules` offers
+        one that makes a rule of the call.
         """
         self._console = console
         self._keyboard = Keyboard(stdin)
@@ -72,6 +75,7 @@ class TerminalApprover:
         self._remember = remember
         self._keeps_always = keeps_always
         self._can_stop = can_stop
+        self._draft_rules = draft_rules
         self._lock = threading.Lock()
         self._asked: dict[str, str] = {}
         self._turns = Turns(self._decide_or_leave)
@@ -206,6 +210,7 @@ class TerminalApprover:
             secrets=self._secrets,
             in_list=in_list,
             can_stop=self._can_stop,
+            draft_rules=self._draft_rules,
             moot=lambda: self._asked.get(key_of(request), ""),
         )
 

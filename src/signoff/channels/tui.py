@@ -24,6 +24,7 @@ except ImportError as error:
 
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Keyboard
+from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.terminal import card_here, user_here
 from signoff.channels.tui_app import TuiApp, now
@@ -52,18 +53,20 @@ class TuiApprover:
         secrets: Iterable[str] = (),
         remember: bool = True,
         keeps_always: bool = True,
+        draft_rules: DraftRules | None = None,
         clock: Callable[[], datetime] = now,
     ) -> None:
         """By default the answerer is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `remember` and `keeps_always` say whether answers can be
-        kept, and kept for good.
+        kept, and kept for good. `draft_rules` offers a key that makes a rule of a call.
         """
         self._answerer = answerer
         self._headless = HeadlessApprover(headless)
         self._secrets = tuple(secrets)
         self._remember = remember
         self._keeps_always = keeps_always
+        self._draft_rules = draft_rules
         self._clock = clock
         self._lock = threading.Lock()
         self._opening: _Opening | None = None
@@ -146,7 +149,14 @@ class TuiApprover:
             by = self._answerer or Answerer(name=user_here(), via="tui")
             waiting = Waiting()
             waiting.add(entries)
-            app = TuiApp(waiting, by, secrets=self._secrets, clock=self._clock, driver_class=ThreadDriver)
+            app = TuiApp(
+                waiting,
+                by,
+                secrets=self._secrets,
+                draft_rules=self._draft_rules,
+                clock=self._clock,
+                driver_class=ThreadDriver,
+            )
             self._opening = _Opening(waiting, app)
             self._opening.thread.start()
             return self._opening

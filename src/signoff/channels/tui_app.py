@@ -14,6 +14,7 @@ from textual.driver import Driver
 from textual.message import Message
 from textual.screen import Screen
 
+from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.tui_board import Board
 from signoff.channels.tui_driver import LOOK_AT_SIZE, TerminalGone, ThreadDriver
 from signoff.channels.tui_prompts import SHEETS
@@ -62,12 +63,13 @@ class TuiApp(App[None]):
         by: Answerer,
         *,
         secrets: Iterable[str] = (),
+        draft_rules: DraftRules | None = None,
         clock: Callable[[], datetime] = now,
         driver_class: type[Driver] | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
         self._waiting = waiting
-        self._board = Board(waiting, by, secrets=secrets, clock=clock)
+        self._board = Board(waiting, by, secrets=secrets, draft_rules=draft_rules, clock=clock)
         self._printed: list[tuple[str, bool]] = []
         """What the program printed meanwhile, each with whether it went to standard error."""
         self._streams = (sys.stdout, sys.stderr)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ from textual.widgets import Static
 
 from signoff.channels.editing import Draft, start_of
 from signoff.channels.render import Look, draw_card
+from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.terminal import said_about
 from signoff.channels.tui_list import block
 from signoff.channels.tui_paper import Listing, Paper
@@ -29,6 +31,7 @@ from signoff.channels.tui_prompts import (
     NotePrompt,
     Notice,
     RememberPrompt,
+    RulePrompt,
     paragraphs,
 )
 from signoff.channels.tui_waiting import Entry, Waiting
@@ -37,6 +40,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
+from signoff.errors import SignoffError
 
 GRACE = timedelta(milliseconds=400)
 """How long a card has to be there before a key can decide about it: a key meant for the one before must not."""
@@ -62,6 +66,7 @@ class Board(Screen[None]):
         Binding("n,N", "note", "deny with note"),
         Binding("e,E", "edit", "edit"),
         Binding("r,R", "remember", "remember"),
+        Binding("u,U", "make_rule", "make a rule"),
         Binding("question_mark,h,f1", "explain", "help"),
         Binding("q,Q,ctrl+c", "leave", "leave"),
         Binding("tab,j,right,greater_than_sign", "step(1)", "next", priority=True),
@@ -70,12 +75,19 @@ class Board(Screen[None]):
     ]
 
     def __init__(
-        self, waiting: Waiting, by: Answerer, *, secrets: Iterable[str], clock: Callable[[], datetime]
+        self,
+        waiting: Waiting,
+        by: Answerer,
+        *,
+        secrets: Iterable[str],
+        draft_rules: DraftRules | None,
+        clock: Callable[[], datetime],
     ) -> None:
         super().__init__()
         self._waiting = waiting
         self._by = by
         self._secrets = tuple(secrets)
+        self._draft_rules = draft_rules
         self._clock = clock
         self._entries: list[Entry] = []
         self._current: Entry | None = None
@@ -204,6 +216,8 @@ class Board(Screen[None]):
             if choice in choices:
                 later = choice in APPROVING and choice is not Choice.EDIT and entry and not entry.was_shown_whole
                 keys.append(letter, "dim" if later else "bold cyan").append(f" {label} · ", "dim" if later else "")
+        if self._draft_rules is not None and self._current is not None:
+            keys.append("u", "bold cyan").append(" make a rule · ")
         return keys.append("?", "bold cyan").append(" help · ").append("q", "bold cyan").append(" leave")
 
     def say(self, text: str, style: str = "yellow") -> None:
@@ -269,6 +283,26 @@ class Board(Screen[None]):
 
             self.app.push_screen(RememberPrompt(entry.request, entry.card, self._clock()), chosen)
 
+    async def action_make_rule(self) -> None:
+        """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
+        entry, draft_rules = self._current, self._draft_rules
+        if entry is None or draft_rules is None:
+            return
+        try:
+            found = await asyncio.to_thread(draft_rules, entry.request)
+        except SignoffError as error:
+            self.app.push_screen(Notice(f"No rule can be made here: {visible(str(error), lines=True)}"))
+            return
+        if not found.drafts:
+            refused = "\n".join(found.refused)
+            self.app.push_screen(Notice(f"No rule can be made of this call.\n{refused}"))
+            return
+
+        def chosen(draft: RuleDraft | None) -> None:
+            self.say(_written(draft) if draft is not None else "Nothing was written.")
+
+        self.app.push_screen(RulePrompt(found), chosen)
+
     def action_explain(self) -> None:
         entry = self._current
         self.app.push_screen(Help(entry.request, entry.card) if entry else Help(None, None))
@@ -329,3 +363,12 @@ class Board(Screen[None]):
 
 def _withdrawn(entry: Entry) -> str:
     return f"{redacted_text(entry.gone)}: {entry.card.title}"
+
+
+def _written(draft: RuleDraft) -> str:
+    """Write a rule; what is said about it."""
+    try:
+        draft.write()
+    except SignoffError as error:
+        return f"Nothing was written: {visible(str(error))}"
+    return WRITTEN

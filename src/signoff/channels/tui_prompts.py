@@ -20,6 +20,7 @@ from textual.widgets import Input, Static, TextArea
 from signoff.channels.dialog import reasons
 from signoff.channels.editing import UNUSABLE, Draft, changes_title
 from signoff.channels.render import Look, draw_diff, draw_facts, folded
+from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_paper import Draw, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import ApprovalDecision, Remember
@@ -53,6 +54,7 @@ HELP = (
     ("n", "deny it with a note, for the model and the record"),
     ("e", "edit the arguments; you see your changes before anything runs"),
     ("r", "approve, and do not ask again for exactly this call, or for calls like it; spelled out first"),
+    ("u", "make a rule of it, where that is offered: you see the change to signoff.yaml before it is written"),
     ("q, Ctrl-C", "leave everything that is open undecided; the requests stay open"),
     ("Tab, j", "the next request"),
     ("Shift-Tab, k", "the one before"),
@@ -165,18 +167,49 @@ class RememberPrompt(Sheet[ApprovalDecision]):
             self.dismiss(self._offered[key])
 
 
-class Confirm(Sheet[bool]):
-    """Shows what a person changed, and asks whether it runs like this."""
+class RulePrompt(Sheet[RuleDraft]):
+    """The rules that could be made of a call, each under a number. Gives the one to write, after a look at the diff."""
 
-    keys = "y run it like this · Escape back to the editor"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(digit, f"take({digit})", "this rule") for digit in _DIGITS]
 
-    def __init__(self, diff: Preview) -> None:
+    def __init__(self, found: RuleDrafts) -> None:
         super().__init__()
-        self._diff = diff
+        self._found = found
+        self.keys = f"1-{len(found.drafts)} look at the change · Escape back"
 
     def content(self) -> ComposeResult:
-        yield Paper(lambda look: draw_diff(self._diff, look, changes_title(self._diff)).lines)
+        rules = [(str(number), one.text) for number, one in enumerate(self._found.drafts, 1)]
+        others = [("not offered", why) for why in self._found.refused]
+        yield Paper(lambda look: draw_facts([*rules, *others], look, f"rules for {visible(self._found.file)}").lines)
+
+    def action_take(self, number: int) -> None:
+        if number > len(self._found.drafts):
+            self.say("There is no such rule.")
+            return
+        draft = self._found.drafts[number - 1]
+
+        def confirmed(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(draft)
+
+        title = f"what would change in {visible(self._found.file)}"
+        self.app.push_screen(Confirm(draft.preview, title, "y write this · Escape back", draft.warnings), confirmed)
+
+
+class Confirm(Sheet[bool]):
+    """Shows a change, and asks whether it is meant."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
+
+    def __init__(self, diff: Preview, title: str, keys: str, warnings: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._diff, self._title, self._warnings = diff, title, warnings
+        self.keys = keys
+
+    def content(self) -> ComposeResult:
+        for warning in self._warnings:
+            yield Static(Text(f"warning: {warning}", style="yellow"))
+        yield Paper(lambda look: draw_diff(self._diff, look, self._title).lines)
 
     def action_yes(self) -> None:
         if self.query_one(Paper).seen_whole:
@@ -220,7 +253,8 @@ class EditPrompt(Sheet[Mapping[str, Any]]):
             if yes:
                 self.dismiss(edited.args)
 
-        self.app.push_screen(Confirm(edited.diff), confirmed)
+        keys = "y run it like this · Escape back to the editor"
+        self.app.push_screen(Confirm(edited.diff, changes_title(edited.diff), keys), confirmed)
 
     def action_back(self) -> None:
         text = self.query_one(TextArea).text

@@ -30,21 +30,25 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
             click.echo("Nothing waits for you." if mine else "Nothing waits for a person.")
             say_where(store, policy)
             return None
-        return await _answered(broker, settings, me, mine=mine)
+        return await _answered(broker, settings, store, me, mine=mine)
 
     failure = with_broker(store, policy, work)
     if failure is not None and isinstance(nobody := failure.__cause__, NobodyHere):
         raise click.UsageError(f"--tui draws on a terminal, and there is none: {nobody}") from nobody
 
 
-async def _answered(broker: Broker, settings: Settings, me: Answerer, *, mine: bool) -> ChannelFailed | None:
+async def _answered(
+    broker: Broker, settings: Settings, store: str | None, me: Answerer, *, mine: bool
+) -> ChannelFailed | None:
     """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
     from signoff.channels import tui_approver
     from signoff.channels.approver import ApproverChannel
     from signoff.delivery.attended import Attended
     from signoff.wiring.inbox import project_inbox
+    from signoff.wiring.job import drafts_in
 
-    screen = ApproverChannel(tui_approver(answerer=me, keeps_always=True), name="tui", by=me)
+    approver = tui_approver(answerer=me, draft_rules=drafts_in(store, settings))
+    screen = ApproverChannel(approver, name="tui", by=me)
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
         with _watching(broker, attended.wake):
             while attended.failure is None:

@@ -94,9 +94,9 @@ def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, rea
 
 def _not_allowed(request: ApprovalRequest) -> str:
     """Why no rule may let this call run; empty where one may."""
-    if may_be_remembered(request):
-        return ""
     needed, call = request.requirement, request.call
+    if not needed.is_strict and may_be_remembered(request):
+        return ""
     if needed.is_strict:
         return f"this call needs {who(needed)}: a rule that lets it run without them is written by hand"
     if LEADS_TO in request.metadata:
@@ -153,7 +153,10 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
     if effect is Effect.ALLOW:
         yield from _allowed_commands(call)
         for pattern in patterns:
-            wide = next(one for one in pattern if one.fits not in (Fits.IS, Fits.ANY))
+            if any(one.fits is Fits.COMMAND for one in pattern):
+                continue  # a rule's `*` takes options, too
+            room = [one for one in pattern if one.fits is not Fits.IS]
+            wide = next((one for one in room if one.fits is not Fits.ANY), room[0])
             yield _by_arguments(wide.arg, pattern, call, effect, root)
         return
     yield from _tightened_commands(call)
@@ -182,6 +185,8 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
             case Fits.AT_MOST:
                 args[key] = {">=": 0, "<=": one.value}
                 miss = {**match, one.arg: -1}
+            case Fits.COMMAND:
+                trouble = "its first words alone cannot be said in a rule"
             case Fits.UNDER:
                 args[key] = {"matches": "**"}  # one text, and no `..` in it
                 folder, path = _places(one, call, root)
@@ -224,7 +229,7 @@ def _from(root: str, start: str, text: str) -> str:
 
 def _is(value: Any) -> Any:
     """What an argument has to be; a mapping would be taken for operators, or for keys in it."""
-    return {"equals": value} if isinstance(value, Mapping) else value
+    return {"equals": cast("Any", value)} if isinstance(value, Mapping) else value
 
 
 def _key(name: str) -> str:

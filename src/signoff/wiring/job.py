@@ -24,6 +24,8 @@ from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester
 from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:
+    from signoff.channels.rule_drafts import DraftRules, RuleDrafts
+    from signoff.core.request import ApprovalRequest
     from signoff.core.run import KeptRun, RunSetup
     from signoff.gate.capability import Signoff
     from signoff.ports import Approver, Store
@@ -298,7 +300,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=worker.agent,
         gate=worker.gate,
-        approver=_approver(options, worker.gate, can_stop=True),
+        approver=_approver(options, worker.gate, settings, can_stop=True),
         listener=options.listener,
     )
     setup = setup_of(options, settings, what if by_path else None)
@@ -327,14 +329,26 @@ def check_name(settings: Settings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
-def _approver(options: RunOptions, gate: Signoff, *, can_stop: bool) -> Approver:
+def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> Approver:
     """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
     from signoff.channels import terminal_approver, tui_approver
 
+    draft_rules = drafts_in(options.store, settings) if gate.broker.store.is_durable else None
     if options.ui == "tui":
-        return tui_approver(headless=options.unattended)
+        return tui_approver(headless=options.unattended, draft_rules=draft_rules)
     can_stop = can_stop and gate.broker.store.is_durable
-    return terminal_approver(headless=options.unattended, can_stop=can_stop)
+    return terminal_approver(headless=options.unattended, can_stop=can_stop, draft_rules=draft_rules)
+
+
+def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
+    """Which rules could be made of calls that are asked about; None where none may be written."""
+
+    def drafts(request: ApprovalRequest) -> RuleDrafts:
+        from signoff.wiring.make_rule import rule_drafts
+
+        return rule_drafts(store, settings.file, request)
+
+    return drafts if settings.file and lock_of(settings.file) is None else None
 
 
 def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
@@ -371,7 +385,7 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
     runner = Runner(
         agent=agent,
         gate=gate,
-        approver=_approver(options, gate, can_stop=opened is not None or can_pause(agent)),
+        approver=_approver(options, gate, settings, can_stop=opened is not None or can_pause(agent)),
         model=model_named(model) if model is not None else None,
         may_pause=True,
         listener=options.listener,

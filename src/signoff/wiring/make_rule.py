@@ -6,18 +6,23 @@ them. Whoever calls it asks a person in between.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.config.adding import Added, CannotAdd, add_rule, lines_of, policy_in_text
 from signoff.config.exchanging import exchange
 from signoff.config.files import check_owner, from_here, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import safe_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError, WrongUse
 from signoff.links import followed
@@ -30,6 +35,7 @@ from signoff.policy.lint import Problem
 from signoff.policy.proposal import Proposal, proposals
 from signoff.policy.written import layers_of, read_written
 from signoff.wiring.project import lock_of
+from signoff.wiring.stores import open_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -111,6 +117,27 @@ async def rule_offers(
     return RuleOffers(
         request=request, effect=effect, file=file, offered=tuple(offered), refused=tuple(dict.fromkeys(refused))
     )
+
+
+def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest) -> RuleDrafts:
+    """What whoever is asked about a call is shown where they want a rule of it, in the project that is meant here."""
+    broker, settings = open_broker(store, policy)
+    with closing(broker.store):
+        found = asyncio.run(rule_offers(broker, settings, request))
+
+    def safe(text: str) -> str:
+        return safe_text(text, secrets=request.secrets)
+
+    drafts = (
+        RuleDraft(
+            text=safe(one.proposal.text),
+            diff=tuple(map(safe, one.diff)),
+            warnings=tuple(safe(problem.what) for problem in one.warnings),
+            write=partial(write_rule, settings, one),
+        )
+        for one in found.offered
+    )
+    return RuleDrafts(file=found.file, drafts=tuple(drafts), refused=tuple(map(safe, found.refused)))
 
 
 def write_rule(settings: Settings, offer: RuleOffer) -> None:
