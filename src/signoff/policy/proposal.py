@@ -228,7 +228,7 @@ def _from(root: str, start: str, text: str) -> str:
 
 def _is(value: Any) -> Any:
     """What an argument has to be; a mapping would be taken for operators, or for keys in it."""
-    return {"equals": value} if isinstance(value, Mapping) else value
+    return {"equals": cast("Any", value)} if isinstance(value, Mapping) else value
 
 
 def _key(name: str) -> str:
