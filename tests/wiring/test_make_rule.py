@@ -382,6 +382,13 @@ def test_long_arguments_make_no_rule_that_nobody_reads(home: Path) -> None:
     assert found.refused == ("exactly these arguments: the arguments are longer than 2,000 characters",)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800"], ids=ascii)
+def test_what_has_no_json_form_makes_no_rule(home: Path, value: object) -> None:
+    for effect in Effect:
+        found = offers(settings(home, "policy: []\n"), asked(Call(tool="t", args={"x": value})), effect)
+        assert found.offered == () and "cannot be written in a rule" in found.refused[0]
+
+
 @pytest.mark.parametrize("tool", ["a*", "a?b", "[x]", "a\nb", " ", "\u202ex"])
 def test_a_tool_whose_name_would_be_a_pattern_makes_no_rule(home: Path, tool: str) -> None:
     found = offers(settings(home, "policy: []\n"), asked(Call(tool=tool, args={})))

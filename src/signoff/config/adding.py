@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from signoff.core.canonical import canonical
-from signoff.errors import CannotCanonicalise, Place, PolicyError, WrongFile
+from signoff.errors import CannotCanonicalise, Place, PolicyError
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, Node
 from signoff.policy.engine import Policy
@@ -43,20 +43,12 @@ class Added:
         return self.policy.rules[self.at]
 
 
-class CannotAdd(WrongFile):
-    """A rule that cannot be put into a file without touching anything else. Says why, and what to paste by hand."""
-
-    def __init__(self, what: str, *, place: Place, rule: Mapping[str, Any]) -> None:
-        self.lines = rule_lines(rule)
-        pasted = "\n".join(f"    {line}" for line in self.lines)
-        super().__init__(what, place=place, fix=f"nothing was written; paste it by hand, under `policy`:\n{pasted}")
-
-
 def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: str | None) -> Added:
     """The text with `rule` (JSON values) before the rule number `at`, counted from 0; or at the end of the rules.
 
-    `root` is the folder that relative paths in rules start from. Raises `CannotAdd`, and `PolicyError` where the text
-    itself is wrong, or where the rule does not go with the others.
+    `root` is the folder that relative paths in rules start from. Raises `PolicyError` where the text itself
+    is wrong, where the rule does not go with the others, and where it cannot be put there without touching anything
+    else: then with the lines to paste by hand.
     """
     old = read_document(text, file=file)
     before = _policy(old, root)
@@ -77,7 +69,12 @@ def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: st
     if problem is not None and not problem.what.startswith("this is not YAML"):
         raise problem  # the file could be written, and then it would be wrong
     place = old.place_of((POLICY,)) if before.rules else Place(file)
-    raise CannotAdd("no line can be added here without changing anything else", place=place, rule=rule)
+    pasted = "\n".join(f"    {line}" for line in rule_lines(rule))
+    raise PolicyError(
+        "no line can be added here without changing anything else",
+        place=place,
+        fix=f"nothing was written; paste it by hand, under `policy`:\n{pasted}",
+    )
 
 
 def policy_in_text(text: str, *, file: str, root: str | None) -> Policy:

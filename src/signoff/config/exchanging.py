@@ -14,15 +14,11 @@ from signoff.errors import Place, WrongFile
 _SAID = "nothing was written"
 
 
-class ChangedMeanwhile(WrongFile):
-    """Somebody else wrote the file after it was read."""
-
-
 def exchange(file: str, before: str, after: str) -> None:
     """Put `after` into a file that holds `before`; a link stays, and what it leads to is exchanged.
 
-    Owner and rights stay as they are. Raises `ChangedMeanwhile` where the file holds something else by now, and
-    `WrongFile` where it cannot be written; in either case it is as it was.
+    Owner and rights stay as they are. Raises `WrongFile` where the file holds something else by now, or
+    cannot be written; in either case it is as it was.
     """
     check_regular(file)
     check_owner(file)
@@ -77,7 +73,7 @@ def _alone(target: str) -> Generator[None]:
 def _check_same(file: str, target: str, before: str) -> None:
     if os.path.realpath(file) != target or text_of(target) != before:
         what = f"this file changed meanwhile; {_SAID}"
-        raise ChangedMeanwhile(what, place=Place(file), fix="look at it, and make the rule again")
+        raise WrongFile(what, place=Place(file), fix="look at it, and make the rule again")
 
 
 def _settle(folder: str) -> None:

@@ -76,6 +76,10 @@ def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, rea
     if why := _unwritable(call):
         return Proposals(refused=(why,))
     call = call.changed(args=request.effective_args)
+    try:
+        canonical(call.args)
+    except CannotCanonicalise as error:
+        return Proposals(refused=(f"the arguments cannot be written in a rule: {error}",))
     offered: list[Proposal] = []
     refused: list[str] = []
     for wish in _wishes(request, call, effect, root):

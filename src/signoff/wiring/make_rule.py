@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
-from signoff.config.adding import Added, CannotAdd, add_rule, lines_of, policy_in_text
+from signoff.config.adding import Added, add_rule, lines_of, policy_in_text
 from signoff.config.exchanging import exchange
 from signoff.config.files import check_owner, from_here, text_of
 from signoff.core.call import Call
@@ -200,7 +200,7 @@ class _Making:
         at = self._place()
         try:
             added = add_rule(self.text, proposal.value, at=at, file=self.file, root=self.policy.root)
-        except (CannotAdd, PolicyError) as error:
+        except PolicyError as error:
             return str(error)
         verdict = self._verdict(added.policy)
         if verdict.effect is not self.effect or (self.effect is Effect.ALLOW and verdict.errors):
