@@ -70,6 +70,7 @@ def test_for_programs(desk: Desk) -> None:
             "worker": "triage",
             "run": "",
             "task": None,
+            "loosened": [],
             "role": "ops",
             "quorum": 2,
             "votes": 0,

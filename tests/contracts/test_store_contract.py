@@ -396,6 +396,13 @@ async def test_what_people_answered_before_is_counted_by_call_by_target_and_by_t
     assert await got(store, "past.before", again) == (writes(7, "a", "x"), answers), "with the request about it"
 
 
+async def test_what_is_asked_again_is_found_with_the_newest_request(store: Store) -> None:
+    first, second = request(1), request(2, call=request(1).call)
+    await add(store, samples.steps(first, Cancelled("moot")), second)
+    assert second.call is not None
+    assert (await got(store, "past.before", second.call)).request == second
+
+
 async def test_only_what_people_settled_is_counted(store: Store) -> None:
     script = Answerer(name="script", kind=AnswererKind.SCRIPT)
     mode = Answerer(name="ana, remembered", kind=AnswererKind.MODE)
