@@ -89,7 +89,7 @@ def matches_sentence(name: str, a: Call, b: Call, root: str) -> bool:
     if a.tool != b.tool or a.toolset not in (None, b.toolset) or set(a.args) != set(b.args):
         return False
     wide = {"exact": ()}.get(name, (name,))
-    open_ended = ("content", "message") if name == "path" else ()
+    open_ended = ("content", "message") if name in ("path", "content") else ()
     for key, value in a.args.items():
         other = b.args[key]
         if key in wide and name == "amount":
@@ -316,7 +316,7 @@ def test_no_path_gets_out_of_a_folder(home: Path, where: str) -> None:
     found = offers(
         settings(home, "policy: []\n"), asked(Call(tool="write_file", args={"path": "notes/a.txt", "content": "x"}))
     )
-    assert [one.proposal.name for one in found.offered] == ["exact", "path"]
+    assert [one.proposal.name for one in found.offered] == ["exact", "content", "path"]
     (home / "notes").mkdir(exist_ok=True)
     link = home / "notes" / "out"
     if not link.is_symlink():
@@ -331,7 +331,7 @@ def test_no_path_gets_out_of_a_folder(home: Path, where: str) -> None:
                 if effect_of(new, call) is not Effect.ALLOW:
                     continue
                 real = os.path.realpath(os.path.join(home, written))
-                assert offer.proposal.name == "path"
+                assert offer.proposal.name == "path" or written == "notes/a.txt"
                 assert real.startswith(f"{os.path.realpath(home)}/notes/"), written
 
 
@@ -369,8 +369,8 @@ def test_a_secret_is_never_written(home: Path, args: Mapping[str, Any]) -> None:
 def test_a_secret_in_what_is_left_open_does_not_matter(home: Path) -> None:
     args = {"path": "notes/a.txt", "content": f"token={TOKEN}"}
     found = offers(settings(home, "policy: []\n"), asked(Call(tool="write_file", args=args)))
-    assert [one.proposal.name for one in found.offered] == ["path"]
-    assert TOKEN not in found.offered[0].added.text
+    assert [one.proposal.name for one in found.offered] == ["content", "path"]
+    assert not any(TOKEN in one.added.text for one in found.offered)
     assert found.refused == (
         "exactly these arguments: the argument content holds a secret, which is never written into a file",
     )
