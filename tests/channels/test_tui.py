@@ -11,11 +11,14 @@ from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
 from tests.channels.tui import ANA, START, outcome, reading
 
+from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_board import GRACE
 from signoff.channels.tui_driver import TerminalGone
 from signoff.core.card import remember_text
 from signoff.core.decision import ApprovalDecision, Ending, Remember
+from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
+from signoff.errors import WrongUse
 
 APPROVED = ApprovalDecision(approved=True, by=ANA)
 LONG = "".join(f"line {number}\n" for number in range(60)) + "rm -rf everything"
@@ -353,6 +356,57 @@ async def test_calls_like_it_each_under_a_number() -> None:
         decision = outcome(entry)
         assert decision is not None and decision.approved and decision.by == ANA and decision.terms is not None
         assert [str(one.fits) for one in decision.terms.pattern or ()] == ["under", "any"]
+
+
+DIFF = ("--- signoff.yaml (now)", "+++ signoff.yaml (then)", "@@ -1 +1,2 @@", " policy:", "+  - {allow: write_file}")
+
+
+async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
+    written: list[str] = []
+
+    def refuse() -> None:
+        raise WrongUse("signoff.yaml changed meanwhile")
+
+    def drafts(_: ApprovalRequest) -> RuleDrafts:
+        first = RuleDraft(text="write_file runs unasked", diff=DIFF, write=lambda: written.append("first"))
+        second = RuleDraft(text="the same, wider", diff=DIFF, warnings=("it is broad",), write=refuse)
+        return RuleDrafts(file="signoff.yaml", drafts=(first, second), refused=("not this one",))
+
+    async with reading(request(), draft_rules=drafts, size=(100, 40)) as (ana, [entry]):
+        await ana.sees("u make a rule")
+        await ana.presses("u", "3")
+        await ana.sees("There is no such rule.")
+        assert "not this one" in ana.flat
+        await ana.presses("1", "a", "enter", "escape", "escape")
+        await ana.sees("Nothing was written.")
+        assert not written
+        await ana.presses("u", "2")
+        await ana.sees("warning: it is broad")
+        await ana.presses("y")
+        await ana.sees("Nothing was written: signoff.yaml changed meanwhile")
+        await ana.presses("u", "1")
+        await ana.sees("{allow: write_file}")
+        await ana.presses("y")
+        await ana.sees("This call still waits for your answer.")
+        assert written == ["first"] and entry.is_open, "the call itself is not decided by that"
+
+
+@pytest.mark.parametrize("why", ["none", "error"])
+async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
+    def drafts(_: ApprovalRequest) -> RuleDrafts:
+        if why == "error":
+            raise WrongUse("the policy of this project is locked")
+        return RuleDrafts(file="signoff.yaml", refused=("the policy of this project is locked",))
+
+    async with reading(request(), draft_rules=drafts) as (ana, [entry]):
+        await ana.presses("u")
+        await ana.sees("the policy of this project is locked")
+        await ana.presses("escape")
+        assert entry.is_open
+    async with reading(request()) as (ana, [entry]):
+        assert "make a rule" not in ana.screen
+        await ana.presses("u")
+        assert entry.is_open and "signoff.yaml" not in ana.flat
 
 
 async def test_what_cannot_be_remembered_is_not_offered() -> None:

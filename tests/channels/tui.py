@@ -144,7 +144,8 @@ async def reading(
 ) -> AsyncIterator[tuple[Reader, list[Entry]]]:
     """Somebody who reads requests on a screen of that size."""
     waiting, clock = Waiting(), Hand()
-    app = TuiApp(waiting, ANA, clock=clock, secrets=options.get("secrets", ()))
+    given = {name: options[name] for name in ("secrets", "draft_rules") if name in options}
+    app = TuiApp(waiting, ANA, clock=clock, **given)
     reader = Reader(None, waiting, clock, options)  # type: ignore[arg-type]
     entries = reader.asks(*requests)
     async with piloted(app, size) as pilot:

@@ -159,3 +159,49 @@ def test_what_is_not_on_offer(desk: Desk, file: Path, wording: Wording, argument
 
 def test_help(desk: Desk, wording: Wording) -> None:
     assert desk.run("policy", "add", "--help").out == wording()
+
+
+SHOP = """\
+toolsets: {files: {use: filesystem_rw, config: {root: .}}}
+policy:
+  - {deny: delete_file}   # never
+"""
+
+
+def test_a_rule_is_made_at_the_question_and_the_next_run_goes_by_it(desk: Desk) -> None:
+    file = desk.folder / "signoff.yaml"
+    file.write_text(SHOP)
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
+    write = "- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]\n- say: done\n"
+    (desk.folder / "script.yaml").write_text(write)
+    child = desk.sits_down("run", "writer", "go", "--model", "script:script.yaml")
+    for typed in ("", "9"):
+        child.expect("your answer > ")
+        child.sendline("u")
+        child.expect("make which rule")
+        child.sendline(typed)
+        child.expect("Nothing was written.")
+    child.expect("your answer > ")
+    child.sendline("u")
+    child.expect("make which rule")
+    child.sendline("2")
+    child.expect("write this")
+    child.sendline("y")
+    child.expect("Written. New runs go by it")
+    child.expect("your answer > ")
+    assert not (desk.folder / "a.txt").exists(), "the call itself is not decided by that"
+    child.sendline("q")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert file.read_text().startswith(SHOP) and "content: {exists: true}" in file.read_text()
+    (desk.folder / "script.yaml").write_text(write.replace("eggs", "something else"))
+    assert desk.run("run", "writer", "go", "--model", "script:script.yaml").code == 0
+    assert (desk.folder / "a.txt").read_text() == "something else"
+    file.write_text(f"locked: true\n{SHOP}")
+    child = desk.sits_down("run", "writer", "go", "--model", "script:script.yaml")
+    child.expect("your answer > ")
+    assert "make a rule" not in child.before
+    child.sendline("d")
+    child.expect(pexpect.EOF)
+    child.wait()

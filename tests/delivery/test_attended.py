@@ -196,7 +196,7 @@ async def test_what_is_for_somebody_else_by_now_is_taken_off_the_screen(
     [two] = await office.ask(need=Requirement(role="ops"))
     screen = Screen()
     monkeypatch.setattr("signoff.channels.tui_approver", lambda **_: screen)
-    running = asyncio.ensure_future(inbox_screen._answered(office.broker, office._settings, ANA, mine=True))
+    running = asyncio.ensure_future(inbox_screen._answered(office.broker, office._settings, None, ANA, mine=True))
     await screen.shows(one, two)
     office.clock.advance(timedelta(minutes=2))
     await office.broker.sweep()

@@ -131,7 +131,7 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
     drafts = (
         RuleDraft(
             text=safe(one.proposal.text),
-            diff=tuple(map(safe, one.diff)),
+            diff=tuple(line[:1] + safe(line[1:]) for line in one.diff),  # a blank line has its mark alone
             warnings=tuple(safe(problem.what) for problem in one.warnings),
             write=partial(write_rule, settings, one),
         )
