@@ -140,9 +140,11 @@ async def test_it_does_not_hold_for_others_nor_once_the_role_is_gone(
     assert till.paid == [(5, "shop")], "only what was approved"
 
 
-async def test_what_anyone_had_remembered_does_not_stand_in_for_a_role(gate: Gate) -> None:
+@pytest.mark.parametrize("who", ["ben", "ana"])
+async def test_what_anyone_had_remembered_does_not_stand_in_for_a_role(gate: Gate, who: str) -> None:
+    """Nor does what somebody with the role said when the rule did not want it: they answered another question."""
     till = Till()
-    await paid(gate(Approver(Answerer(name="ben"))), till)
+    await paid(gate(Approver(Answerer(name=who)), people=PEOPLE), till)
     later = gate(Approver(), BY_OPS, wait="suspend", people=PEOPLE)
     await agent_with(later, pays(5), till, suspends=True).run("go")
     assert till.paid == [(5, "shop")]
