@@ -32,7 +32,8 @@ async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_paramete
 ) -> None:
     (flow.folder / "desk" / "scribe.txt").write_text("one\ntwo\n")
     question = await flow.asks("chief", "scribe.txt")
-    assert question.text.splitlines()[:10] == [
+    lines = [line for line in question.text.splitlines() if not line.startswith("**Earlier**")]  # other tests answered
+    assert lines[:10] == [
         f"Asked: {' '.join(flow.people[name].mention for name in ('ana', 'ben', 'dan'))}",
         "May `write_file` run?",
         "`Write scribe.txt`",
