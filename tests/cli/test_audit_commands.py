@@ -210,7 +210,9 @@ def test_log_of_one_request_or_run_by_the_beginning_of_its_id(wording: Wording) 
 @pytest.mark.usefixtures("here")
 def test_log_of_nothing() -> None:
     result = run("log")
-    assert (result.exit_code, result.output) == (0, "")
+    assert result.exit_code == 0
+    assert result.output.startswith("Nothing is on record.\n") and "which is not made yet" in result.output
+    assert run("log", "--json").output == ""
     assert not Path("signoff.db").exists(), "who only looks leaves no file behind"
 
 

@@ -223,7 +223,7 @@ def test_the_whole_card_and_what_may_be_remembered(desk: Desk) -> None:
     assert f"request {one}" in said.out
     assert "it waits for an answer" in said.out
     assert "1  exact: write_file with exactly these arguments" in said.out
-    assert "2  path: write_file with path any path inside" in said.out
+    assert "3  path: write_file with path any path inside" in said.out
     assert f"signoff approve {one}, or signoff deny {one} --note WHY" in said.out
     assert "asked: a person" in said.out
 
