@@ -15,6 +15,7 @@ from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_board import GRACE
 from signoff.channels.tui_driver import TerminalGone
 from signoff.core.card import remember_text
+from signoff.core.context import RequestContext
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
@@ -268,6 +269,13 @@ async def test_the_last_one_settled_elsewhere_closes_the_screen_with_who_and_whe
 
 
 # --- several ---
+
+
+async def test_the_list_says_what_each_run_is_for() -> None:
+    milk, eggs = (request(tool, context=RequestContext(prompt=f"Note the {tool}")) for tool in ("milk", "eggs"))
+    async with reading(milk, eggs) as (ana, _):
+        listed = [line.partition("│")[0].strip() for line in ana.lines]
+        assert "Note the milk" in listed and "Note the eggs" in listed
 
 
 async def test_requests_come_while_others_are_read() -> None:

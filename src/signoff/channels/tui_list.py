@@ -13,12 +13,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def block(entry: Entry, look: Look, at: datetime) -> list[Text]:
-    """A request in the list: its tool, who calls it, how old it is and how long it still waits."""
+    """A request in the list: its tool, what its run is for, how old it is and how long it still waits."""
     card = entry.card
     callers = card.chain.removesuffix(card.tool).removesuffix(" > ")
     lines = [
         look.text(card.tool, "bold"),
-        look.text(callers or card.title, "cyan" if callers else ""),
+        look.text(card.task or callers or card.title, "cyan" if card.task or callers else ""),
         look.text(_times(entry, at), "yellow" if entry.gone else "dim"),
     ]
     return [clipped(line, look.width) for line in lines]
