@@ -334,6 +334,17 @@ async def test_a_pattern_is_remembered_for_what_it_spells_out_and_no_more(proces
     assert [one.args["amount"] for one in await later.pending()] == [1, 51, 1_000_000]
 
 
+async def test_what_was_approved_is_not_asked_again_where_policy_allows_it_by_now(process: Process, till: Till) -> None:
+    run = await asked(process(), pays(5), till)
+    signoff = process()
+    [request] = await signoff.pending()
+    await signoff.answer(request.id, YES, by="ana")
+    lenient = process(policy=[{"allow": {"tool": "pay", "args": {"amount": {"<=": 5}}}}])
+    await resumed(lenient, pays(5), till, run)
+    assert till.paid == [(5, "shop")] and not await lenient.pending()
+    assert (await lenient.broker.get(request.id)).state is State.SUCCEEDED, "and the approval is spent"
+
+
 async def test_messages_are_stored_once(process: Process, till: Till) -> None:
     signoff = process()
     history: list[Any] = []

@@ -193,7 +193,7 @@ def _what_now(request: ApprovalRequest) -> Iterator[str]:
     if request.state is State.PENDING:
         yield f"Request {request.id} still waits: answer it with signoff approve {request.id}, or deny."
     yield "Runs that wait in their process keep the rules they began with. New runs go by the file as it is now; so do"
-    yield "resumed ones, which ask once more about what was approved under the rules before."
+    yield "resumed ones, which ask once more about what was approved under the rules before and is not allowed by now."
 
 
 def _data(found: RuleOffers, chosen: RuleOffer | None, is_written: bool) -> dict[str, Any]:

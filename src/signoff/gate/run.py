@@ -237,11 +237,13 @@ class GatedRun:
     def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
         """What is not as it was when the call was approved, in words."""
         call = gated.call
+        # Nobody has to agree to what policy allows by now: a person's yes under the rules before is good enough.
+        is_allowed = gated.verdict.effect is Effect.ALLOW
         now = Binding(
             tool=call.tool,
             args_digest=call.args_digest,
             schema_hash=call.schema_hash,
-            policy_revision=self.gate.policy.revision,
+            policy_revision=request.policy_revision if is_allowed else self.gate.policy.revision,
             toolset=call.toolset,
             root=call.start or self.gate.reader.root,
             leads=digest_of_leads(call.resolved),
