@@ -154,6 +154,7 @@ def test_remember(tmp_path: Path, key: str, remember: Remember, said: str) -> No
 
 
 WIDE = {"path": "docs/a.md", "content": "hello"}
+CALM = "(no secrets, nothing that gets run)"
 LIKE = "approve and remember which? 1-2, Enter none > "
 
 
@@ -171,8 +172,8 @@ def test_calls_like_it(tmp_path: Path) -> None:
         ana.answers("2", prompt=LIKE)
         ana.answers("y", prompt="approve and remember this? y yes, Enter no > ")
         shown = " ".join(ana.screen.replace("│", " ").replace("↳", " ").split())
-        assert '1 always write_file, with path "docs/a.md", any content; anywhere in this project;' in shown
-        assert 'From then on: always write_file, with path any path inside "docs", any content; anywhere in' in shown
+        assert '1 always always write_file, with path "docs/a.md", any content; anywhere in this project;' in shown
+        assert f'From then on: always write_file, with path any path inside "docs" {CALM}, any content;' in shown
         ana.sees("you approve it, and calls like it")
         [decision] = ana.decides()
         assert decision.terms is not None and [one.fits for one in decision.terms.pattern or ()] == ["under", "any"]

@@ -38,6 +38,7 @@ def remembered(one: Offer, asked: ApprovalRequest) -> Grant:
     return Grant.of(asked.call, ApprovalDecision(approved=True, terms=Terms(pattern=one.pattern)))
 
 
+CALM = "(no secrets, nothing that gets run)"
 IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
 
 
@@ -50,7 +51,7 @@ def test_a_file_in_a_folder() -> None:
     assert exact.text == "write_file with exactly these arguments"
     assert (free.name, free.text) == ("content", 'write_file with path "docs/a.md", any content, mode "w"')
     assert wide.name == "path"
-    assert wide.text == 'write_file with path any path inside "docs", any content, mode "w"'
+    assert wide.text == f'write_file with path any path inside "docs" {CALM}, any content, mode "w"'
     assert wide.pattern == (
         Condition(arg="path", fits=UNDER, value="docs"),
         Condition(arg="content", fits=ANY),
@@ -120,7 +121,7 @@ def test_edited_arguments_are_what_is_remembered() -> None:
     edited = asked.changed_to(
         decision=ApprovalDecision(approved=True, edited_args={"path": "notes/b.md", "content": "y"})
     )
-    assert offers(edited)[2].text == 'write_file with path any path inside "notes", any content'
+    assert offers(edited)[2].text == f'write_file with path any path inside "notes" {CALM}, any content'
 
 
 # --- what is not ---

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
+from pydantic_ai.toolsets import FunctionToolset
 from tests.gate.agents import Till, agent_with, calls, pays
 
 from signoff import ApprovalDecision, Signoff
@@ -20,6 +21,7 @@ from signoff.core.terms import Terms
 from signoff.errors import RequestError
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
+from signoff.toolsets import filesystem_rw, shell_file_ops
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="no")
 ANA = Answerer(name="ana", via="terminal")
@@ -63,17 +65,73 @@ async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypa
         ran.append(command)
         return "done"
 
+    toolset = FunctionToolset[Any]([shell])
+    toolset.starts_from = str(tmp_path)  # type: ignore[attr-defined]
     like = ["pytest tests/b.py", "pytest", "pytest tests/near/c.py::test_d tests"]
     unlike = ["pytest -p evil", "pytest ../x", "pytest; rm x", "pytest tests/away/x", "pytest >x", "rm x", "pytest a=b"]
     approver = Approver()
     signoff = gate(approver)
     for line in ["pytest tests/a.py", *like, *unlike]:
         model = ScriptedModel([calls(("shell", {"command": line})), {"say": "ok"}])
-        await Agent(model, tools=[shell], capabilities=[signoff]).run("go")
+        await Agent(model, toolsets=[toolset], capabilities=[signoff]).run("go")
     assert ran == ["pytest tests/a.py", *like]
     assert [one.args["command"] for one in approver.asked] == ["pytest tests/a.py", *unlike]
     [text] = [grant.summary for grant in await signoff.broker.grants.list()]
     assert "pytest tests/a.py" in text
+
+
+async def test_no_first_words_where_nobody_says_which_folder_it_starts_in(gate: Gate) -> None:
+    def run(command: str, cwd: str) -> str:
+        return f"{command} in {cwd}"
+
+    approver = Approver()
+    model = ScriptedModel([calls(("run", {"command": "mkdir -p a", "cwd": "/srv"})), {"say": "ok"}])
+    await Agent(model, tools=[run], capabilities=[gate(approver)]).run("go")
+    assert [one.name for one in offers(approver.asked[0])] == ["exact"]
+
+
+async def test_a_folder_stands_for_no_secret_and_nothing_that_gets_run(gate: Gate, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "config").mkdir(parents=True)
+    touchy = [".env", ".git/hooks/pre-commit", "conftest.py", "package.json", ".github/workflows/x.yml", "id_rsa"]
+    approver = Approver()
+    signoff = gate(approver)
+    for name in ("a.txt", "b.txt", *touchy):
+        call = ("write_file", {"path": f"config/{name}", "content": "x"})
+        model = ScriptedModel([calls(call), {"say": "ok"}])
+        await Agent(model, toolsets=[filesystem_rw(home)], capabilities=[signoff]).run("go")
+    assert sorted(one.name for one in (home / "config").rglob("*") if one.is_file()) == ["a.txt", "b.txt"]
+    assert [one.args["path"] for one in approver.asked] == [f"config/{name}" for name in ("a.txt", *touchy)]
+    assert all(len(offers(one)) == 1 for one in approver.asked[1:]), "nor is anything wider offered for them"
+
+
+async def test_what_a_toolset_insists_on_is_remembered_exactly_or_not_at_all(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    monkeypatch.chdir(home)
+    approver = Approver()
+    signoff = gate(approver)
+    for line in ("mkdir -p docs", "mkdir -p notes", "mkdir -p bin/evil"):
+        model = ScriptedModel([calls(("shell", {"command": line})), {"say": "ok"}])
+        await Agent(model, toolsets=[shell_file_ops(home, programs=["bin"])], capabilities=[signoff]).run("go")
+    assert sorted(one.name for one in home.iterdir()) == ["bin", "docs", "notes"] and not (home / "bin/evil").exists()
+    assert len(approver.asked) == 2 and len(offers(approver.asked[1])) == 1
+
+
+async def test_a_no_holds_though_whoever_said_it_has_lost_the_role(gate: Gate) -> None:
+    till = Till()
+    await paid(gate(Approver(), BY_OPS, people=PEOPLE), till)
+    signoff = gate(Approver(), BY_OPS, people=PEOPLE, wait="suspend")
+    await agent_with(signoff, pays(6), till, suspends=True).run("go")
+    [request] = await signoff.pending()
+    never = ApprovalDecision(approved=False, note="never", terms=Terms())
+    await signoff.answer(request.id, never, by="cyd")
+    cyd_left = {**PEOPLE, "cyd": ["dev"]}
+    later = gate(Approver(), BY_OPS, people=cyd_left, wait="suspend")
+    await agent_with(later, pays(6), till, suspends=True).run("go")
+    assert till.paid == [(5, "shop")] and not await later.pending(), "denied, and nobody asked"
 
 
 async def test_what_is_written_is_left_open(gate: Gate) -> None:

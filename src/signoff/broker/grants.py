@@ -21,8 +21,11 @@ from signoff.core.people import Answerer, AnswererKind
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
+from signoff.core.verdict import Effect, Verdict
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
+
+ANYBODY = Verdict(effect=Effect.ASK)
 
 
 class Grants:
@@ -32,18 +35,18 @@ class Grants:
         self._ledger = ledger
         self._people = people
 
-    async def recall(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
+    async def recall(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
         """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first.
 
-        With `role`, only what people with that role said, who still have it.
+        `asked` is what policy says about it: where that wants a role, a yes counts only by people who have it still.
         """
         ledger, now = self._ledger, self._ledger.now()
-        found = await self.look(call, places, role)
+        found = await self.look(call, places, asked)
         if found is None or not found.is_counted:
             return found
 
         def work(tx: Transaction) -> Grant | None:
-            grant = self._speaking(tx, call, places, role, now)
+            grant = self._speaking(tx, call, places, asked, now)
             if grant is None or not grant.is_counted:
                 return grant
             used = grant.used_for(call, now)
@@ -53,31 +56,38 @@ class Grants:
 
         return await ledger.store.write("use grant", work)
 
-    async def look(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
+    async def look(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
         """As `recall`. Nothing is counted."""
         now = self._ledger.now()
         try:
             call.memory_key  # noqa: B018 - it is worked out once, and kept
         except CannotCanonicalise:
             return None
-        return await self._ledger.store.read(lambda tx: self._speaking(tx, call, places, role, now))
+        return await self._ledger.store.read(lambda tx: self._speaking(tx, call, places, asked, now))
 
-    async def forbids(self, call: Call, places: Mapping[Scope, str], role: str | None = None) -> Grant | None:
+    async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """A no that is remembered for a call. Nothing is counted."""
-        found = await self.look(call, places, role)
+        found = await self.look(call, places)
         return found if found is not None and not found.approved else None
 
     def _speaking(
-        self, tx: Transaction, call: Call, places: Mapping[Scope, str], role: str | None, now: datetime
+        self, tx: Transaction, call: Call, places: Mapping[Scope, str], asked: Verdict, now: datetime
     ) -> Grant | None:
         """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
+        wants_role = asked.requirement.role is not None
         covering = [
             grant
             for grant in tx.grants.about(call.tool, call.memory_key)
             if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
-            if grant.counts_for(role) and (role is None or self._people.may_have_role(grant.by, role))
+            if grant.counts_for(asked) and not (wants_role and self.why_without_role(grant))
         ]
         return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
+
+    def why_without_role(self, grant: Grant) -> str:
+        """Why it does not speak where a rule wants a role: whoever gave it has that role no longer; empty otherwise."""
+        if not grant.approved or not grant.role or self._people.may_have_role(grant.by, grant.role):
+            return ""
+        return f"{grant.by} does not have the role {grant.role} now"
 
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
         """Everything remembered, oldest first."""

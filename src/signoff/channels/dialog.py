@@ -15,7 +15,7 @@ from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.offer import wider_terms
+from signoff.core.offer import how_long, wider_terms
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
@@ -150,9 +150,11 @@ class Dialog:
         return None
 
     def _approve_calls_like_it(self) -> ApprovalDecision | None:
-        decisions = [replace(self._approved(), terms=one) for one in wider_terms(self.request, self.clock())]
+        terms = wider_terms(self.request, self.clock())
+        decisions = [replace(self._approved(), terms=one) for one in terms]
         texts = [spelled_out(self.request, one, datetime.astimezone) for one in decisions]
-        named = [(str(number), text) for number, text in enumerate(texts, 1)]
+        labels = [f"{number} {how_long(one)}" for number, one in enumerate(terms, 1)]
+        named = list(zip(labels, texts, strict=True))
         self.screen.show(draw_facts(named, self.screen.look, "what could be remembered").lines)
         typed = self.screen.ask(f"approve and remember which? 1-{len(named)}, Enter none", self.moot).strip()
         if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(decisions):

@@ -288,6 +288,7 @@ class Board(Screen[None]):
         entry, draft_rules = self._current, self._draft_rules
         if entry is None or draft_rules is None:
             return
+        self.say("Looking for rules that could be made …")
         try:
             found = await asyncio.to_thread(draft_rules, entry.request)
         except SignoffError as error:

@@ -17,7 +17,7 @@ def block(entry: Entry, look: Look, at: datetime) -> list[Text]:
     card = entry.card
     callers = card.chain.removesuffix(card.tool).removesuffix(" > ")
     lines = [
-        look.text(card.tool, "bold"),
+        look.text(f"{card.tool} LOOSENED" if card.loosened else card.tool, "bold"),
         look.text(card.task or callers or card.title, "cyan" if card.task or callers else ""),
         look.text(_times(entry, at), "yellow" if entry.gone else "dim"),
     ]

@@ -24,7 +24,7 @@ from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_paper import Draw, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.offer import wider_terms
+from signoff.core.offer import how_long, wider_terms
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
@@ -145,14 +145,13 @@ class RememberPrompt(Sheet[ApprovalDecision]):
             if choice in card.choices:
                 self._offered[letter] = ApprovalDecision(approved=True, remember=scope)
                 self._texts.append((letter, remember_text(request, scope)))
-                how_long = session_text(card.keeps) if scope is Remember.SESSION else "always"
-                keys.append(f"{letter} approve {how_long}")
+                keys.append(f"{letter} {session_text(card.keeps) if scope is Remember.SESSION else 'always'}")
         if Choice.WIDER in card.choices:
             wider = zip(_DIGITS, wider_terms(request, now), strict=False)
             for digit, terms in wider:
                 self._offered[digit] = decision = ApprovalDecision(approved=True, terms=terms)
-                self._texts.append((digit, f"{spelled_out(request, decision, datetime.astimezone)}."))
-            keys.append(f"1-{self._texts[-1][0]} approve calls like it")
+                self._texts.append((f"{digit} {how_long(terms)}", spelled_out(request, decision, datetime.astimezone)))
+            keys.append(f"1-{max(self._offered.keys() & set(_DIGITS))} calls like it")
         self.keys = " · ".join([*keys, "Escape back"])
 
     def content(self) -> ComposeResult:

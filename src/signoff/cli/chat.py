@@ -94,7 +94,7 @@ async def _turn(
     try:
         return await (until_interrupted(turn) if forgiving else turn)
     except Stopped:
-        later = f" It can be finished by itself: signoff resume {going.run}" if going.run else ""
+        later = f" `signoff runs show {going.run}` tells how far it came." if going.run else ""
         click.echo(f"\nsignoff: this turn is stopped, and the chat goes on without it.{later}", err=True)
         return None
     except ScriptEnded as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import ids, options
+from signoff.core.moment import Zone, in_utc
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -39,17 +40,18 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: Settings) -> Sequence[Grant]:
-        return await broker.grants.list(revoked=everything)
+    async def work(broker: Broker, settings: Settings) -> Sequence[tuple[Grant, str]]:
+        zone = in_utc if as_json else datetime.astimezone
+        return [(one, _asleep(broker, one, zone)) for one in await broker.grants.list(revoked=everything)]
 
     found = with_broker(store, policy, work)
     if as_json:
-        click.echo(json_line({"grants": [_data(one) for one in found]}))
+        click.echo(json_line({"grants": [_data(one, asleep) for one, asleep in found]}))
         return
     if not found:
         click.echo("Nothing is remembered.")
-    for one in found:
-        for line in _lines(one):
+    for one, asleep in found:
+        for line in _lines(one, asleep):
             click.echo(line)
     say_where(store, policy, always=not found)
 
@@ -120,23 +122,30 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     from signoff.cli.opening import with_broker
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: Settings) -> Grant:
-        return await broker.grants.get(grant_id)
+    async def work(broker: Broker, settings: Settings) -> tuple[Grant, str]:
+        grant = await broker.grants.get(grant_id)
+        return grant, _asleep(broker, grant, in_utc if as_json else datetime.astimezone)
 
-    grant = with_broker(store, policy, work)
+    grant, asleep = with_broker(store, policy, work)
     if as_json:
-        click.echo(json_line(_data(grant)))
+        click.echo(json_line(_data(grant, asleep)))
         return
-    for name, text in _facts(grant):
+    for name, text in _facts(grant, asleep):
         click.echo(f"{click.style(f'{name:8}', bold=True)}  {text}")
 
 
-def _lines(grant: Grant) -> Iterator[str]:
-    from signoff.cli.words import local, now, safe
+def _asleep(broker: Broker, grant: Grant, zone: Zone) -> str:
+    """Why it does not speak now; empty where it does."""
+    from signoff.cli.words import now
+
+    return grant.why_asleep(None, now(), zone) or broker.grants.why_without_role(grant)
+
+
+def _lines(grant: Grant, asleep: str) -> Iterator[str]:
+    from signoff.cli.words import local, safe
     from signoff.core.safe import grant_line
     from signoff.core.visible import visible
 
-    asleep = grant.why_asleep(None, now(), datetime.astimezone)
     says = grant_line(grant, zone=datetime.astimezone)
     yield f"{click.style(safe(grant.id), fg='cyan')}  {click.style(says, dim=bool(asleep))}"
     facts = [f"by {visible(grant.by)}"] if grant.by else []
@@ -146,9 +155,9 @@ def _lines(grant: Grant) -> Iterator[str]:
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
 
 
-def _facts(grant: Grant) -> Iterator[tuple[str, str]]:
+def _facts(grant: Grant, asleep: str) -> Iterator[tuple[str, str]]:
     from signoff.cli.telling import masked
-    from signoff.cli.words import local, now, safe
+    from signoff.cli.words import local, safe
     from signoff.core.safe import grant_line
     from signoff.core.visible import visible
 
@@ -161,7 +170,6 @@ def _facts(grant: Grant) -> Iterator[tuple[str, str]]:
         yield "note", masked(grant.note)
     if usage := _usage(grant):
         yield "used", ", ".join(usage)
-    asleep = grant.why_asleep(None, now(), datetime.astimezone)
     yield "now", f"asleep: {visible(asleep)}" if asleep else "it speaks"
     if not asleep:
         yield "", "A rule that denies still denies. If the tool changes what it takes, the grant sleeps:"
@@ -182,7 +190,7 @@ def _usage(grant: Grant) -> list[str]:
     return [used, spent]
 
 
-def _data(grant: Grant) -> dict[str, Any]:
+def _data(grant: Grant, asleep: str) -> dict[str, Any]:
     from signoff.cli.telling import masked
     from signoff.cli.words import iso, now
     from signoff.core.safe import grant_line
@@ -205,7 +213,7 @@ def _data(grant: Grant) -> dict[str, Any]:
         "used": grant.used,
         "budget": {"arg": budget.arg, "limit": str(budget.limit), "daily": budget.daily} if budget else None,
         "spent": str(grant.spent_by(now())) if budget else None,
-        "asleep": grant.why_asleep(None, now()) or None,
+        "asleep": asleep or None,
         "revoked_at": iso(grant.revoked_at),
         "revoked_by": grant.revoked_by or None,
     }

@@ -14,9 +14,7 @@ LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read
 """The capability labels signoff knows: what a call does, whatever its tool is named."""
 
 
-FREE = frozenset(
-    "body caption comment content contents data description message new_text note subject summary text title".split()
-)
+FREE = frozenset("body caption comment content contents message new_text note subject text".split())
 """Names of arguments that hold what is written, not where or what for."""
 
 
@@ -49,6 +47,8 @@ class Call:
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
     prefix: str = field(default="", compare=False)
     """For a command line: what may be remembered of it, with `*` for names that may vary, as `npm test *`."""
+    sensitive: tuple[str, ...] = field(default=(), compare=False)
+    """Texts in the arguments that are, as paths, where secrets are kept, or files whose content gets run."""
     unreadable: tuple[str, ...] = ()
     """Arguments that have no JSON form, each with what it is. They make policy ask."""
     call_id: str = ""
@@ -105,11 +105,10 @@ class Call:
 
     @cached
     def target_key(self) -> str:
-        """As `memory_key`, whatever is written: the arguments in `free` are left out."""
-        if not (free := self.free):
-            return self.memory_key
+        """As `memory_key` for the tool of one toolset, whatever is written: the arguments in `free` are left out."""
+        free = self.free
         fixed = {name: value for name, value in self.args.items() if name not in free}
-        return digest(same_form({"args": fixed, "tool": self.tool}))
+        return digest(same_form({"args": fixed, "tool": self.tool, "toolset": self.toolset}))
 
     @property
     def likeness(self) -> tuple[str, str]:
@@ -139,4 +138,4 @@ def is_free(name: str, value: object) -> bool:
 
 
 _FROM_PLACE = ("key",)
-_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "target_key", "prefix")
+_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "target_key", "prefix", "sensitive")

@@ -225,7 +225,7 @@ _VERDICT = _Shape(
 )
 _CALL = _Shape(
     Call,
-    {"worker": _TUPLE, "labels": _SET, "claimed": _SET, "unreadable": _TUPLE},
+    {"worker": _TUPLE, "labels": _SET, "claimed": _SET, "sensitive": _TUPLE, "unreadable": _TUPLE},
     leave="deps",
     veils="args",
 )

@@ -13,6 +13,7 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, named, scope_text
+from signoff.core.verdict import Verdict
 
 _EXACT = Context(prec=1_000)
 """Budgets are not rounded, whatever the program around us set its own numbers to."""
@@ -71,9 +72,11 @@ class Grant:
         """The fingerprint of the only call that a yes without a pattern covers."""
         return self.exact or self.memory_key
 
-    def counts_for(self, role: str | None) -> bool:
-        """Whether it may stand in for the answer of somebody with a role; None: of anyone."""
-        return role is None or self.role == role
+    def counts_for(self, verdict: Verdict) -> bool:
+        """Whether it may stand in for an answer that policy wants. A no always does."""
+        role = verdict.requirement.role
+        wide = self.pattern is not None and verdict.exactly
+        return not self.approved or ((role is None or self.role == role) and not wide)
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
         """Whether it holds where the call is made."""

@@ -14,7 +14,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.terms import COMMAND, Condition, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Wanted
 
-_MONEY = frozenset("amount budget charge cost credit fee price refund sum total value".split())
+_MONEY = frozenset("amount budget charge cost credit fee refund sum total value".split())
 _RUNS = frozenset(
     "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
     "shell sql statement statements".split()
@@ -22,6 +22,10 @@ _RUNS = frozenset(
 """What is run as a program: a pattern over it would let a whole interpreter through."""
 _RUNNERS = frozenset("bash eval exec execute interpreter lua perl python ruby run shell sql terminal".split())
 """Tools that run what they are pointed at: any file in a folder would be any program."""
+_FINAL = frozenset(
+    "apply buy click close delete deploy drop evaluate order press publish remove repl revoke sell tap trade".split()
+)
+"""Tools for which a text may say what is done, or to what: it is not left open."""
 _PATHS = frozenset("dir directory file filename filepath folder path".split())
 _WHO = frozenset("account code customer id iban key nr number user".split())
 """What tells one from another: a smaller one is not less of it."""
@@ -62,6 +66,8 @@ def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
     if call is None or not may_be_remembered(request):
         return ()
     exact = Offer(name="exact", pattern=None, text=f"{call.tool} with exactly these arguments")
+    if request.verdict is not None and request.verdict.exactly:
+        return (exact,)
     return (exact, *_patterns(call, request.effective_args))
 
 
@@ -81,6 +87,13 @@ def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
             found.append(Terms(scope=Scope.SESSION, pattern=offer.pattern))
         found.append(Terms(pattern=offer.pattern))
     return tuple(found)
+
+
+def how_long(terms: Terms) -> str:
+    """How long an answer is remembered, in a word."""
+    if terms.until is not None:
+        return "today"
+    return "session" if terms.scope is Scope.SESSION else "always"
 
 
 def _end_of_day(now: datetime) -> datetime:
@@ -114,7 +127,9 @@ def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
     paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
     if (
         free
+        and not _words(call.tool) & _FINAL
         and all(map(_is_below, paths))
+        and not call.sensitive
         and any(value not in (None, "", [], {}) for name, value in args.items() if name not in free)
     ):
         pattern = tuple(_as_written(name, value, is_open=name in free) for name, value in args.items())

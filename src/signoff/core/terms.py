@@ -20,6 +20,7 @@ _WORDS = frozenset({"any", "false", "null", "true"})
 """Names that would be taken for something else."""
 COMMAND = "command"
 """The argument that is a command line, if any is."""
+_CALM = "(no secrets, nothing that gets run)"
 _NAMES = "any names and paths below the folder it runs in, no options"
 
 
@@ -59,7 +60,8 @@ class Condition:
             case Fits.IS:
                 return canonical(value) == canonical(self.value)
             case Fits.UNDER:
-                return isinstance(value, str) and _is_under(value, str(self.value), call.resolved)
+                is_below = isinstance(value, str) and _is_under(value, str(self.value), call.resolved)
+                return is_below and value not in call.sensitive
             case Fits.AT_MOST:
                 amount, most = amount_of(value), amount_of(self.value)
                 return amount is not None and most is not None and amount <= most
@@ -76,7 +78,7 @@ class Condition:
             case Fits.IS:
                 return f"{name} {canonical(self.value)}"
             case Fits.UNDER:
-                return f"{name} any path inside {canonical(self.value)}"
+                return f"{name} any path inside {canonical(self.value)} {_CALM}"
             case Fits.AT_MOST:
                 return f"{name} from 0 to {canonical(self.value)}"
             case Fits.COMMAND:

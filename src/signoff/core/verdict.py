@@ -93,5 +93,7 @@ class Verdict:
     requirement: Requirement = field(default=ANYONE)
     errors: tuple[str, ...] = ()
     """What could not be evaluated. Any error makes the effect at least `ask`."""
+    exactly: bool = False
+    """Whether an earlier yes stands in only where it was given for exactly this call."""
     yields: bool = False
     """Whether it asks only where no other layer has an answer: nobody said that it must be asked."""

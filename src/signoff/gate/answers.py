@@ -74,9 +74,9 @@ class Answers:
 
     async def recall(self, request: ApprovalRequest) -> Grant | None:
         """A remembered decision for this call, where one may stand in for the answer."""
-        if request.call is None or not may_be_remembered(request):
+        if request.call is None or request.verdict is None or not may_be_remembered(request):
             return None
-        return await self.memory.recall(request.call, request.run, request.requirement.role)
+        return await self.memory.recall(request.call, request.run, request.verdict)
 
     def _remember(self, request: ApprovalRequest) -> None:
         decision = request.decision

@@ -78,7 +78,7 @@ async def question_about(
         args=call.args,
         metadata=metadata,
         summary=summary_of(call.tool, call.args, metadata),
-        call=gate.reader.with_prefix(call),
+        call=gate.reader.with_likeness(call),
         verdict=gated.verdict,
         policy_revision=gate.policy.revision,
         schema=gated.tool.tool_def.parameters_json_schema,

@@ -124,7 +124,7 @@ class Handover:
         made = replace(
             request,
             id=new_id(),
-            call=self.reader.with_prefix(call),
+            call=self.reader.with_likeness(call),
             verdict=self._verdict(self.answers.policy.judge_layer(call)),
             policy_revision=self.answers.policy.revision,
             schema=tool.parameters_json_schema if tool is not None else None,

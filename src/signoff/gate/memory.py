@@ -11,6 +11,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import Grant, grant_from, places_of
 from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
 from signoff.ports import GrantStore
 
@@ -23,18 +24,18 @@ class Memory(Protocol):
         """How long an answer can be remembered at most."""
         ...
 
-    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
-        """What is remembered for a call made in a run; a use that counts is counted.
+    async def recall(self, call: Call, run: str, asked: Verdict) -> Grant | None:
+        """What is remembered for a call made in a run, as far as it may stand in for the answer that policy wants.
 
-        Where the rule wants somebody with a `role`, only what they said counts.
+        A use that counts is counted.
         """
         ...
 
-    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
+    async def look(self, call: Call, run: str, asked: Verdict) -> Grant | None:
         """As `recall`; nothing is counted."""
         ...
 
-    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
+    async def forbids(self, call: Call, run: str) -> Grant | None:
         """A remembered no for a call; nothing is counted."""
         ...
 
@@ -57,15 +58,16 @@ class OwnMemory:
     def keeps(self) -> Keeps:
         return Keeps.EXACTLY if self.grants.keeps_always else Keeps.SESSION
 
-    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
-        """Nothing where a role is wanted: it does not keep who had which."""
-        return self.grants.lookup(call) if role is None else None
+    async def recall(self, call: Call, run: str, asked: Verdict) -> Grant | None:
+        """No yes where a role is wanted: it does not keep who had which."""
+        found = self.grants.lookup(call)
+        return found if found is not None and found.counts_for(asked) else None
 
-    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
-        return await self.recall(call, run, role)
+    async def look(self, call: Call, run: str, asked: Verdict) -> Grant | None:
+        return await self.recall(call, run, asked)
 
-    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
-        found = await self.recall(call, run, role)
+    async def forbids(self, call: Call, run: str) -> Grant | None:
+        found = self.grants.lookup(call)
         return found if found is not None and not found.approved else None
 
     def check(self, decision: ApprovalDecision) -> None:
@@ -91,14 +93,14 @@ class StoreMemory:
     def keeps(self) -> Keeps:
         return Keeps.ALWAYS
 
-    async def recall(self, call: Call, run: str, role: str | None) -> Grant | None:
-        return await self.broker.grants.recall(self.read_for_memory(call), places_of(call, run), role)
+    async def recall(self, call: Call, run: str, asked: Verdict) -> Grant | None:
+        return await self.broker.grants.recall(self.read_for_memory(call), places_of(call, run), asked)
 
-    async def look(self, call: Call, run: str, role: str | None) -> Grant | None:
-        return await self.broker.grants.look(self.read_for_memory(call), places_of(call, run), role)
+    async def look(self, call: Call, run: str, asked: Verdict) -> Grant | None:
+        return await self.broker.grants.look(self.read_for_memory(call), places_of(call, run), asked)
 
-    async def forbids(self, call: Call, run: str, role: str | None) -> Grant | None:
-        return await self.broker.grants.forbids(self.read_for_memory(call), places_of(call, run), role)
+    async def forbids(self, call: Call, run: str) -> Grant | None:
+        return await self.broker.grants.forbids(self.read_for_memory(call), places_of(call, run))
 
     def check(self, decision: ApprovalDecision) -> None:
         pass

@@ -174,7 +174,7 @@ class GatedRun:
         verdict, wanted = gated.verdict, gated.verdict.requirement
         if verdict.effect is not Effect.ASK or wanted.wanted is Wanted.PEOPLE or gated.in_doubt:
             return None
-        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id, wanted.role)
+        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id, verdict)
 
     # --- facts ---
 
@@ -274,7 +274,7 @@ class GatedRun:
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
         """The facts, with one that had to be looked up."""
-        memory, call, role = self.gate.answers.memory, gated.call, gated.verdict.requirement.role
+        memory, call = self.gate.answers.memory, gated.call
         match what:
             case Lookup.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
@@ -283,9 +283,9 @@ class GatedRun:
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
                 return facts._replace(entered=again)
             case Lookup.NEVER:
-                gated.grant = await memory.forbids(call, self.level.run_id, role)
+                gated.grant = await memory.forbids(call, self.level.run_id)
             case Lookup.MEMORY:
-                gated.grant = await memory.recall(call, self.level.run_id, role)
+                gated.grant = await memory.recall(call, self.level.run_id, gated.verdict)
         return facts._replace(recalled=_recalled(gated.grant))
 
     async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:

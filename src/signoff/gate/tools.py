@@ -23,6 +23,8 @@ from signoff.core.canonical import digest
 from signoff.core.terms import COMMAND
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.links import followed
+from signoff.policy.places import runs_later
+from signoff.policy.secret import secret_place
 from signoff.policy.shell.prefixes import prefix_of
 from signoff.wrapped import Step, steps_of
 
@@ -179,14 +181,19 @@ class CallReader:
         """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
         texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
         leads = followed(call.start or self.root, texts)
-        return self.with_prefix(call.changed(resolved={**call.resolved, **leads}))
+        return self.with_likeness(call.changed(resolved={**call.resolved, **leads}))
 
-    def with_prefix(self, call: Call) -> Call:
-        """The call with the prefix of its command line, unless it has none or a name in it leads elsewhere."""
-        line = call.args.get(COMMAND)
-        if not isinstance(line, str) or (prefix := prefix_of(line)) is None:
+    def with_likeness(self, call: Call) -> Call:
+        """The call with what it has in common with others: the prefix of its command; and what it has not.
+
+        A command has a prefix only where its toolset says which folder it starts in, and no name in it leads elsewhere.
+        """
+        texts = [value for value in call.args.values() if isinstance(value, str)]
+        if sensitive := tuple(text for text in texts if runs_later(text) or secret_place(text)):
+            call = call.changed(sensitive=sensitive)
+        line, start = call.args.get(COMMAND), call.start
+        if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
             return call
-        start = call.start or self.root
         paths = [name.partition("::")[0] for name in prefix.names]
         leads = followed(start, paths).values()
         is_below = all(where == start or where.startswith(f"{start}/") for where in leads)

@@ -1,7 +1,7 @@
 """Rules that may be made of a call that was asked about, narrowest first, each with what it says in one sentence.
 
-A rule that allows goes exactly as far as a remembered answer may (`core.offer`), and a command at most as far as its
-own words. It names every argument and lets no other be given. A secret never gets into one.
+A rule that allows goes no further than a remembered answer may (`core.offer`), but that an amount needs no end; a
+command word for word. It names every argument and lets no other be given. A secret never gets into one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ LONGEST = 2_000
 ANY_TEXT = "any text"
 """Stands in a rule's examples for what the rule leaves open: what was written there stays out of the file."""
 
-_MORE_WORDS = frozenset({"git add", "git stage", "git commit", "svn add"})
-"""Sub-commands of which any more words only add to what is kept: nothing is overwritten, run or sent by them."""
 _VERB = {Effect.ALLOW: "runs unasked", Effect.ASK: "is asked about", Effect.DENY: "is refused"}
 
 
@@ -290,21 +288,6 @@ def _allowed_commands(call: Call) -> Iterator[_Wish]:
         words = f"with a command line of nothing but `{text}`, word for word"
         conditions = {COMMAND: text, "args": args}
         yield _Wish(name="command", conditions=conditions, text=f"{words}{said} and no other argument", match=call.args)
-    if _takes_more(argv) and (text := _pattern(argv[:2], more=True)):
-        words = f"with a command line of nothing but `{shlex.join(argv[:2])}` and any further words"
-        conditions = {COMMAND: text, "args": args}
-        yield _Wish(name="words", conditions=conditions, text=f"{words}{said} and no other argument", match=call.args)
-
-
-def _takes_more(argv: Sequence[str]) -> bool:
-    """Whether any words may follow the first two: the table has the sub-command, and it does no more than to write."""
-    from signoff.policy.shell.table import program
-
-    if " ".join(argv[:2]) not in _MORE_WORDS:
-        return False
-    known = program(argv[0])
-    below = known.commands.get(argv[1]) if known is not None else None
-    return below is not None and below.trouble.startswith("writes")
 
 
 def _tightened_commands(call: Call) -> Iterator[_Wish]:

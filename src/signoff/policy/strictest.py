@@ -34,4 +34,5 @@ def _all_ask(asks: list[Verdict]) -> Verdict:
         reason=asks[0].reason,
         requirement=together(verdict.requirement for verdict in asks),
         errors=tuple(dict.fromkeys(error for verdict in asks for error in verdict.errors)),
+        exactly=any(verdict.exactly for verdict in asks),
     )

@@ -21,6 +21,7 @@ from signoff.config.adding import Added, add_rule, lines_of, policy_in_text
 from signoff.config.exchanging import exchange
 from signoff.config.files import check_owner, from_here, text_of
 from signoff.core.call import Call
+from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
 from signoff.core.verdict import Effect, Verdict
@@ -67,9 +68,9 @@ class RuleOffer:
 
     @property
     def diff(self) -> tuple[str, ...]:
-        """What would change in the file, as a unified diff, a line each."""
+        """What would change in the file, as a unified diff, a line each: what stands around it may hold a secret."""
         old, new = lines_of(self.before), lines_of(self.added.text)
-        return tuple(difflib.unified_diff(old, new, f"{self.file} (now)", f"{self.file} (then)", lineterm=""))
+        return tuple(difflib.unified_diff(old, new, f"{self.file} (now)", f"{self.file} (then)", lineterm="", n=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +187,9 @@ class _Making:
         now = self._verdict(self.policy)
         if now.effect is self.effect and self.effect is not Effect.ASK:
             return f"the policy {_DOES[now.effect]} this call already ({', '.join(now.rules)}); no rule is needed"
+        if self.effect is Effect.ALLOW and now.requirement.is_strict:
+            needed = who(now.requirement)
+            return f"the policy wants {needed} for this call by now: a rule without them is written by hand"
         said = self.request.verdict
         if self.effect is not Effect.ALLOW or said is None:
             return ""

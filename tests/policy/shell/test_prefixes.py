@@ -34,7 +34,6 @@ PREFIXES = {
     "go test ./...": "go test *",
     "cargo test --release fast": "cargo test --release *",
     "ruff check --fix src": "ruff check --fix *",
-    "git add src/a.py": "git add *",
     "mkdir -p a/b": "mkdir -p *",
 }
 
@@ -84,9 +83,17 @@ NONE = """
     pytest 'a b'
     pytest 'tests/;id'
     pytest ''
-    git add .env
-    git add .git/hooks/pre-commit
-    git add secrets/id_rsa
+    git add a.txt
+    pytest .
+    pytest .env
+    ruff format .git/hooks/pre-commit
+    npm run env node
+    npm run start x
+    yarn run node evil.js
+    yarn run tsx x
+    python3 -m unittest link.mod
+    pytest --pyargs pkg link.mod
+    jest --reporters default
     git push origin
     npm run
     npm run -- x
@@ -117,7 +124,7 @@ BITS = (
 )
 lines = st.builds(
     "{}{}".format,
-    st.sampled_from(["pytest ", "pytest -x ", "npm test ", "npm run build ", "git add ", ""]),
+    st.sampled_from(["pytest ", "pytest -x ", "npm test ", "npm run build ", "mkdir ", ""]),
     st.lists(st.sampled_from(BITS), max_size=7).map("".join),
 )
 
@@ -139,7 +146,8 @@ def test_a_line_with_a_prefix_is_one_command_of_these_words_and_names(line: str)
         assert name.isascii() and name.isprintable() and not set(name) & set(" =*?[]{}$`\\'\"<>|&;()!#%^~")
 
 
-SAY = 'say() { printf "%s\\0" "$@"; }; pytest() { say pytest "$@"; }; npm() { say npm "$@"; }; git() { say git "$@"; };'
+FUNCTIONS = " ".join(f'{name}() {{ say {name} "$@"; }};' for name in ("pytest", "npm", "mkdir"))
+SAY = f'say() {{ printf "%s\\0" "$@"; }}; {FUNCTIONS}'
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to compare with")
@@ -171,7 +179,6 @@ def test_two_lines_with_one_prefix_differ_in_names_only(one: str, other: str) ->
 
 @pytest.mark.skipif(not corpora.FOLDER.is_dir(), reason="the corpora are not part of the project")
 def test_no_dangerous_command_is_like_one_that_anybody_would_approve() -> None:
-    """Those that have a prefix only stage files, or make folders: no harmful line hides behind a test or a check."""
+    """Those that have a prefix only make folders: no harmful line hides behind a test or a check."""
     found = {prefix.text for case in corpora.shell_cases() if case.dangerous and (prefix := prefix_of(case.text))}
-    assert {text.split(" ")[0] for text in found} <= {"git", "mkdir"}, found
-    assert all(text.startswith(("git add", "mkdir")) for text in found)
+    assert all(text.startswith("mkdir") for text in found), found

@@ -20,6 +20,10 @@ from signoff.policy.shell.line import Simple
 from signoff.policy.shell.words import Refused, read_line
 
 NAME = "NAME"
+_SCRIPT = re.compile(r"(?:build|check|compile|format|lint|test|typecheck)(?:[:-][a-z0-9]+)*", re.ASCII)
+"""Scripts of a project whose names say that operands only choose. `npm run env X` would run X."""
+_ELSEWHERE = frozenset({"--pyargs"})
+"""Options after which names are no paths: they may be found anywhere."""
 _LONGEST = 120
 """A prefix that is longer is not one readable line."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_@.,+/-]*(?:::[A-Za-z0-9_]+)*", re.ASCII)
@@ -47,7 +51,7 @@ def prefix_of(line: str) -> Prefix | None:
     if simple.redirects or any(word.glob or word.tilde for word in simple.words):
         return None
     fixed = _fixed(simple)
-    if not fixed or not all(map(_FIXED.fullmatch, simple.argv[:fixed])):
+    if not fixed or not _ELSEWHERE.isdisjoint(simple.argv) or not all(map(_FIXED.fullmatch, simple.argv[:fixed])):
         return None
     text = " ".join((*simple.argv[:fixed], "*"))
     names = simple.argv[fixed:]
@@ -67,13 +71,13 @@ def _fixed(simple: Simple) -> int:
 
 
 def _is_word(wanted: str, word: str) -> bool:
-    return word == wanted or (wanted == NAME and bool(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:.-]*", word, re.ASCII)))
+    return word == wanted or (wanted == NAME and bool(_SCRIPT.fullmatch(word)))
 
 
 def _is_plain(word: str) -> bool:
     """Whether a word is nothing but a name or a path below the folder."""
     steps = word.split("/")
-    below = not word.startswith("/") and ".." not in steps and "" not in steps[:-1]
+    below = not word.startswith("/") and ".." not in steps and "" not in steps[:-1] and word not in (".", "./")
     return below and bool(_PLAIN.fullmatch(word)) and not runs_later(word) and not secret_place(word)
 
 

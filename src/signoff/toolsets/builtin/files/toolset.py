@@ -101,9 +101,9 @@ class FilesToolset(AttachedToolset):
                 reason = f"{shown(one.path)} is refused: {one.refused}"
                 return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=reason)
         if verdict.effect is Effect.ALLOW and (secret := next((one.reason for one in paths if one.secret), "")):
-            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=secret)
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=secret, exactly=True)
         if programs := next((one.reason for one in paths if one.guarded), ""):
-            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=programs)
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=programs, exactly=True)
         return replace(verdict, reason=CHANGES) if verdict.yields and name in WRITES else verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ class ShellToolset(AttachedToolset):
         if verdict.effect is Effect.ALLOW and (why := self.plan(command).why):
             return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why, errors=(why,))
         if verdict.yields and (why := self._insists(command)):
-            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why)
+            return Verdict(effect=Effect.ASK, rules=(self.policy.name,), reason=why, exactly=True)
         return verdict
 
     def _insists(self, command: str) -> str:
