@@ -95,6 +95,12 @@ class Question:
         """Whether particular people are asked, so that nothing but a person will do."""
         return bool(self.role or self.quorum > 1 or self.rule.not_by or self.rule.veto)
 
+    @property
+    def may_stand_in(self) -> bool:
+        """Whether an earlier answer may stand in: anyone may give it, or one person with the role asked first."""
+        by_role = not (self.quorum > 1 or self.rule.not_by or self.rule.veto or self.escalated)
+        return not self.wants_somebody or by_role
+
 
 @dataclass
 class Kept:
@@ -244,6 +250,9 @@ class Model:
         if question.state == "pending" and isinstance(wanted.get("amount"), str):
             raise No("EditRefused")
         reasons = ["RequestError"] if terms and spelled and not self.may_remember(fed, terms, wanted, yes=yes) else []
+        stands_in = bool(fed.role) and fed.role not in FILE.get(name, set())
+        if terms and fed.may_stand_in and stands_in:
+            reasons.append("RequestError")
         principal = self.counts_as(fed, name, kind, yes=yes)
         if fed.state != "pending":
             raise No("AlreadySettled")
@@ -261,7 +270,7 @@ class Model:
             fed.state, fed.runs_with = "approved", wanted
         if fed.state != "pending":
             events.append(("settled", fed.id))
-            if terms and not fed.wants_somebody:
+            if terms and fed.may_stand_in:
                 self.grants.append(self.remembered(fed, terms, wanted, yes=yes))
                 events.append(("granted", ""))
         self.questions[question.id] = fed
@@ -458,7 +467,7 @@ class Model:
     # --- what is remembered ---
 
     def may_remember(self, question: Question, terms: Terms, args: Mapping[str, Any], *, yes: bool) -> bool:
-        if question.wants_somebody:
+        if not question.may_stand_in:
             return False
         wide = [one for one in terms.pattern or () if one.fits is not Fits.IS]
         if terms.pattern is not None and not _is_narrow(question.tool, terms.pattern, args):

@@ -139,7 +139,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
 
 def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> None:
     """Raise a `RequestError` where an answer is to be remembered for a role that whoever gives it stands in for."""
-    if decision.remember is not Remember.NONE and _lacks_role(request, by):
+    if decision.remember is not Remember.NONE and may_be_remembered(request) and _lacks_role(request, by):
         role = request.requirement.role
         raise RequestError(
             f"only somebody who has the role {role!r} can have this answer remembered, not who stands in for them\n"
