@@ -568,6 +568,8 @@ def fits(condition: Condition, value: object, leads: Mapping[str, str]) -> bool:
             return same(condition.value, value)
         case Fits.ANY:
             return True
+        case Fits.COMMAND:  # no command is asked about here
+            return False
         case Fits.AT_MOST:
             amount, limit = number(value), number(condition.value)
             return amount is not None and limit is not None and amount <= limit

@@ -228,3 +228,24 @@ async def test_who_stands_in_for_the_role_cannot_have_it_remembered(gate: Gate) 
         await signoff.answer(request.id, ApprovalDecision(approved=True, remember="always"), by="ben")  # type: ignore[arg-type]
     await signoff.answer(request.id, YES, by="ben")
     assert await signoff.broker.grants.list() == []
+
+
+# --- how people answered the like before ---
+
+
+async def test_what_was_answered_for_another_toolset_is_not_exactly_this_call(gate: Gate) -> None:
+    def delete_all(folder: str) -> str:
+        return f"deleted {folder}"
+
+    asked: list[ApprovalRequest] = []
+
+    def approve(request: ApprovalRequest) -> ApprovalDecision:
+        asked.append(request)
+        return ApprovalDecision(approved=True, by=ANA)
+
+    signoff = gate(approve)
+    for name in ("sandbox", "sandbox", "production"):
+        model = ScriptedModel([calls(("delete_all", {"folder": "data"})), {"say": "ok"}])
+        await Agent(model, toolsets=[FunctionToolset([delete_all], id=name)], capabilities=[signoff]).run("go")
+    counts = [(one.context.answers.call.approved, one.context.answers.tool.approved) for one in asked]
+    assert counts == [(0, 0), (1, 1), (0, 2)]
