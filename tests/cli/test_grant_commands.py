@@ -11,6 +11,7 @@ from tests.cli.wording import MOMENT, Wording
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.grant import Grant
+from signoff.core.verdict import Requirement
 from signoff.testing import FakeClock
 
 
@@ -108,3 +109,16 @@ def test_explain_for_programs(desk: Desk) -> None:
     assert told["budget"] == {"arg": "amount", "limit": "300", "daily": True}
     assert (told["spent"], told["used"], told["asleep"], told["note"]) == ("0", 0, None, "fine")
     assert told["until"].endswith("Z")
+
+
+def test_a_grant_of_a_role_sleeps_once_whoever_gave_it_has_the_role_no_longer(desk: Desk) -> None:
+    [one] = desk.open(asks(needs=Requirement(role="ops")))
+    assert desk.run("approve", one, "--yes", "--remember", "exact").code == 0
+    [grant] = [row["id"] for row in listed(desk)]
+    assert "now       it speaks\n" in desk.run("grants", "explain", grant).out
+    file = desk.folder / "signoff.yaml"
+    file.write_text(file.read_text().replace("ana: {roles: [ops, dev]}", "ana: {roles: [dev]}"))
+    why = "ana does not have the role ops now"
+    assert f"now       asleep: {why}\n" in desk.run("grants", "explain", grant).out
+    assert f"asleep: {why}" in desk.run("grants", "list").out
+    assert [row["asleep"] for row in listed(desk)] == [why]

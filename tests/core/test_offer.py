@@ -75,6 +75,9 @@ def test_what_is_written_is_left_open_where_something_says_what_for() -> None:
     assert not patterns({"subject": "Hello", "body": "hi"}, "send_mail"), "nothing says to whom"
     assert not patterns({"to": "", "body": "hi"}, "send_mail")
     assert patterns({"path": "a.md", "content": "x"}), "one file, whatever is written into it"
+    for tool in ("delete_note", "click", "apply_manifest", "closeIssue"):
+        assert not patterns({"page": "bank", "text": "Transfer"}, tool), "the text says what is done, or to what"
+    assert not patterns({"path": "docs/.env", "content": "x"}, sensitive=("path",))
 
 
 def test_a_rule_that_wants_a_role_is_remembered_by_that_role() -> None:

@@ -48,7 +48,7 @@ class Call:
     prefix: str = field(default="", compare=False)
     """For a command line: what may be remembered of it, with `*` for names that may vary, as `npm test *`."""
     sensitive: tuple[str, ...] = field(default=(), compare=False)
-    """Texts in the arguments that are, as paths, where secrets are kept, or files whose content gets run."""
+    """Names of arguments that are paths where secrets are kept, or of files whose content gets run."""
     unreadable: tuple[str, ...] = ()
     """Arguments that have no JSON form, each with what it is. They make policy ask."""
     call_id: str = ""

@@ -61,7 +61,7 @@ class Condition:
                 return canonical(value) == canonical(self.value)
             case Fits.UNDER:
                 is_below = isinstance(value, str) and _is_under(value, str(self.value), call.resolved)
-                return is_below and value not in call.sensitive
+                return is_below and self.arg not in call.sensitive
             case Fits.AT_MOST:
                 amount, most = amount_of(value), amount_of(self.value)
                 return amount is not None and most is not None and amount <= most

@@ -18,11 +18,12 @@ from pydantic_core import to_jsonable_python
 from signoff.attached.checks import attached_labels, checks_of
 from signoff.attached.layers import name_on
 from signoff.attached.marks import policies_on
-from signoff.core.call import Call
+from signoff.core.call import Call, is_free
 from signoff.core.canonical import digest
 from signoff.core.terms import COMMAND
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.links import followed
+from signoff.policy.engine import LONGEST_PATH
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.prefixes import prefix_of
@@ -188,8 +189,7 @@ class CallReader:
 
         A command has a prefix only where its toolset says which folder it starts in, and no name in it leads elsewhere.
         """
-        texts = [value for value in call.args.values() if isinstance(value, str)]
-        if sensitive := tuple(text for text in texts if runs_later(text) or secret_place(text)):
+        if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value)):
             call = call.changed(sensitive=sensitive)
         line, start = call.args.get(COMMAND), call.start
         if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
@@ -213,6 +213,13 @@ class CallReader:
             return _NO_LABELS
         by_name = (_by_name(given, tool_def.name) for given in self.claims)
         return _declared(origin.claimed_labels, args, ctx).union(*by_name)
+
+
+def _is_sensitive(name: str, value: object) -> bool:
+    """Whether no folder may stand for an argument: as a path it holds secrets, gets run, or is longer than any path."""
+    if not isinstance(value, str) or is_free(name, value):
+        return False
+    return len(value) > LONGEST_PATH or bool(runs_later(value) or secret_place(value))
 
 
 def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:
