@@ -247,7 +247,7 @@ agent = Agent(ScriptedModel([{"calls": [{"tool": "pay", "args": {"to": "ana", "a
                                         {"tool": "pay", "args": {"to": "eve", "amount": 2}}]}, {"say": "done"}]))
 
 @agent.tool_plain(requires_approval=True)
-def pay(to: str, amount: float) -> str:
+async def pay(to: str, amount: float) -> str:
     print("paid", to)
     return "paid"
 
