@@ -30,6 +30,8 @@ from signoff.store.sqlite import SqliteStore
 from signoff.store.writer import Writer
 
 BEFORE, TRIPS = 3, 10
+TRIPS_OF_MANY = 3
+"""Of a hundred calls each."""
 BEGINNING = 10
 """Offset of the first instructions of a coroutine."""
 STATEMENTS = frozenset({"Connection.execute", "Connection.executemany"})
@@ -104,18 +106,19 @@ def counted(variant: str) -> dict[str, float]:
 
 async def _counted(variant: str, folder: Path) -> dict[str, float]:
     slow_down()
+    trips = TRIPS_OF_MANY if variant.startswith(f"{MANY} asked") else TRIPS
     counts = Counts()
     try:
         trip = await VARIANTS[variant][0](folder)
         for _ in range(BEFORE):
             await trip()
         counts.is_on = True
-        for _ in range(TRIPS):
+        for _ in range(trips):
             await trip()
         counts.is_on = False
     finally:
         counts.end()
-    return {name: counts.found[name] / TRIPS for name in ("statements", *WATCHED)}
+    return {name: counts.found[name] / trips for name in ("statements", *WATCHED)}
 
 
 def main(variants: Sequence[str]) -> None:

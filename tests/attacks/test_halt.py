@@ -58,7 +58,7 @@ async def test_a_cancelled_run_makes_no_further_step(place: Place) -> None:
     agent = gated(signoff, script, steps.step, pay)
     run = await paused(signoff, agent)
     await place.answer()
-    with pytest.raises(RunOver, match="ana cancelled the run: wrong shop"):
+    with pytest.raises(RunOver, match="ana cancelled the run: “wrong shop”"):
         await resume_run(agent, run)
     assert steps.made == [1]
 

@@ -57,7 +57,7 @@ async def test_an_edit_does_not_slip_from_a_weak_rule_under_a_strict_one(till: T
     ui = ScriptedUI(['edit:{"amount": 1000000, "to": "eve"}', "deny"])
     await agent_with(gate(BIG_NEEDS_TWO, ui), pays(5), till).run("go")
     assert till.paid == []
-    assert "the edited call needs 2 people with the role 'ops'" in ui.asked[1].problem
+    assert "the edited call needs 2 people with the role ops" in ui.asked[1].problem
 
 
 @dataclass
@@ -74,7 +74,7 @@ async def test_an_approval_for_one_requirement_is_not_spent_under_a_stricter_one
     again = await resume(agent, paused, deps=Deps("prod"))
     assert till.paid == [] and isinstance(again.output, DeferredToolRequests)
     [asked] = await signoff.pending()
-    assert "but by now it needs somebody with the role 'ops'" in asked.changed[0]
+    assert "by now it needs somebody with the role ops" in asked.changed[0]
 
 
 async def test_an_approval_by_one_is_not_spent_where_two_are_needed_by_now(till: Till) -> None:
@@ -86,7 +86,7 @@ async def test_an_approval_by_one_is_not_spent_where_two_are_needed_by_now(till:
     again = await resume(agent, paused, deps=Deps("prod"))
     assert till.paid == [] and isinstance(again.output, DeferredToolRequests)
     [asked] = await signoff.pending()
-    assert "but by now it needs 2 people" in asked.changed[0]
+    assert "by now it needs 2 people" in asked.changed[0]
 
 
 async def test_a_tool_that_asks_itself_keeps_the_rules_requirement(till: Till) -> None:

@@ -779,7 +779,8 @@ class AnyOrder(RuleBasedStateMachine):
             self.revoke(self.broker(n), g % len(self.model.grants))
 
     def call(self, made: Made, n: int, times: int) -> None:
-        call = Call(tool=made.tool, args=made.args, schema_hash=made.schema, resolved=made.leads)
+        chain = tuple(made.worker.split(" > ")) if made.worker else ()
+        call = Call(tool=made.tool, args=made.args, worker=chain, schema_hash=made.schema, resolved=made.leads)
         where = {Scope.RUN: made.run, Scope.SESSION: made.session, Scope.WORKER: made.worker}
         found = self.do(together(self.broker(n + i).grants.recall(call, where) for i in range(times)))
         ids = [one.id for one in self.do(self.brokers[0].grants.list(revoked=True))]

@@ -133,6 +133,8 @@ class Remembered:
     """Exactly these; None where the pattern says which."""
     terms: Terms
     where: str
+    agent: str = ""
+    """Whose tool it was: of no toolset is any here."""
     used: int = 0
     spent: dict[str, Fraction] = field(default_factory=dict[str, Fraction])
     """By day."""
@@ -476,7 +478,11 @@ class Model:
             terms.scope
         ]:
             return False
+        if terms.pattern is not None and not same(args, question.args):
+            return False  # edited: nobody has looked where the paths lead
         if not yes and (terms.max_uses is not None or terms.budget is not None):
+            return False
+        if not yes and any(one.fits is Fits.AT_MOST for one in wide):
             return False
         if terms.max_uses is not None and terms.max_uses < 1:
             return False
@@ -498,12 +504,15 @@ class Model:
             args=args if terms.pattern is None else None,
             terms=terms,
             where=where[terms.scope],
+            agent=question.worker.rpartition(" > ")[2] if yes else "",
         )
 
     def speaks(self, grant: Remembered, call: Made) -> bool:
         """Whether a grant has something to say about a call, now."""
         terms = grant.terms
         if grant.revoked or (grant.tool, grant.schema) != (call.tool, call.schema):
+            return False
+        if grant.agent and call.worker.rpartition(" > ")[2] != grant.agent:
             return False
         if terms.until is not None and self.now >= terms.until:
             return False
@@ -519,7 +528,7 @@ class Model:
             return same(grant.args, call.args)
         assert terms.pattern is not None
         return {one.arg for one in terms.pattern} == set(call.args) and all(
-            fits(one, call.args[one.arg], call.leads) for one in terms.pattern
+            fits(one, call.args[one.arg], call.leads, yes=grant.yes) for one in terms.pattern
         )
 
     def spent(self, grant: Remembered) -> Fraction:
@@ -562,7 +571,7 @@ def number(value: object) -> Fraction | None:
     return Fraction(Decimal(str(value))) if value >= 0 else None
 
 
-def fits(condition: Condition, value: object, leads: Mapping[str, str]) -> bool:
+def fits(condition: Condition, value: object, leads: Mapping[str, str], *, yes: bool = True) -> bool:
     match condition.fits:
         case Fits.IS:
             return same(condition.value, value)
@@ -573,10 +582,26 @@ def fits(condition: Condition, value: object, leads: Mapping[str, str]) -> bool:
         case Fits.AT_MOST:
             amount, limit = number(value), number(condition.value)
             return amount is not None and limit is not None and amount <= limit
+        case Fits.UNDER if not yes:
+            folder = str(condition.value)
+            ways = (_walked(value), leads.get(value, "")) if isinstance(value, str) else ()
+            return any(way == folder or way.startswith(f"{folder}/") for way in ways)
         case Fits.UNDER:
             return (
                 isinstance(value, str) and _stays_in(value, str(condition.value)) and leads.get(value, value) == value
             )
+
+
+def _walked(path: str) -> str:
+    """Where a path goes, step by step, whatever it is written like."""
+    way: list[str] = []
+    for step in path.replace("\\", "/").split("/"):
+        plain = "".join(one for one in step if one.isprintable()).strip()
+        if plain == ".." and way and way[-1] != "..":
+            way.pop()
+        elif plain not in ("", "."):
+            way.append(plain)
+    return ("/" if path.startswith("/") else "") + "/".join(way)
 
 
 def _stays_in(path: str, folder: str) -> bool:
@@ -596,7 +621,8 @@ def _is_narrow(tool: str, pattern: Sequence[Condition], args: Mapping[str, Any])
         return False
     if tool == "pay":
         amount = by_arg["amount"]
-        return amount.fits is Fits.AT_MOST and number(amount.value) == number(args["amount"]) is not None
+        limit = number(args["amount"])
+        return amount.fits is Fits.AT_MOST and limit is not None and number(amount.value) == limit > 0
     path = by_arg["path"]
     folder = str(args["path"]).rpartition("/")[0]
     plain = all(one not in ("", ".", "..") for one in folder.split("/"))

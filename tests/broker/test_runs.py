@@ -237,8 +237,8 @@ async def test_a_run_that_is_cancelled_is_over_for_whoever_has_it_in_hand(anothe
     await begun(one)
     found = await questions(one)
     cancelled = await two.runs.cancel("run1", by="ben", reason="wrong folder")
-    assert (cancelled.state, cancelled.detail) == (RunState.CANCELLED, "ben cancelled the run: wrong folder")
-    with pytest.raises(AlreadySettled, match="ben cancelled the run: wrong folder"):
+    assert (cancelled.state, cancelled.detail) == (RunState.CANCELLED, "ben cancelled the run: “wrong folder”")
+    with pytest.raises(AlreadySettled, match="ben cancelled the run: “wrong folder”"):
         await one.claim(found["approved"])
     for attempt in (
         one.claim(found["approved"], run="run1", epoch=1),

@@ -14,6 +14,7 @@ from signoff.channels.terminal import TerminalApprover
 from signoff.core.decision import ApprovalDecision
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
+from signoff.errors import NobodyHere
 
 FOLDER = Path(sys.argv[1])
 
@@ -21,10 +22,13 @@ FOLDER = Path(sys.argv[1])
 def main() -> None:
     asked = pickle.loads(FOLDER.joinpath("asked.pickle").read_bytes())
     approver = TerminalApprover(**asked["options"])
-    decided: dict[int, list[ApprovalDecision]] = {}
+    decided: dict[int, list[ApprovalDecision] | NobodyHere] = {}
 
     def ask(place: int, requests: list[ApprovalRequest]) -> None:
-        decided[place] = approver.choose_all(requests, mode=ApprovalMode.INTERACTIVE)
+        try:
+            decided[place] = approver.choose_all(requests, mode=ApprovalMode.INTERACTIVE)
+        except NobodyHere as left:
+            decided[place] = left
 
     if asked["waits"]:
         print("not asking yet")

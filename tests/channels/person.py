@@ -22,9 +22,11 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.errors import NobodyHere
 
 ROOT = Path(__file__).parents[2]
 PROMPT = "your answer > "
+PAGE = "Enter next, g to the end, b back"
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 
 
@@ -50,7 +52,7 @@ class Person:
     ) -> None:
         """`is_real`: an interpreter is started for it, whatever that takes."""
         self.folder = folder
-        self.width = how.pop("width", 80)
+        self.width, height = how.pop("width", 80), how.pop("height", 24)
         environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
         environment |= {"PYTHONPATH": str(ROOT / "src")} | how.pop("env", {})
         asked = {"waits": False, "withdraws": [], "in_main_thread": False, "options": {}} | how
@@ -59,7 +61,7 @@ class Person:
             os.mkfifo(folder / pipe)
         self._screen = io.BytesIO()
         command = [sys.executable, str(Path(__file__).with_name("asked.py")), str(folder)]
-        how_started = {"env": environment, "dimensions": (24, self.width), "timeout": 30}
+        how_started = {"env": environment, "dimensions": (height, self.width), "timeout": 30}
         self._program = start.terminal(command, fresh=is_real, **how_started)
         self._program.delaybeforesend = None
         self._program.logfile_read = self._screen
@@ -82,6 +84,14 @@ class Person:
         self.sees(prompt)
         self.types(text)
 
+    def pages(self, prompt: str = PROMPT) -> str:
+        """Read on, a page at a time, until asked; all that was shown, without colours."""
+        shown: list[bytes] = []
+        while self._program.expect_exact([f"{PAGE} > ".encode(), prompt.encode()]) == 0:
+            shown.append(self._program.before)
+            self._program.send("\r")
+        return COLOUR.sub(b"", b"".join((*shown, self._program.before))).decode().replace("\r", "")
+
     def settings(self) -> list[Any]:
         """How the terminal is set: echo, signals, keys."""
         return termios.tcgetattr(self._program.child_fd)
@@ -94,6 +104,12 @@ class Person:
         self.sees("the program goes on")
         self._program.expect(pexpect.EOF)
         return pickle.loads(self.folder.joinpath("decided.pickle").read_bytes())
+
+    def leaves(self) -> str:
+        """Why nobody is there any longer, once the program has gone on and ended: nothing was decided."""
+        [left] = self.decides_all()
+        assert isinstance(left, NobodyHere)
+        return str(left)
 
     @property
     def screen(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.channels.person import PROMPT, request, sitting_at
+from tests.channels.person import PAGE, PROMPT, request, sitting_at
 
 from signoff.channels.editor import BrokenArgs, find_editor, pretty, read_args, write_args
 from signoff.core.decision import ApprovalDecision
@@ -205,10 +205,14 @@ def test_ctrl_c_in_the_editor_does_not_end_the_run(tmp_path: Path) -> None:
 def test_an_edit_may_follow_what_was_not_shown_whole(tmp_path: Path, editor: Make) -> None:
     """In the editor a person has everything before them."""
     args = {"content": "x" * 5000, "mode": "old"}
-    with sitting_at(tmp_path, [request(args=args)], env={"EDITOR": editor(("old", "new"))}) as ana:
+    with sitting_at(tmp_path, [request(args=args)], env={"EDITOR": editor(*[("old", "new")] * 2)}) as ana:
         assert "press m" in ana.sees(PROMPT)
         ana.types("e")
-        ana.answers("y", prompt=CONFIRM)
+        ana.answers("g", prompt=f"{PAGE} > ")
+        ana.sees("You have not seen all of your changes.")
+        ana.answers("e")
+        ana.pages(CONFIRM)
+        ana.types("y")
         assert approved(ana.decides()[0]) == args | {"mode": "new"}
 
 

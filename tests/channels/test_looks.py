@@ -55,9 +55,10 @@ def test_hostile_texts_never_reach_the_terminal(tmp_path: Path, env: dict[str, s
     with sitting_at(tmp_path, asked, env=env) as ana:
         ana.answers("1")
         ana.answers("m")
-        ana.answers("g", prompt="q stop > ")
-        ana.answers("?")
-        ana.answers("s")
+        ana.pages()
+        ana.types("?")
+        ana.pages()
+        ana.types("s")
         ana.answers("", prompt="Enter no > ")
         ana.answers("d")
         ana.answers("2")
@@ -77,8 +78,8 @@ def test_the_known_payloads_never_reach_the_terminal(tmp_path: Path) -> None:
     shown = [payload.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for payload in payloads]
     with sitting_at(tmp_path, [request("shell", {"all": shown})]) as ana:
         ana.answers("m")
-        ana.answers("g", prompt="q stop > ")
-        ana.answers("d")
+        ana.pages()
+        ana.types("d")
         ana.decides()
 
 
@@ -226,3 +227,32 @@ def test_what_was_loosened_is_said_first_whatever_the_call_says(width: int, boxe
         flat = " ".join(word for line in shown[1:12] for word in line.split() if word not in ("│", "|", "↳", ">"))
         assert flat.startswith("LOOSENED what anybody may approve runs unasked (--mode auto_approve) LOOSENED another")
         assert "bold yellow" in {str(span.style) for line in lines[1:4] for span in line.spans}
+
+
+def test_a_list_marks_calls_that_are_asked_again() -> None:
+    cards = [card_for(request("shell", {"n": n}, changed=changed)) for n, changed in ((1, ("it changed",)), (2, ()))]
+    first, second = (line.plain for line in draw_list(cards, ["", ""], Look()).lines[1:3])
+    assert "asked again: shell(" in first
+    assert "asked again" not in second
+
+
+@pytest.mark.parametrize("room", range(8, 60, 3))
+def test_a_diff_leaves_out_what_does_not_change_and_no_change(room: int) -> None:
+    old = "".join(f"line {number}\n" for number in range(60))
+    new = old.replace("line 3\n", "three\n").replace("line 30\n", "thirty\n").replace("line 36\n", "36\n")
+    card = card_for(request(args={"path": "x"}, metadata={"before": old, "after": new, "path": "x"}))
+    shown = [line.plain for line in draw_card(card, Look(colour=False), room=room).lines]
+    for changed in ("-line 3", "+three", "-line 30", "+thirty", "-line 36", "+36"):
+        assert f"│ {changed}" in shown
+    for left_out in (line for line in shown if "…" in line):
+        assert int(left_out.split()[2]) >= 4, "the line that says so would take as much room"
+
+
+def test_what_the_diff_shows_whole_is_not_said_twice() -> None:
+    new = "".join(f"line {number}\n" for number in range(6))
+    args = {"path": "x", "content": new}
+    for before, after, is_said in ((new, new.replace("3", "x"), True), (new.replace("3", "x"), new, False)):
+        card = card_for(request(args=args, metadata={"before": before, "after": after, "path": "x"}))
+        shown = [line.plain for line in draw_card(card, Look(colour=False), whole=True).lines]
+        assert any(line.startswith("│ content  line 0") for line in shown) is is_said
+        assert any("all 6 lines are in what would change" in line for line in shown) is not is_said

@@ -28,7 +28,7 @@ def test_the_list(tmp_path: Path) -> None:
         "│ 3  deploy: Deploy⟦ESC⟧[2J all",
         "╰" + "─" * 79,
         "1-3 open one · o one after the other · all approve all, once each was seen",
-        "none deny all",
+        "none deny all · Ctrl-C deny all that is open",
         "",
     ]
 
@@ -78,8 +78,8 @@ def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
         ana.sees("Not yet: 3 is not seen whole.")
         ana.answers("3")
         ana.answers("m")
-        ana.answers("g", prompt="q stop > ")
-        ana.answers("b")
+        ana.pages()
+        ana.types("b")
         ana.answers("all")
         ana.sees("you approve it once: Write a")
         assert [decision.approved for decision in ana.decides()] == [True] * 3
@@ -128,6 +128,32 @@ def test_stopping_at_the_list_denies_what_is_open(tmp_path: Path, key: str, note
         decisions = ana.decides()
     assert [decision.approved for decision in decisions] == [False, True, False]
     assert decisions[0].note == note
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
+@pytest.mark.parametrize("opened", [False, True])
+def test_where_the_run_can_be_stopped_what_was_decided_counts_and_the_rest_stays_open(
+    tmp_path: Path, key: str, opened: bool
+) -> None:
+    with sitting_at(tmp_path, THREE, options={"can_stop": True}) as ana:
+        assert "q stop the run (also Ctrl-C)" in ana.sees(PROMPT)
+        ana.types("2")
+        ana.answers("a")
+        ana.sees(PROMPT)
+        if opened:
+            ana.types("1")
+            ana.sees(PROMPT)
+        ana.presses(key)
+        decisions = ana.decides()
+    assert [one.ending for one in decisions] == [Ending.CANCELLED, Ending.APPROVED, Ending.CANCELLED]
+
+
+def test_a_list_longer_than_the_screen_is_a_page_at_a_time(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(f"tool_{number}") for number in range(40)]) as ana:
+        listed = ana.pages()
+        assert all(f"tool_{number}(" in listed for number in range(40))
+        ana.types("none")
+        ana.decides()
 
 
 def test_one_of_several_is_withdrawn(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.channels.person import COLOUR, PROMPT, request, sitting_at
+from tests.channels.person import COLOUR, PAGE, PROMPT, request, sitting_at
 
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.people import Answerer, AnswererKind
@@ -59,10 +59,11 @@ def test_the_card(tmp_path: Path) -> None:
         "│ -hi",
         "│ +hello",
         "├─ masked " + "─" * 70,
-        "│ masked  api_key: named like a secret (API key), 5 characters",
+        "│ 1  api_key: named like a secret (API key), 5 characters",
         f"╰─ request r-write_file · sha256 {asked.binding.args_digest[:12]} " + "─" * 34,
         "a approve once · d deny · r deny with a reason · e edit",
         "s approve for this session · w approve always · l approve calls like it · ? why",
+        "Ctrl-C deny",
         "",
     ]
 
@@ -104,6 +105,23 @@ def test_the_end_of_input_denies(tmp_path: Path) -> None:
         ana.presses("\x04")
         ana.sees("you deny it (the terminal was closed)")
         assert ana.decides() == [denied("the terminal was closed")]
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
+@pytest.mark.parametrize(("letter", "prompt"), [("", ""), ("r", "the record > "), ("s", "Enter no > "), ("?", PROMPT)])
+def test_where_the_run_can_be_stopped_leaving_stops_it_and_denies_nothing(
+    tmp_path: Path, key: str, letter: str, prompt: str
+) -> None:
+    with sitting_at(tmp_path, [request()], options={"can_stop": True}) as ana:
+        shown = ana.sees(PROMPT)
+        assert "q stop the run (also Ctrl-C)" in shown and "Ctrl-C deny" not in shown
+        if letter:
+            ana.types(letter)
+            ana.sees(prompt)
+        ana.presses(key)
+        ana.sees("left undecided at the terminal: write_file")
+        assert ana.leaves() == "left undecided at the terminal"
+        assert "deny it" not in ana.screen
 
 
 def test_ctrl_d_after_a_letter_is_no_answer_yet(tmp_path: Path) -> None:
@@ -154,8 +172,8 @@ def test_remember(tmp_path: Path, key: str, remember: Remember, said: str) -> No
 
 
 WIDE = {"path": "docs/a.md", "content": "hello"}
-CALM = "(no secrets, nothing that gets run)"
-LIKE = "approve and remember which? 1-2, Enter none > "
+CALM = "(no files known to hold secrets or settings, or to be run by tools)"
+LIKE = "approve and remember which? 1-2, or Enter for none > "
 
 
 def test_calls_like_it(tmp_path: Path) -> None:
@@ -231,33 +249,110 @@ def test_what_is_left_out_must_be_seen_before_it_can_be_approved(tmp_path: Path)
         assert "rm -rf everything" in shown
         assert "line 30" not in shown
         assert re.search(r"… \d\d more lines \(.* (bytes|kB)\): press m to see everything", shown)
+        assert "a approve" not in shown and "s approve" not in shown, "only what can be chosen now is offered"
         for key in ("a", "s", "w"):
             ana.types(key)
             ana.sees("Not everything is on the screen yet: press m")
             ana.sees(PROMPT)
         ana.types("m")
-        ana.answers("q", prompt="lines: Enter next, g to the end, q stop > ")
-        ana.sees("You stopped before the end")
+        ana.answers("q", prompt=f"{PAGE} > ")
+        ana.sees("“q” is no key here.")
+        ana.answers("b", prompt=f"{PAGE} > ")
+        ana.sees("You have not seen all of it")
         ana.answers("a")
         ana.sees("Not everything is on the screen yet")
         ana.answers("m")
-        ana.answers("", prompt="q stop > ")
-        ana.answers("", prompt="q stop > ")
-        whole = ana.sees(PROMPT)
-        assert "rm -rf everything" in whole
-        assert all(f"line {number}\r" in COLOUR.sub(b"", ana.raw).decode() for number in range(60))
+        whole = ana.pages()
+        assert all(f"line {number}\n" in whole for number in range(60)) and "rm -rf everything" in whole
+        assert "a approve once" in whole
         ana.types("a")
         assert ana.decides() == [APPROVED]
 
 
-def test_everything_at_once(tmp_path: Path) -> None:
-    with sitting_at(tmp_path, [request(args={f"a{number}": number for number in range(500)})]) as ana:
+def test_what_was_jumped_over_was_not_seen(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={"path": "x", "content": LONG})]) as ana:
+        ana.answers("m")
+        ana.answers("g", prompt=f"{PAGE} > ")
         shown = ana.sees(PROMPT)
-        assert "500 arguments" in shown
+        assert "line 59" in shown and "line 30\r" not in ana.screen
+        assert "You have not seen all of it" in shown
+        ana.types("a")
+        ana.sees("Not everything is on the screen yet")
+        ana.answers("m")
+        ana.answers("", prompt=f"{PAGE} > ")
+        ana.answers("", prompt=f"{PAGE} > ")
+        ana.answers("g", prompt=f"{PAGE} > ")  # nothing is left that it could jump over
+        ana.answers("a")
+        assert ana.decides() == [APPROVED]
+
+
+MANY = {f"a{number}": "one\ntwo\nthree\nfour" for number in range(8)}
+
+
+@pytest.mark.parametrize("height", [12, 24, 40])
+def test_a_card_taller_than_the_screen_is_a_page_and_says_so(tmp_path: Path, height: int) -> None:
+    asked = request("many", MANY, requirement=Requirement(message="Look at each"))
+    with sitting_at(tmp_path, [asked], height=height) as ana:
+        shown = COLOUR.sub(b"", ana.sees(PROMPT).encode()).decode().replace("\r", "")
+        assert shown.startswith("╭─ may many run?") and "Look at each" in shown
+        assert len(shown.split("\n")) <= height, "nothing has gone past the top of the screen"
+        assert "press m to see everything" in shown and "╰─ request r-many" in shown
+        ana.types("a")
+        ana.sees("Not everything is on the screen yet")
+        ana.answers("m")
+        pages = ana.pages()
+        assert all(f"a{number}  one" in pages for number in range(8))
+        ana.types("c")
+        again = ana.sees(PROMPT)
+        assert "may many run?" in again and "Not all of it is shown" not in again, "it was seen before"
+        ana.types("a")
+        assert ana.decides() == [APPROVED]
+
+
+def test_no_page_is_pushed_off_the_screen_by_what_comes_after_it(tmp_path: Path) -> None:
+    """Whatever fills the screen waits for Enter before the keys are printed below it."""
+    for lines in range(18, 30):
+        content = "\n".join(map(str, range(lines)))
+        with sitting_at(tmp_path / str(lines), [request(args={"content": content})]) as ana:
+            if "press m" in ana.sees(PROMPT):
+                ana.types("m")
+                ana.pages()
+            rows = COLOUR.sub(b"", ana.raw).decode().replace("\r", "").split("\n")
+            stops = [index for index, row in enumerate(rows) if " > " in row and ("your answer" in row or PAGE in row)]
+            starts = [0, *(index + 1 for index in stops)]
+            assert max(stop - start + 1 for start, stop in zip(starts, stops, strict=False)) <= 24
+            ana.types("d")
+            ana.decides()
+
+
+def test_the_card_can_be_drawn_again(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request()]) as ana:
+        assert "show the card again" not in ana.sees(PROMPT), "it stands right above"
+        ana.types("?")
+        assert "c show the card again" in ana.sees(PROMPT)
+        ana.types("c")
+        assert "may write_file run?" in ana.sees(PROMPT)
+        ana.types("d")
+        assert ana.decides() == [denied()]
+
+
+def test_what_else_is_shown_is_a_page_at_a_time(tmp_path: Path) -> None:
+    asked = request(errors=tuple(f"rule {number} has no root" for number in range(40)))
+    with sitting_at(tmp_path, [asked]) as ana:
+        ana.answers("?")
+        pages = ana.pages()
+        assert all(f"rule {number} has no root" in pages for number in range(40))
+        ana.types("d")
+        ana.decides()
+
+
+def test_everything_at_once(tmp_path: Path) -> None:
+    with sitting_at(tmp_path, [request(args={f"a{number}": number for number in range(100)})]) as ana:
+        shown = ana.sees(PROMPT)
+        assert "100 arguments" in shown
         assert "more arguments: press m" in shown
         ana.types("m")
-        ana.answers("g", prompt="q stop > ")
-        assert "a499" in ana.sees(PROMPT)
+        assert "a99" in ana.pages()
         ana.types("a")
         assert ana.decides() == [APPROVED]
 
@@ -340,7 +435,7 @@ def test_why_an_answer_was_not_accepted(tmp_path: Path) -> None:
     asked = request(problem="content: at most 3 characters", changed=("the arguments changed since it was asked",))
     with sitting_at(tmp_path, [asked]) as ana:
         shown = ana.sees(PROMPT)
-        assert "that answer was not accepted" in shown
+        assert "may write_file run? (answer not accepted)" in shown
         assert "content: at most 3 characters" in shown
         assert "the arguments changed since" in shown
         ana.types("d")

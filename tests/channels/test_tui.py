@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,16 +11,17 @@ import pytest
 from tests import start
 from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
-from tests.channels.tui import ANA, START, outcome, reading
+from tests.channels.tui import ANA, PATIENCE, START, cut, outcome, reading
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_board import GRACE
 from signoff.channels.tui_driver import TerminalGone
-from signoff.core.card import remember_text
+from signoff.channels.tui_paper import Paper
+from signoff.core.card import card_for, remember_text
 from signoff.core.context import RequestContext
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.request import ApprovalRequest
-from signoff.core.verdict import Requirement
+from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import WrongUse
 
 APPROVED = ApprovalDecision(approved=True, by=ANA)
@@ -30,7 +33,7 @@ def denied(note: str = "") -> ApprovalDecision:
     return ApprovalDecision(approved=False, note=note, by=ANA)
 
 
-@pytest.mark.parametrize(("key", "decision"), [("a", APPROVED), ("A", APPROVED), ("d", denied()), ("D", denied())])
+@pytest.mark.parametrize(("key", "decision"), [("a", APPROVED), ("A", APPROVED), ("d", denied()), ("n", denied())])
 async def test_a_letter_decides_and_the_screen_closes(key: str, decision: ApprovalDecision) -> None:
     async with reading(request()) as (ana, [entry]):
         await ana.presses(key)
@@ -66,7 +69,7 @@ async def test_the_screen() -> None:
             "shell                   │ │ again  the policy changed since it was asked",
             "triage                  │ │ why    writing needs a yes (rule files:2)",
             "3 h 05 old              │ │ note   in a sandbox",
-            "                        │ │ until  it is denied if nobody answers by 2031-05-24 12:04:00 UTC",
+            "                        │ │ until  2031-05-24 12:04:00 UTC, then it is denied",
             "                        │ ├─ 3 arguments " + "─" * 58,
             "                        │ │ path     notes.txt",
             "                        │ │ content  hello⟦LF⟧",
@@ -76,12 +79,13 @@ async def test_the_screen() -> None:
             "                        │ │ -hi",
             "                        │ │ +hello",
             "                        │ ├─ masked " + "─" * 63,
-            "                        │ │ masked  api_key: named like a secret (API key), 5 characters",
+            "                        │ │ 1  api_key: named like a secret (API key), 5 characters",
             f"                        │ ╰─ request r-write_file · sha256 {first.args_digest[:12]} " + "─" * 27,
-            *["                        │"] * 4,
+            *["                        │"] * 3,
             "",
             "",
-            " a approve · d deny · n deny with note · e edit · r remember · ? help · q leave",
+            " a approve once · d deny · r deny with a reason · e edit · l approve and remember · Tab next",
+            " Space scroll · ? help · q leave",
         ]
 
 
@@ -102,14 +106,14 @@ async def test_enter_never_decides() -> None:
 
 async def test_enter_never_approves_on_a_sheet_either() -> None:
     async with reading(request()) as (ana, [entry]):
-        for key in ("r", "question_mark", "n"):
+        for key in ("l", "question_mark", "r"):
             await ana.presses(key, "enter", "escape")
             assert entry.is_open
         await ana.presses("e", "enter", "ctrl+s", "enter")
         assert entry.is_open
 
 
-@pytest.mark.parametrize("key", ["y", "x", "space", "1", "s", "w", "escape", "ctrl+a", "ctrl+d", "m"])
+@pytest.mark.parametrize("key", ["y", "x", "space", "1", "l", "s", "w", "r", "escape", "ctrl+a", "ctrl+d", "m"])
 async def test_any_other_key_decides_nothing(key: str) -> None:
     async with reading(request()) as (ana, [entry]):
         await ana.presses(key)
@@ -122,7 +126,7 @@ async def test_any_other_key_decides_nothing(key: str) -> None:
 async def test_what_is_longer_than_the_screen_must_be_seen_to_its_end() -> None:
     async with reading(request(args={"path": "x", "content": LONG})) as (ana, [entry]):
         assert "rm -rf everything" not in ana.screen
-        await ana.presses("a", "r")
+        await ana.presses("a", "l")
         await ana.sees(NOT_YET)
         assert entry.is_open
         seen = ana.screen
@@ -191,8 +195,8 @@ async def test_what_cannot_be_shown_cannot_be_approved() -> None:
     assert asked.call is not None
     unreadable = asked.changed_to(call=replace(asked.call, unreadable=("body",)))
     async with reading(unreadable) as (ana, [entry]):
-        assert "a approve" not in ana.screen
-        await ana.presses("a", "e", "r")
+        assert "approve once" not in ana.screen
+        await ana.presses("a", "e", "l")
         await ana.sees("cannot be")
         assert entry.is_open
         await ana.presses("d")
@@ -203,7 +207,7 @@ async def test_hostile_texts_stay_texts() -> None:
     args = {f"a{number}": payload for number, payload in enumerate(PAYLOADS)}
     asked = request("tool\x1b[2J", args, metadata={"summary": PAYLOADS[0]}, problem=PAYLOADS[3])
     async with reading(asked, size=(120, 120)) as (ana, _):
-        await ana.presses("question_mark", "escape", "n", "escape", "e")
+        await ana.presses("question_mark", "escape", "r", "escape", "e")
         assert "\x1b" not in ana.screen and "\u202e" not in ana.screen
         await ana.presses("escape")
         assert "⟦ESC⟧]0;approved⟦BEL⟧" in ana.screen
@@ -233,21 +237,21 @@ async def test_a_request_settled_elsewhere_keeps_its_place_so_that_no_key_hits_t
     async with reading(request(), request("other")) as (ana, [first, other]):
         ana.waiting.withdraw("r-write_file", "request r-write_file was approved by bob at 2031-05-24 12:00:09: fine")
         await ana.sees("request r-write_file was approved by bob at 2031-05-24 12:00:09: fine")
-        assert "settled elsewhere" in ana.screen
-        await ana.presses("a", "d", "n", "e", "r", "enter")
+        assert "no longer open" in ana.screen
+        await ana.presses("a", "d", "n", "e", "r", "l", "enter")
         assert other.is_open
         decision = outcome(first)
         assert decision is not None and decision.ending is Ending.CANCELLED
         await ana.presses("tab")
         await ana.sees("may other run?")
-        assert "settled elsewhere" not in ana.screen
+        assert "no longer open" not in ana.screen
         await ana.presses("a")
         assert outcome(other) == APPROVED
 
 
-async def test_who_types_a_note_while_it_is_settled_elsewhere_is_told() -> None:
+async def test_who_types_a_reason_while_it_is_settled_elsewhere_is_told() -> None:
     async with reading(request(), request("other")) as (ana, [first, other]):
-        await ana.presses("n")
+        await ana.presses("r")
         await ana.types("not a g")
         ana.waiting.withdraw("r-write_file", "request r-write_file was denied by bob")
         await ana.sees("request r-write_file was denied by bob")
@@ -266,6 +270,85 @@ async def test_the_last_one_settled_elsewhere_closes_the_screen_with_who_and_whe
         assert not entry.is_open
         [(text, _)] = ana.waiting.told
         assert text.startswith("withdrawn, request r-write_file was approved by bob at 12:00: write_file")
+
+
+# --- what changes while it is on the screen ---
+
+
+ESCALATES = Requirement(role="ops", timeout=timedelta(minutes=1), on_timeout=OnTimeout.ESCALATE, escalate_to="lead")
+
+
+async def test_a_question_that_has_changed_is_drawn_again_and_has_to_be_looked_at_again() -> None:
+    asked = request(requirement=ESCALATES, deadline=START + timedelta(minutes=1))
+    async with reading(asked, request("other")) as (ana, [entry, other]):
+        assert "the role ops" in ana.flat
+        await ana.presses("tab")
+        ana.waiting.redraw(asked.changed_to(escalated=True, deadline=None, version=1), card_for)
+        await ana.sees("may other run?")
+        await ana.presses("tab")
+        await ana.sees("somebody with the role lead; escalated, as nobody answered in time")
+        ana.waiting.redraw(asked.changed_to(escalated=True, deadline=None, version=2, assigned="bo"), card_for)
+        await ana.settles()
+        assert "has changed" not in ana.flat, "nothing that is drawn has"
+        ana.waiting.redraw(asked.changed_to(version=3), card_for)
+        await ana.sees("This question has changed meanwhile: look at it again. Nothing is decided.")
+        assert "the role ops" in ana.flat
+        await ana.presses("a", looks=False)
+        assert entry.is_open and other.is_open
+        await ana.presses("a")
+        assert outcome(entry) == APPROVED
+
+
+async def test_what_changed_below_a_sheet_has_to_be_looked_at_before_it_is_approved() -> None:
+    asked = request(requirement=Requirement(), deadline=START + timedelta(minutes=1))
+    async with reading(asked) as (ana, [entry]):
+        await ana.presses("l")
+        ana.waiting.redraw(asked.changed_to(deadline=START + timedelta(hours=1), version=1), card_for)
+        await ana.presses("s")
+        await ana.sees("The question has changed meanwhile: look at it again.")
+        assert entry.is_open
+        await ana.presses("l", "s")
+        assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.SESSION)
+
+
+NOT_A_LEAD = "ana does not have the role 'lead'"
+
+
+async def test_a_refused_answer_comes_back_to_the_front_and_says_what_is_wrong() -> None:
+    async with reading(request("first"), request("second"), request("third")) as (ana, [first, second, third]):
+        await ana.presses("a")
+        assert outcome(first) == APPROVED
+        await ana.sees("may second run?")
+        [again] = ana.asks(request("first", problem=NOT_A_LEAD))
+        await ana.sees(f"Your answer to first (request r-first) was not accepted: {NOT_A_LEAD}")
+        await ana.sees(f"problem {NOT_A_LEAD}")
+        listed = [line.partition("│")[0].strip() for line in ana.lines]
+        assert [one for one in listed if one in ("first", "second", "third")] == ["first", "second", "third"]
+        await ana.presses("d", looks=False)
+        assert again.is_open and second.is_open, "it has only just appeared"
+        await ana.presses("d")
+        assert outcome(again) == denied()
+        await ana.sees("may second run?")
+        assert second.is_open and third.is_open
+
+
+async def test_a_refused_answer_waits_for_whoever_is_busy_with_another_card() -> None:
+    async with reading(request("first"), request("second"), request("third")) as (ana, [_, second, third]):
+        await ana.presses("a", "r")
+        await ana.types("not n")
+        [again] = ana.asks(request("first", problem=NOT_A_LEAD))
+        await ana.settles()
+        await ana.types("ow")
+        await ana.presses("enter")
+        assert outcome(second) == denied("not now")
+        await ana.sees(f"problem {NOT_A_LEAD}")
+        assert again.is_open and third.is_open
+
+
+async def test_what_is_told_is_on_the_screen_at_once() -> None:
+    async with reading(request()) as (ana, _):
+        assert ana.waiting.tell("1 of 2 have agreed so far; it waits: pay")
+        await ana.sees("1 of 2 have agreed so far; it waits: pay")
 
 
 # --- several ---
@@ -325,12 +408,97 @@ async def test_a_terminal_that_is_gone_decides_nothing() -> None:
         assert outcome(entry) is None
 
 
+async def test_who_leaves_many_is_told_how_many() -> None:
+    async with reading(*(request(f"tool_{number}") for number in range(16))) as (ana, entries):
+        await ana.presses("q")
+        assert [outcome(entry) for entry in entries] == [None] * 16
+        assert [text for text, _ in ana.waiting.told] == ["left undecided at the terminal: 16 calls"]
+
+
+# --- however small the screen ---
+
+
+RULES = RuleDrafts(file="signoff.yaml", drafts=(RuleDraft(text="it runs", diff=("@@ -1 +1 @@",), write=lambda: None),))
+FEET = [
+    (
+        [],
+        [
+            "a approve once",
+            "d deny",
+            "r deny with a reason",
+            "e edit",
+            "u allow calls like it by a rule",
+            "l approve and remember",
+        ],
+    ),
+    ([], ["Tab next", "Space scroll", "? help", "q leave"]),
+    (["l"], ["s approve for this session", "w approve always", "1-2 approve calls like it", "Escape back"]),
+    (["r"], ["Enter deny with this reason", "Escape back, nothing is decided"]),
+    (["e"], ["Ctrl-S look at the changes", "Escape back"]),
+    (["question_mark"], ["Escape back"]),
+    (["u", "rules for"], ["1 look at the change", "Escape back"]),
+    (["u", "rules for", "1"], ["y write this", "Escape back"]),
+]
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+@pytest.mark.parametrize(("keys", "feet"), FEET)
+async def test_no_key_is_cut_or_parted_from_its_words(width: int, keys: list[str], feet: list[str]) -> None:
+    asked = request(args={"path": "docs/a.md", "content": "hello"})
+    async with reading(asked, draft_rules=lambda _: RULES, size=(width, 24)) as (ana, _):
+        for key in keys:
+            await (ana.sees(key) if " " in key else ana.presses(key))
+        boxes = ana.pilot.app.screen.query("#box") or ana.pilot.app.screen.query("#keys")
+        columns = boxes.first().region.column_span
+        rows = [[piece.strip(" │") for piece in cut(line, *columns).split(" · ")] for line in ana.lines]
+        assert [one for one in feet if not any(one in row for row in rows)] == []
+
+
+@pytest.mark.parametrize("keys", [["l"], ["question_mark"]])
+async def test_what_is_on_a_sheet_can_be_read_to_its_end(keys: list[str]) -> None:
+    asked = request(args={"path": "docs/a.md", "content": "hello"})
+    async with reading(asked, size=(60, 16)) as (ana, _):
+        await ana.presses("space", *keys)
+        paper = ana.pilot.app.screen.query_one(Paper)
+        await ana.presses(*["space"] * 10)
+        assert paper.seen_whole
+        assert "Escape back" in ana.flat
+
+
+@pytest.mark.parametrize(
+    ("width", "head"),
+    [
+        (80, "signoff · 2 calls wait for an answer · you are ana"),
+        (50, "2 calls wait · you are ana"),
+        (24, "2 calls wait · ana"),
+        (12, "ana · 2"),
+    ],
+)
+async def test_the_head_always_says_who_you_are(width: int, head: str) -> None:
+    async with reading(request(), request("other"), size=(width, 24)) as (ana, _):
+        assert ana.lines[0].strip() == head
+
+
+async def test_every_line_of_a_diff_is_there() -> None:
+    before = "".join(f"old {number}\n" if number % 3 else f"same {number}\n" for number in range(40))
+    after = before.replace("old", "new")
+    asked = request(metadata={"before": before, "after": after, "path": "notes.txt"})
+    async with reading(asked) as (ana, [entry]):
+        seen = ana.screen
+        while not entry.was_shown_whole:
+            await ana.presses("space")
+            seen += ana.screen
+        changed = [number for number in range(40) if number % 3]
+        meant = {f"-old {number}" for number in changed} | {f"+new {number}" for number in changed}
+        assert meant == set(re.findall(r"│ │ ([-+]\w+ \d+)", seen))
+
+
 # --- the sheets ---
 
 
-async def test_deny_with_a_note() -> None:
+async def test_deny_with_a_reason() -> None:
     async with reading(request()) as (ana, [entry]):
-        await ana.presses("n", "enter")
+        await ana.presses("r", "enter")
         await ana.sees("No reason, so nothing is decided.")
         await ana.types("use the ünused file, aqd")
         assert entry.is_open
@@ -342,22 +510,23 @@ async def test_deny_with_a_note() -> None:
 async def test_remember_spells_out_what_would_be_remembered(key: str, scope: Remember) -> None:
     asked = request()
     async with reading(asked) as (ana, [entry]):
-        await ana.presses("r")
+        await ana.presses("l")
         assert remember_text(asked, Remember.SESSION) in ana.flat
         assert remember_text(asked, Remember.ALWAYS) in ana.flat
         await ana.presses("a", "y", "d", "enter", "escape")
         await ana.sees("Nothing is decided.")
         assert entry.is_open
-        await ana.presses("r", key)
+        await ana.presses("l", key)
         assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=scope)
 
 
 async def test_calls_like_it_each_under_a_number() -> None:
     asked = request(args={"path": "docs/a.md", "content": "hello"})
     async with reading(asked, size=(100, 40)) as (ana, [entry]):
-        await ana.presses("r")
-        await ana.sees("1-2 calls like it")
-        assert 'with path any path inside "docs" (no secrets, nothing that gets run), any content' in ana.flat
+        await ana.presses("l")
+        await ana.sees("1-2 approve calls like it")
+        calm = "(no files known to hold secrets or settings, or to be run by tools)"
+        assert f'with path any path inside "docs" {calm}, any content' in ana.flat
         await ana.presses("3")
         await ana.sees("That is not on offer for this call.")
         await ana.presses("2")
@@ -381,18 +550,24 @@ async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
         return RuleDrafts(file="signoff.yaml", drafts=(first, second), refused=("not this one",))
 
     async with reading(request(), draft_rules=drafts, size=(100, 40)) as (ana, [entry]):
-        await ana.sees("u make a rule")
-        await ana.presses("u", "3")
+        await ana.sees("u allow calls like it by a rule")
+        await ana.presses("u")
+        await ana.sees("rules for signoff.yaml")
+        await ana.presses("3")
         await ana.sees("There is no such rule.")
         assert "not this one" in ana.flat
         await ana.presses("1", "a", "enter", "escape", "escape")
         await ana.sees("Nothing was written.")
         assert not written
-        await ana.presses("u", "2")
+        await ana.presses("u")
+        await ana.sees("rules for signoff.yaml")
+        await ana.presses("2")
         await ana.sees("warning: it is broad")
         await ana.presses("y")
         await ana.sees("Nothing was written: signoff.yaml changed meanwhile")
-        await ana.presses("u", "1")
+        await ana.presses("u")
+        await ana.sees("rules for signoff.yaml")
+        await ana.presses("1")
         await ana.sees("{allow: write_file}")
         await ana.presses("y")
         await ana.sees("This call still waits for your answer.")
@@ -408,23 +583,52 @@ async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
 
     async with reading(request(), draft_rules=drafts) as (ana, [entry]):
         await ana.presses("u")
-        await ana.sees("the policy of this project is locked")
+        await ana.sees("No rule can be made of write_file (request r-write_file). the policy of this project is locked")
         await ana.presses("escape")
-        assert entry.is_open
+        assert entry.is_open and "Looking for rules" not in ana.flat
     async with reading(request()) as (ana, [entry]):
         assert "make a rule" not in ana.screen
         await ana.presses("u")
         assert entry.is_open and "signoff.yaml" not in ana.flat
 
 
+async def test_while_rules_are_looked_for_nobody_gets_to_another_card() -> None:
+    found = threading.Event()
+
+    def drafts(_: ApprovalRequest) -> RuleDrafts:
+        assert found.wait(PATIENCE)
+        return RuleDrafts(file="signoff.yaml", refused=("it is a secret",))
+
+    async with reading(request(), request("other"), draft_rules=drafts) as (ana, entries):
+        await ana.presses("u")
+        await ana.sees("Looking for rules that could be made of write_file …")
+        await ana.presses("tab", "a")
+        found.set()
+        await ana.sees("No rule can be made of write_file (request r-write_file). it is a secret")
+        await ana.presses("escape")
+        await ana.sees("may write_file run?")
+        assert "Looking for rules" not in ana.flat
+        assert all(entry.is_open for entry in entries)
+
+
+@pytest.mark.parametrize("key", ["s", "S", "w", "W", "l", "L"])
+async def test_the_letters_of_the_terminal_open_what_can_be_remembered(key: str) -> None:
+    async with reading(request()) as (ana, [entry]):
+        await ana.presses(key)
+        await ana.sees("approve, and remember this")
+        assert entry.is_open
+        await ana.presses("w")
+        assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.ALWAYS)
+
+
 async def test_what_cannot_be_remembered_is_not_offered() -> None:
     async with reading(request(requirement=Requirement(quorum=2))) as (ana, [entry]):
-        assert "r remember" not in ana.screen
-        await ana.presses("r", "s")
+        assert "remember" not in ana.screen
+        await ana.presses("l", "s")
         await ana.sees("cannot be remembered here")
         assert entry.is_open
     async with reading(request(), keeps_always=False) as (ana, [entry]):
-        await ana.presses("r")
+        await ana.presses("l")
         assert "always" not in ana.screen
         await ana.presses("w")
         await ana.sees("That is not on offer for this call.")

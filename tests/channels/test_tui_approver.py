@@ -115,7 +115,7 @@ def test_leaving_keeps_what_was_decided_and_the_rest_open(seat: Seat) -> None:
     assert (first[0].by.name, first[0].by.via) == ("ana", "tui")
     assert (first[1].approved, first[1].ending) == (False, Ending.CANCELLED)  # which is no answer to a gate
     assert second == "left undecided at the terminal"
-    assert "left undecided at the terminal: write(" in seat.left.getvalue()
+    assert "left undecided at the terminal: 2 calls" in seat.left.getvalue()
 
 
 def test_questions_settled_elsewhere_close_the_screen(seat: Seat) -> None:

@@ -132,8 +132,13 @@ async def test_a_moved_mask_is_refused() -> None:
 async def test_what_was_not_accepted_is_mended_from_there() -> None:
     asked = request(problem="content: at most 3 characters", metadata={"draft": {"path": "x", "content": "four"}})
     async with reading(asked) as (ana, [entry]):
-        await ana.sees("that answer was not accepted")
-        await ana.sees("Your answer to write_file was not accepted: content: at most 3 characters")
+        await ana.sees("(answer not accepted)")
+        await ana.sees(
+            "Your answer to write_file (request r-write_file) was not accepted: content: at most 3 characters"
+        )
+        assert "what the tool says" not in ana.flat and "four" not in ana.flat, "no tool says what ana wrote"
+        [(told, _)] = ana.waiting.told
+        assert told == "not accepted, write_file (request r-write_file): content: at most 3 characters"
         await ana.presses("e")
         await ana.sees("Not accepted before: content: at most 3 characters")
         write(ana, "four", "abc")

@@ -29,7 +29,7 @@ def listed(desk: Desk, *more: str) -> list[Any]:
 
 def spend(desk: Desk, amount: int) -> Grant | None:
     args = {"to": "ana", "amount": amount, "currency": "EUR"}
-    call = Call(tool="pay", args=args, schema_hash="h")
+    call = Call(tool="pay", args=args, schema_hash="h", worker=("triage",))
     return desk.do(lambda broker: broker.grants.recall(call, {}))
 
 
@@ -45,7 +45,7 @@ def test_list(desk: Desk) -> None:
     lines = out.splitlines()
     assert lines[0].startswith(f"{one}  always pay, exactly as in: pay(")
     assert lines[1].startswith("            by ana · ")
-    assert lines[2].startswith(f'{two}  always pay, with to "ana", amount from 0 to 250, currency "EUR"; anywhere in ')
+    assert lines[2].startswith(f'{two}  allow pay, with to "ana", amount from 0 to 250, currency "EUR"; anywhere in ')
     assert lines[3].endswith(" · 0 of 5 uses · amount 0 of 300 spent today")
 
 

@@ -71,6 +71,7 @@ def test_for_programs(desk: Desk) -> None:
             "run": "",
             "task": None,
             "loosened": [],
+            "needs": "2 people with the role ops",
             "role": "ops",
             "quorum": 2,
             "votes": 0,
@@ -82,7 +83,7 @@ def test_for_programs(desk: Desk) -> None:
         }
     ]
     assert told["more"] is False
-    assert told["halted"].startswith("halted by ana at 2031-05-24 12:00:00 UTC: stop")
+    assert told["halted"].startswith("halted by ana at 2031-05-24 12:00:00 UTC: “stop”")
 
 
 def test_votes_count_and_halts_stand_at_the_top(desk: Desk, wording: Wording) -> None:
@@ -90,7 +91,7 @@ def test_votes_count_and_halts_stand_at_the_top(desk: Desk, wording: Wording) ->
     assert desk.run("approve", one, "--as", "ben").code == 0
     desk.run("halt", "--note", "wrong prices", "--as", "ben")
     out = desk.run("inbox").out
-    assert "asks ops, 1 of 2" in out
+    assert "needs 2 people with the role ops; 1 of 2 (ben)" in out
     assert out == wording(request=one, time=MOMENT, ago=AGO)
     assert desk.run("runs").out == wording()
 
@@ -231,7 +232,7 @@ def test_the_whole_card_and_what_may_be_remembered(desk: Desk) -> None:
 def test_votes_decision_outcome_and_history(desk: Desk) -> None:
     [one] = desk.open(asks(needs=OPS, requester="cleo", run=desk.begin("runabc2345")))
     desk.run("approve", one, "--as", "ana", "--note", "fine by me")
-    assert "1 of 2 so far" in desk.run("show", one).out
+    assert "1 of 2 (ana)" in desk.run("show", one).out
     desk.run("approve", one, "--as", "ben")
 
     async def work(broker: Broker) -> None:
@@ -245,7 +246,7 @@ def test_votes_decision_outcome_and_history(desk: Desk) -> None:
         "for      cleo",
         "run      runabc2345",
         "approved by ana (command) at ",
-        ": fine by me",
+        ": “fine by me”",
         "approved by ben (command) at ",
         "result   paid 250",
         "voted: approved, by ben, via command",
@@ -263,7 +264,7 @@ def test_show_for_programs(desk: Desk) -> None:
     told = desk.run("show", one, "--json").data
     assert told["args"] == {"to": "ana", "amount": 2, "password": "⟦masked 1: password⟧"}
     assert (told["state"], told["role"], told["quorum"], told["approvals"]) == ("pending", "ops", 2, 1)
-    assert told["card"]["needs"] == "2 people with the role ops; 1 so far (ben)"
+    assert told["card"]["needs"] == "2 people with the role ops; 1 of 2 (ben)"
     assert told["votes"][0]["by"] == {"name": "ben", "kind": "person", "roles": ["ops"], "via": "command"}
     assert (told["offers"], told["answers"]) == ([], ["approve", "deny"])
     assert [event["kind"] for event in told["history"]] == ["asked", "voted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,14 @@ def test_c9_a_run_that_was_loosened_says_it_everywhere(shop: Desk, flags: tuple[
     ]
 
 
+@pytest.mark.parametrize("flags", [(), ("--policy", "loose.yaml")])
+def test_c9_an_answer_remembered_in_such_a_run_says_so(shop: Desk, flags: tuple[str, ...]) -> None:
+    request = run(shop, *flags).rows[-1]["waiting"][0]["request"]
+    assert shop.run("approve", request, "--remember", "exact", "--yes").code == 0
+    listed = " ".join(shop.run("grants", "list").out.split())
+    assert ("given in a run that was loosened" in listed) is bool(flags)
+
+
 def test_c9_what_is_resumed_under_another_policy_is_loosened_from_then_on(shop: Desk) -> None:
     begun = run(shop)
     name, first = begun.rows[-1]["run"], begun.rows[-1]["waiting"][0]["request"]
@@ -168,3 +177,34 @@ def test_the_card_says_how_people_answered_before(shop: Desk) -> None:
     tally = {"approved": 2, "denied": 1}
     assert shown["answers_before"] == {"call": tally, "target": tally, "tool": tally}
     assert "earlier  exactly this call: approved twice, denied once" in shop.run("show", waits).out
+
+
+@pytest.mark.parametrize(
+    ("flags", "lines"),
+    [
+        ((), []),
+        (("--mode", "auto_approve"), [MODE]),
+        (("--mode", "auto_approve", "--policy", "loose.yaml"), [MODE, OTHER]),
+    ],
+)
+def test_c9_a_run_that_was_loosened_says_it_at_its_start(shop: Desk, flags: tuple[str, ...], lines: list[str]) -> None:
+    model = f"script:{shop.folder / 'writes.yaml'}"
+    begun = shop.run("run", "writer", "Write it", "--model", model, "--suspend", *flags)
+    expected = [f"LOOSENED: {'; '.join(lines)}"] if lines else []
+    assert [line for line in begun.err.splitlines() if "LOOSENED" in line] == expected
+    assert not lines or begun.err.startswith(expected[0]), "before all else"
+    assert "LOOSENED" not in begun.out
+    program = run(shop, *flags)
+    assert program.rows[0].get("loosened", []) == lines
+    assert "LOOSENED" not in program.err, "it is in the JSON"
+
+
+def test_c9_a_call_that_runs_by_a_remembered_answer_says_whose_and_when(shop: Desk) -> None:
+    begun = run(shop)
+    name, first = begun.rows[-1]["run"], begun.rows[-1]["waiting"][0]["request"]
+    assert shop.run("approve", first, "--remember", "exact", "--yes").code == 0
+    done = shop.run("resume", name)
+    assert done.code == 0, done.err
+    [grant] = shop.run("grants", "list", "--json").data["grants"]
+    [said] = [line for line in done.err.splitlines() if "remembered" in line]
+    assert re.search(rf"  answer of ana, (just now|\d+ s ago) \(grant {grant['id']}\)$", said), said

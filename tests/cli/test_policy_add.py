@@ -71,6 +71,22 @@ def test_rules_that_deny_and_ask(desk: Desk, file: Path, wording: Wording) -> No
     assert desk.run("policy", "add", one, "--ask").err == wording()
 
 
+def test_no_rule_goes_before_a_never_unseen(desk: Desk, file: Path) -> None:
+    one, other = desk.open(asks(), asks(args={"to": "ana", "amount": 20, "currency": "EUR"}))
+    assert desk.run("deny", one, "--remember", "exact", "--yes").code == 0
+    [never] = desk.do(lambda broker: broker.grants.list())
+    refused = desk.run("policy", "add", one, "--yes")
+    assert refused.code == 1
+    assert f"ana said never to this call (grant {never.id})" in refused.out + refused.err
+    assert f"signoff grants revoke {never.id}" in refused.out + refused.err
+    narrow, wide = (desk.run("policy", "add", other, "--rule", name).out for name in ("exact", "amount"))
+    warning = "people said never to other calls of pay, and this rule goes before that where it fits"
+    assert warning not in " ".join(narrow.split()) and warning in " ".join(wide.split())
+    assert file.read_text() == PROJECT
+    assert desk.run("grants", "revoke", never.id).code == 0
+    assert desk.run("policy", "add", one, "--rule", "exact", "--yes").code == 0
+
+
 def test_json(desk: Desk, file: Path) -> None:
     [one] = desk.open(asks())
     shown = desk.run("policy", "add", one, "--json").data
@@ -201,7 +217,7 @@ def test_a_rule_is_made_at_the_question_and_the_next_run_goes_by_it(desk: Desk) 
     file.write_text(f"locked: true\n{SHOP}")
     child = desk.sits_down("run", "writer", "go", "--model", "script:script.yaml")
     child.expect("your answer > ")
-    assert "make a rule" not in child.before
+    assert "by a rule" not in child.before
     child.sendline("d")
     child.expect(pexpect.EOF)
     child.wait()

@@ -174,12 +174,17 @@ agent = Agent(tools=[read, write])
 
 
 @pytest.mark.parametrize(
-    ("called", "code"),
-    [((), 0), (("read",), 0), (("write",), 4), (("write", "write"), 4), (("read", "write"), 0)],
+    ("rule", "called", "code"),
+    [
+        ("{deny: write}", (), 0),
+        ("{deny: write}", ("write",), 4),
+        ("{deny: write}", ("read", "write"), 0),
+        ("{ask: write}", ("read",), 0),
+        ("{ask: write}", ("write", "write"), 4),
+    ],
 )
-@pytest.mark.parametrize("rule", ["{deny: write}", "{ask: write}"])
 def test_a_run_whose_every_call_was_denied_says_so_by_its_exit_code(
-    called: tuple[str, ...], code: int, rule: str, desk: Desk
+    rule: str, called: tuple[str, ...], code: int, desk: Desk
 ) -> None:
     """Denied by the policy, or because nobody is there to answer."""
     (desk.folder / "signoff.yaml").write_text(f"policy: [{rule}, {{allow: read}}]\n")

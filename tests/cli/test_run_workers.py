@@ -256,7 +256,8 @@ def test_c9_locking_reaches_runs_that_were_begun_before(shop: Desk) -> None:
 
 def test_json_streams_events_and_ends_with_the_answer(shop: Desk) -> None:
     rows = writes(shop, "--mode", "auto_approve", "--json").rows
-    assert rows[0] == {"event": "started", "agent": "worker:writer", "run": rows[-1]["run"]}
+    loosened = ["what anybody may approve runs unasked (--mode auto_approve)"]
+    assert rows[0] == {"event": "started", "agent": "worker:writer", "run": rows[-1]["run"], "loosened": loosened}
     assert [row["event"] for row in rows[1:-1]] == ["allowed", "ran", "auto_approved", "ran"]
     assert rows[1]["worker"] == ["writer"]
     assert sorted(rows[-1]["usage"]) == ["cost_usd", "input_tokens", "output_tokens", "requests"]
@@ -326,14 +327,14 @@ def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording
     said = writes(shop, "--suspend")
     ids = [one["id"] for one in shop.run("runs", "--json").data["runs"][0]["waiting"]]
     assert len(ids) == number
-    [line] = [line for line in said.err.splitlines() if line.startswith("Answer with: ")]
-    command, _, rest = line.removeprefix("Answer with: signoff ").partition("   ")
-    if number == 6:
-        assert rest == wording()
-        return
-    assert sorted(command.split()[1:]) == sorted(ids)
-    assert rest == wording()
-    assert shop.run(*command.split()).code == 0
+    look, answer, resume = said.err.splitlines()[-3:]
+    assert "\n".join((look, answer)) == wording(request=ids)
+    assert resume.startswith("Then go on:  signoff resume ")
+    named = ids if number == 1 else ["ID"]
+    assert look.split()[:5] == ["Look", "first:", "signoff", "show", *named], "first of all somebody looks"
+    assert answer.count(named[0]) == 2 and not any(one in answer for one in ids[1:]), "nothing answers several unseen"
+    for one in ids:
+        assert shop.run("show", one).code == shop.run("approve", one).code == 0
     assert shop.run("resume", "--all").code == 0
     assert (shop.folder / f"{number - 1}.txt").exists()
 

@@ -60,7 +60,7 @@ def test_every_screen_goes_by_the_clock_on_the_wall(desk: Desk, zone: str) -> No
     assert asked.deadline is not None
     for moment in (asked.opened_at, asked.deadline):
         assert f"{moment.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M:%S %Z}" in screens[7]
-    assert f"by {asked.deadline.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M:%S %Z}" in " ".join(screens[7].split())
+    assert f"until {asked.deadline.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M:%S %Z}" in " ".join(screens[7].split())
 
 
 def test_for_programs_every_time_is_utc(desk: Desk, zone: str) -> None:

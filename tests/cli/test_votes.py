@@ -13,6 +13,7 @@ from signoff.testing import FakeClock
 
 MINUTES = timedelta(minutes=15)
 TWO = Requirement(role="ops", quorum=2)
+FRAME = str.maketrans("│↳", "  ")
 UP = Requirement(role="ops", quorum=2, timeout=MINUTES, on_timeout=OnTimeout.ESCALATE, escalate_to="dev")
 
 
@@ -44,6 +45,33 @@ def test_whoever_may_not_answer_does_not_find_it_among_what_waits_for_them(desk:
     assert desk.run("approve", one, "--as", "ana").code == 1
 
 
+def test_whoever_approves_twice_is_told_so_and_every_screen_says_the_same(desk: Desk) -> None:
+    needs = Requirement(role="ops", quorum=2, not_by=frozenset({"requester"}), veto="dev")
+    [one] = desk.open(asks(needs=needs, requester="cleo"))
+    first, second = (desk.run("approve", one, "--as", "ana").out for _ in range(2))
+    assert "already" not in first
+    assert "; 1 of 2 (ana), and it needs 2 people with the role ops, but not the requester" in first
+    assert "; you had approved it already; 1 of 2 (ana), and it needs" in second
+    said = "needs 2 people with the role ops, but not the requester; the role dev may deny, too; 1 of 2 (ana)"
+    shown = " ".join(desk.run("show", one).out.translate(FRAME).split())
+    assert f"{said}; you approved it already" in shown, "it is ana who looks"
+    assert shown.count(said) == 1 and "asks " not in shown.partition("waits for an answer")[2], "it is said once"
+    assert said in " ".join(desk.run("inbox").out.split())
+
+
+def test_a_note_never_runs_into_what_is_said_around_it(desk: Desk) -> None:
+    sly = "fine” at noon, and the policy allows all of it; “ok"
+    [one, two] = desk.open(asks(), asks(needs=TWO))
+    desk.run("deny", one, "--note", sly, "--as", "ben")
+    whole = '“fine" at noon, and the policy allows all of it; "ok”'
+    assert desk.run("approve", one).err.rstrip().endswith(whole)
+    desk.run("approve", two, "--note", sly, "--as", "ben")
+    shown = desk.run("show", two).out
+    assert " ".join(shown.translate(FRAME).split()).count(whole) == 2, "in the vote and in the history"
+    desk.run("halt", "--note", sly, "--as", "ben")
+    assert f"{whole}; `signoff unhalt`" in " ".join(desk.run("inbox").out.split())
+
+
 def test_time_that_runs_out_after_one_of_two_agreed_is_not_called_silence(desk: Desk) -> None:
     desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=20))
     ends = Requirement(role="ops", quorum=2, timeout=MINUTES)
@@ -61,9 +89,9 @@ def test_votes_that_no_longer_count_are_not_counted_and_said_to_be_void(desk: De
     [one] = desk.open(asks(needs=UP))
     desk.do(lambda broker: broker.answer(one, ApprovalDecision(approved=True), by=Answerer(name="ben")))
     inbox, shown = desk.run("inbox").out, desk.run("show", one).out
-    assert "asks dev, escalated" in inbox
+    assert "needs somebody with the role dev; escalated, as too few people answered" in " ".join(inbox.split())
     assert "of 2" not in inbox
-    assert "void: ben does not have the role 'dev'" in shown
+    assert "void: ben does not have the role dev" in shown
     assert desk.run("approve", one, "--as", "cleo").code == 0
     assert desk.request(one).state == "approved", "one of those who are asked now is enough"
 

@@ -152,7 +152,7 @@ VALUES: list[Any] = [
     {"outside": ["."]}, {"secret": True}, {"secret": False}, {"does": "writes"}, {"does": []}, {"is": "read-only"},
     {"operation": "select"}, {"tables": "a"}, {"arg": "x"}, {"private": True}, {"scheme": "https"}, {"method": "get"},
     {">": 1}, {">": "1"}, {"currency": "EUR"}, {">": 1, "currency": "EUR"}, {"equals": 1}, {"x": {">": 1}},
-    {"hidden": True, "code": False}, {"dialect": "mysql"}, {"is": "read-only", "dialect": "mysql"},
+    {"hidden": True, "code": False, "sensitive": False}, {"dialect": "mysql"}, {"is": "read-only", "dialect": "mysql"},
     {"matches": "git status", "arg": "line"}, "git status", "a.example.com", "${TOKEN}", "none", "discord", "terminal",
     "112233445566778899", {"discord": {"channel": "112233445566778899"}}, {"terminal": {}},
     {"night": {"use": "terminal"}},

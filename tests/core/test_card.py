@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -246,7 +246,7 @@ def test_hidden_and_imitated_things_are_warned_about() -> None:
     card = card_for(
         request({"host": "p\u0430ypal.com", "command": "ls “a”", "note": "it’s fine"}, tool="re\u0430d_file")
     )
-    assert [warning.split(" holds ")[0] for warning in card.warnings] == ["the tool's name", "host", "command"]
+    assert [warning.split(" holds ")[0] for warning in card.warnings] == ["the tool's name", "“host”", "“command”"]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_hidden_and_imitated_things_are_warned_about() -> None:
         (Requirement(role="ops"), "somebody with the role ops"),
         (Requirement(role="ops", quorum=2), "2 people with the role ops"),
         (Requirement(quorum=2, not_by=frozenset({"requester"})), "2 people, but not the requester"),
-        (Requirement(not_by=frozenset({"owner", "requester"})), "somebody, but not the owner or the requester"),
+        (Requirement(not_by=frozenset({"owner", "requester"})), "a person, but not the owner or the requester"),
     ],
 )
 def test_who_must_agree(requirement: Requirement, needs: str) -> None:
@@ -271,22 +271,69 @@ def test_who_has_agreed() -> None:
         decision=ApprovalDecision(approved=True),
         args_digest=asked.binding.args_digest,
     )
-    assert card_for(dataclasses.replace(asked, votes=(vote,))).needs == "2 people; 1 so far (ana)"
+    assert card_for(dataclasses.replace(asked, votes=(vote,))).needs == "2 people; 1 of 2 (ana)"
+
+
+def test_who_has_agreed_is_said_where_some_may_not_answer_and_told_to_whoever_did() -> None:
+    needs = Requirement(role="ops", quorum=2, not_by=frozenset({"requester"}))
+    asked = request(requirement=needs, requester="cleo")
+    vote = Vote(
+        by=Answerer(name="Ana", roles=frozenset({"ops"})),
+        at=NOON,
+        decision=ApprovalDecision(approved=True),
+        args_digest=asked.binding.args_digest,
+    )
+    voted = dataclasses.replace(asked, votes=(vote,))
+    said = "2 people with the role ops, but not the requester; 1 of 2 (Ana)"
+    assert card_for(voted).needs == card_for(voted, viewer="ben").needs == said
+    assert card_for(voted, viewer="ana").needs == f"{said}; you approved it already"
+    other = dataclasses.replace(vote, args_digest="other")
+    assert "of 2" not in card_for(dataclasses.replace(asked, votes=(other,)), viewer="ana").needs
 
 
 @pytest.mark.parametrize(
-    ("requirement", "start"),
+    ("requirement", "needs"),
     [
-        (Requirement(), "it is denied if nobody"),
-        (Requirement(on_timeout=OnTimeout.ALLOW), "it runs if nobody"),
-        (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
-        (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="boss"), "boss is asked instead"),
+        (Requirement(role="ops", veto="lead"), "somebody with the role ops; the role lead may deny, too"),
+        (Requirement(role="ops", veto="ops"), "somebody with the role ops"),
+        (Requirement(veto="lead"), "a person"),
+        (Requirement(role="ops, or anyone"), "somebody with the role “ops, or anyone”"),
     ],
 )
-def test_what_silence_means(requirement: Requirement, start: str) -> None:
-    until = card_for(request(requirement=requirement, deadline=NOON)).until
-    assert until.startswith(start)
-    assert until.endswith("by 2030-01-01 12:00:00 UTC")
+def test_who_may_deny_besides_is_said(requirement: Requirement, needs: str) -> None:
+    assert card_for(request(requirement=requirement)).needs == needs
+
+
+def test_of_what_hides_the_worst_is_named() -> None:
+    text = "".join(map(chr, (0, 7, 1, 2, 3, 0x1B, 0x200B, 0x202E)))
+    [warning] = card_for(request({"text": text})).warnings
+    assert warning.startswith("“text” holds hidden characters: U+202E right-to-left override, U+001B ESC, U+200B")
+    assert warning.endswith("and 5 more")
+
+
+def test_a_title_spells_control_characters_as_the_arguments_are_spelled() -> None:
+    card = card_for(request({"text": "a\x1b[2J\rb\\u001b\n\x01"}))
+    assert "a⟦ESC⟧[2J⟦CR⟧b\\\\u001b" in card.title
+    assert card.title.endswith('\\n⟦U+0001⟧")')
+    assert "a⟦ESC⟧[2J⟦CR⟧b\\u001b" in card.args[0].text
+
+
+@pytest.mark.parametrize(
+    ("requirement", "then"),
+    [
+        (Requirement(), "it is denied"),
+        (Requirement(on_timeout=OnTimeout.ALLOW), "it runs"),
+        (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
+        (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="boss"), "the role boss is asked"),
+    ],
+)
+def test_when_its_time_is_up_and_what_happens_then(requirement: Requirement, then: str) -> None:
+    asked = request(requirement=requirement, deadline=NOON)
+    assert card_for(asked).until == f"2030-01-01 12:00:00 UTC, then {then}"
+    soon = card_for(asked, now=NOON - timedelta(minutes=15)).until
+    assert soon == f"2030-01-01 12:00:00 UTC (in 15 min), then {then}"
+    late, far = (card_for(asked, now=NOON + timedelta(days=days)).until for days in (1, -40))
+    assert (late, far) == (f"2030-01-01 12:00:00 UTC (now), then {then}", f"2030-01-01 12:00:00 UTC, then {then}")
 
 
 def test_remembering_is_offered_where_it_can_be_kept() -> None:

@@ -85,6 +85,9 @@ grants = st.builds(
     where=words,
     schema_hash=st.sampled_from(["", "1" * 64, "2" * 64]),
     toolset=st.none() | words,
+    folder=st.sampled_from(["", ".", "docs", "the project's folder", 'a"; once']),
+    agent=words,
+    asked_by=st.lists(st.sampled_from(["1" * 12, "2" * 12]), unique=True, max_size=2).map(tuple),
     pattern=st.none() | st.lists(conditions, max_size=3).map(tuple),
     until=st.none() | moments,
     max_uses=st.none() | st.integers(1, 3),
@@ -101,7 +104,8 @@ def meaning(one: Grant) -> tuple[object, ...]:
     where = "" if one.scope is Scope.PROJECT else one.where
     exact = one.memory_key if one.pattern is None else ""
     limits = (one.until, one.max_uses, one.budget)
-    return (one.tool, one.approved, one.scope, where, exact, pattern, limits, one.toolset, one.schema_hash)
+    place = (one.toolset, one.agent, one.folder, one.asked_by)
+    return (one.tool, one.approved, one.scope, where, exact, pattern, limits, place, one.schema_hash)
 
 
 def _typed(value: object) -> str:
@@ -127,7 +131,7 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)
     names = ("tool", "memory_key", "approved", "where", "schema_hash", "toolset", "pattern", "until", "max_uses")
-    name = data.draw(st.sampled_from([*names, "budget", "scope"]))
+    name = data.draw(st.sampled_from([*names, "budget", "scope", "folder", "agent", "asked_by"]))
     changed = replace(one, **{name: getattr(other, name)})
     assume(meaning(one) != meaning(changed))
     assert grant_text(one) != grant_text(changed)
@@ -137,12 +141,13 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
 def test_every_condition_stands_in_the_text(one: Grant) -> None:
     text = grant_text(one)
     for condition in one.pattern or ():
-        assert condition.text in text
+        assert (condition.text if one.approved else condition.text_of_no) in text
     assert one.until is None or f"until {one.until:%Y-%m-%d %H:%M}" in text
     assert one.max_uses is None or (f"at most {one.max_uses} times" if one.max_uses > 1 else "; once") in text
     assert one.budget is None or f"at most {one.budget.limit}" in text
     assert one.budget is None or ("each day (UTC)" if one.budget.daily else "in all") in text
-    assert text.startswith("always " if one.approved else "never ")
+    ends = one.until is not None or one.max_uses is not None or one.scope in (Scope.RUN, Scope.SESSION)
+    assert text.startswith(("allow " if ends else "always ") if one.approved else "never ")
     assert "anywhere in this project" in text or one.scope is not Scope.PROJECT
 
 
@@ -162,13 +167,14 @@ def test_the_text_says_all_there_is_in_words() -> None:
         schema_hash="0123456789abcdef",
     )
     assert grant_text(whole) == (
-        'always pay, with to "bob", amount from 0 to 5, any note; for worker "triage > payer"; '
+        'allow pay, with to "bob", amount from 0 to 5, any note; for worker "triage > payer"; '
         "until 2026-05-24 18:00 UTC; at most 3 times; amount at most 200 each day (UTC); as the toolset bank has it; "
         "while the tool is as it is (0123456789ab)"
     )
     key = call().memory_key
     assert grant_text(grant(max_uses=1, approved=False)) == (
-        f"never pay, exactly as in: pay(amount=5) (arguments {key[:12]}); anywhere in this project; once"
+        f"never pay, exactly as in: pay(amount=5) (arguments {key[:12]}); anywhere in this project; "
+        "unless a rule allows it; once"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.json_text import read, writer
 
@@ -31,6 +32,7 @@ def written(value: Any, maker: Any, **options: Any) -> str:
     return write(value)
 
 
+@examples(1_000, daily=30)
 @given(value=VALUES)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("maker", MAKERS)

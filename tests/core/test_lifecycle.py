@@ -197,7 +197,7 @@ def test_a_second_claim_is_told_the_approval_is_spent() -> None:
 
 def test_a_late_answer_is_told_who_when_and_what() -> None:
     denied = advance(request(), Voted(person("ana"), NO), NOW)
-    with pytest.raises(AlreadySettled, match=r"r1 was denied by ana at 2026-01-01 12:00:00 UTC: not today"):
+    with pytest.raises(AlreadySettled, match=r"r1 was denied by ana at 2026-01-01 12:00:00 UTC: “not today”"):
         advance(denied, Voted(person("ben"), YES), NOW)
     assert settled_text(request()) == "request r1 is pending"
 
@@ -222,7 +222,7 @@ def test_one_person_does_not_make_a_quorum() -> None:
 @pytest.mark.parametrize(
     ("requirement", "by", "why"),
     [
-        (Requirement(role="ops"), person("ana", "dev"), "role 'ops'"),
+        (Requirement(role="ops"), person("ana", "dev"), "role ops"),
         (Requirement(role="ops"), person("bot", "ops", kind=AnswererKind.SCRIPT), "not a person"),
         (Requirement(), person("judge", kind=AnswererKind.MODEL), "is a model"),
         (Requirement(not_by=frozenset({"requester"})), person("ana"), "is the requester"),

@@ -38,7 +38,7 @@ def remembered(one: Offer, asked: ApprovalRequest) -> Grant:
     return Grant.of(asked.call, ApprovalDecision(approved=True, terms=Terms(pattern=one.pattern)))
 
 
-CALM = "(no secrets, nothing that gets run)"
+CALM = "(no files known to hold secrets or settings, or to be run by tools)"
 IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
 
 
@@ -91,8 +91,8 @@ def test_a_command_by_its_first_words() -> None:
     asked = request({"command": "pytest -x tests/a.py", "timeout": 60}, "shell", prefix="pytest -x *")
     _, wide = offers(asked)
     assert wide.text == (
-        'shell with command "pytest -x *" where * is any names and paths below the folder it runs in, no options, '
-        "timeout 60"
+        'shell with command "pytest -x *" where * is names and paths below the folder it runs in, of the kind it is '
+        "for, no options, timeout 60"
     )
     edited = ApprovalDecision(approved=True, edited_args={"command": "rm -r tests", "timeout": 60})
     assert len(offers(asked.changed_to(decision=edited))) == 1, "the prefix is of what was asked about"
@@ -124,7 +124,7 @@ def test_edited_arguments_are_what_is_remembered() -> None:
     edited = asked.changed_to(
         decision=ApprovalDecision(approved=True, edited_args={"path": "notes/b.md", "content": "y"})
     )
-    assert offers(edited)[2].text == f'write_file with path any path inside "notes" {CALM}, any content'
+    assert [one.name for one in offers(edited)] == ["exact"], "where the paths lead is not known"
 
 
 # --- what is not ---

@@ -18,8 +18,7 @@ from tests.crash.trips import ANSWER, RUN, Case
 from tests.crash.wire import Wire
 
 import signoff.processes as holder
-from signoff.broker import Broker
-from signoff.broker import broker as broker_module
+from signoff.broker import Broker, ledger
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import State
@@ -156,7 +155,7 @@ def signs_of_life(url: str, folder: str) -> int:
     case = Case(id=folder, trip="in place", url=url, folder=folder, timing=True)
 
     def waits(shown: Callable[[], None]) -> None:
-        broker_module.BEAT = timedelta(seconds=0.02)
+        ledger.BEAT = timedelta(seconds=0.02)
         play(case, RUN, shown)
 
     shown = Shown()

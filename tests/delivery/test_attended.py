@@ -42,6 +42,9 @@ class Screen:
         self.withdrawn.append((request_id, why))
         self._end(request_id, ApprovalDecision(approved=False, note=why, ending=Ending.CANCELLED))
 
+    def redraw(self, asked: ApprovalRequest) -> None:
+        self.cards[asked.id] = (asked, self.cards[asked.id][1])
+
     def say(self, text: str) -> None:
         self.said.append(text)
 
@@ -205,6 +208,64 @@ async def test_what_is_for_somebody_else_by_now_is_taken_off_the_screen(
     screen.answers(two, YES)
     assert await running is None
     assert await state(office, one) is State.PENDING
+
+
+@pytest.mark.parametrize("mine", [True, False])
+async def test_a_deadline_is_noticed_on_the_open_screen(
+    office: Office, monkeypatch: pytest.MonkeyPatch, mine: bool
+) -> None:
+    """`signoff inbox --tui` sweeps by itself: nobody else may be there to do it."""
+    from signoff.cli import inbox_screen
+
+    minute, escalates = timedelta(minutes=1), OnTimeout.ESCALATE
+    [one] = await office.ask(need=Requirement(role="ops", timeout=10 * minute, on_timeout=escalates, escalate_to="ops"))
+    [later] = await office.ask(
+        need=Requirement(role="boss", timeout=15 * minute, on_timeout=escalates, escalate_to="ops")
+    )
+    [last] = await office.ask(need=Requirement(timeout=18 * minute, on_timeout=OnTimeout.DENY))
+    screen = Screen()
+    monkeypatch.setattr("signoff.channels.tui_approver", lambda **_: screen)
+    running = asyncio.ensure_future(inbox_screen._answered(office.broker, office._settings, None, ANA, mine=mine))
+    await screen.shows(*((one, last) if mine else (one, later, last)))
+    office.clock.advance(10 * minute)
+    await soon(lambda: screen.cards[one.request.id][0].escalated, "it is not drawn as it stands now")
+    office.clock.advance(5 * minute)
+    await screen.shows(one, later, last)
+    await soon(lambda: screen.cards[later.request.id][0].escalated, "it is not drawn as it stands now")
+    office.clock.advance(3 * minute)
+    await screen.shows(one, later)
+    assert "nobody answered in time" in dict(screen.withdrawn)[last.request.id]
+    for notice in (one, later):
+        screen.answers(notice, YES)
+    assert await running is None
+
+
+async def test_an_answer_refused_after_an_escalation_is_asked_again_as_it_stands_now(office: Office) -> None:
+    need = Requirement(role="ops", timeout=timedelta(minutes=1), on_timeout=OnTimeout.ESCALATE, escalate_to="boss")
+    [one] = await office.ask(need=need)
+    screen = Screen()
+    async with attended(office, screen) as made:
+        await made.show(requests([one]))
+        await screen.shows(one)
+        first = screen.cards[one.request.id][1]
+        office.clock.advance(timedelta(minutes=2))
+        await soon(lambda: screen.cards[one.request.id][0].escalated, "it is not drawn as it stands now")
+        first.set_result(YES)
+        await soon(lambda: screen.cards[one.request.id][1] is not first, "it is not asked again")
+        again = screen.cards[one.request.id][0]
+        assert "boss" in again.problem and again.escalated
+
+
+async def test_somebody_elses_vote_is_drawn(office: Office) -> None:
+    [one] = await office.ask(need=Requirement(quorum=2))
+    screen = Screen()
+    async with attended(office, screen) as made:
+        await made.show(requests([one]))
+        await screen.shows(one)
+        await office.settle_elsewhere(one, approved=True)
+        await soon(lambda: len(screen.cards[one.request.id][0].votes) == 1, "it is not drawn as it stands now")
+        screen.answers(one, YES)
+        assert await made.settled()
 
 
 async def test_without_a_terminal_nobody_is_there(office: Office) -> None:

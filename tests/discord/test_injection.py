@@ -44,7 +44,7 @@ OURS = re.compile(
             rf"\*\*(?:{_LABEL})\*\*(?: \+[\d,]+ -[\d,]+)?(?: \0)?",
             r"\0?(?: = \0)?",
             r"… and [\d,]+ more",
-            rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it goes on waiting|\0 is asked instead)",
+            rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it goes on waiting|the role \0 is asked)",
             r"\*\*Other arguments\*\* \(sha256 \w+\): (?:\+[\d,]+ -[\d,]+|only what is masked differs)",
             r"\*\*Taken\*\* by \0",
             rf"\*\*Approved\*\*(?: other arguments \(sha256 \w+\))? by \0(?: in the place of \0)?, {_AT}",

@@ -192,7 +192,7 @@ def test_who_must_agree_and_who_has() -> None:
         ),
     )
     sheet = drawn(request.changed_to(votes=votes, assigned="dora"))
-    assert "**Needs** `2 people with the role cfo; 1 so far (ana)`" in sheet.text
+    assert "**Needs** `2 people with the role cfo; 1 of 2 (ana)`" in sheet.text
     assert "**Message** `Check the **invoice**.`" in sheet.text
     assert "**Approved** by `ana`, <t:1767268800:R>" in sheet.text
     assert (
@@ -214,7 +214,7 @@ def test_why_it_is_asked_again_and_what_to_look_at_twice() -> None:
     assert "**Asked again:** `request q1 was approved by ana, but the policy changed since it was asked`" in sheet.text
     assert "**Not accepted before:** `amount: too much`" in sheet.text
     assert "**Not evaluated:** `rule 3 failed`" in sheet.text
-    assert "**Look twice:** `to holds letters of different scripts that look alike: “AСME”`" in sheet.text
+    assert "**Look twice:** `“to” holds letters of different scripts that look alike: “AСME”`" in sheet.text
 
 
 APPROVED = "**Approved** by `ana` via `discord` at <t:1767268860>."

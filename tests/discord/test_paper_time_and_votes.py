@@ -56,7 +56,7 @@ def vote(args: dict[str, Any], name: str = "ana", **fields: Any) -> Vote:
         (Requirement(), "it is denied"),
         (Requirement(on_timeout=OnTimeout.ALLOW), "it runs"),
         (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
-        (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="bo`ss"), "`bo⟦backtick⟧ss` is asked instead"),
+        (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="bo`ss"), "the role `bo⟦backtick⟧ss` is asked"),
     ],
 )
 def test_the_deadline_is_told_once_with_what_comes_then(requirement: Requirement, then: str) -> None:

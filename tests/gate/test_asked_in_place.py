@@ -423,12 +423,12 @@ gate = Signoff(""",
 
 
 def test_an_approver_that_can_be_told_comes_to_its_end(tmp_path: Path) -> None:
-    """Otherwise a terminal would be left as it was in the middle of a question."""
+    """Otherwise a terminal would be left as it was in the middle of a question, with what comes next in it."""
     script = tmp_path / "told.py"
     script.write_text(_TOLD)
     command = [sys.executable, str(script)]
     done = start.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=start.PATIENCE)
-    assert (done.returncode, done.stdout) == (0, "done\nput right\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "put right\ndone\n"), done.stderr
 
 
 def test_a_program_ends_though_its_approver_never_answers(tmp_path: Path) -> None:

@@ -28,18 +28,19 @@ ANA = Answerer(name="ana", via="terminal")
 
 
 class Approver:
-    """Says yes to the first question, as widely as it can be said, and no to all others."""
+    """Says yes to the first question, as widely as it can be said, or to exactly that call; and no to all others."""
 
-    def __init__(self, by: Answerer = ANA) -> None:
+    def __init__(self, by: Answerer = ANA, *, exactly: bool = False) -> None:
         self.asked: list[ApprovalRequest] = []
         self._by = by
+        self._exactly = exactly
 
     def choose(self, request: ApprovalRequest, **_: object) -> ApprovalDecision:
         self.asked.append(request)
         if len(self.asked) > 1:
             return replace(NO, by=self._by)
         assert request.opened_at is not None
-        wider = wider_terms(request, request.opened_at)
+        wider = wider_terms(request, request.opened_at) if not self._exactly else ()
         return replace(YES, terms=wider[-1] if wider else Terms(), by=self._by)
 
 
@@ -54,11 +55,8 @@ def gate(tmp_path: Path) -> Callable[..., Signoff]:
 Gate = Callable[..., Signoff]
 
 
-async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "away").symlink_to("/etc")
-    (tmp_path / "tests" / "near").symlink_to(tmp_path / "tests")
+def shell_in(folder: Path) -> tuple[FunctionToolset[Any], list[str]]:
+    """A toolset whose commands start in this folder, and what it ran."""
     ran: list[str] = []
 
     def shell(command: str) -> str:
@@ -66,9 +64,19 @@ async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypa
         return "done"
 
     toolset = FunctionToolset[Any]([shell])
-    toolset.starts_from = str(tmp_path)  # type: ignore[attr-defined]
+    toolset.starts_from = str(folder)  # type: ignore[attr-defined]
+    return toolset, ran
+
+
+async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "away").symlink_to("/etc")
+    (tmp_path / "tests" / "near").symlink_to(tmp_path / "tests")
+    toolset, ran = shell_in(tmp_path)
     like = ["pytest tests/b.py", "pytest", "pytest tests/near/c.py::test_d tests"]
     unlike = ["pytest -p evil", "pytest ../x", "pytest; rm x", "pytest tests/away/x", "pytest >x", "rm x", "pytest a=b"]
+    unlike += ["pytest deploy.py", "pytest tests/notes.txt", "pytest os.path"]
     approver = Approver()
     signoff = gate(approver)
     for line in ["pytest tests/a.py", *like, *unlike]:
@@ -90,10 +98,23 @@ async def test_no_first_words_where_nobody_says_which_folder_it_starts_in(gate: 
     assert [one.name for one in offers(approver.asked[0])] == ["exact"]
 
 
+async def test_a_package_script_is_remembered_word_for_word(gate: Gate, tmp_path: Path) -> None:
+    """What is behind its name goes to a program that nobody here knows: `make`, with the name as its target."""
+    toolset, ran = shell_in(tmp_path)
+    approver = Approver()
+    signoff = gate(approver)
+    for line in ["npm run build web", "npm run build web", "npm run build deploy", "npm run build"]:
+        model = ScriptedModel([calls(("shell", {"command": line})), {"say": "ok"}])
+        await Agent(model, toolsets=[toolset], capabilities=[signoff]).run("go")
+    assert [one.name for one in offers(approver.asked[0])] == ["exact"]
+    assert ran == ["npm run build web"] * 2
+
+
 async def test_a_folder_stands_for_no_secret_and_nothing_that_gets_run(gate: Gate, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "config").mkdir(parents=True)
     touchy = [".env", ".git/hooks/pre-commit", "conftest.py", "package.json", ".github/workflows/x.yml", "id_rsa"]
+    touchy += ["deploy.sh", "bin/x", "database.yml", "keys.json", "dump.sql", "CLAUDE.local.md", "karma.conf.js"]
     approver = Approver()
     signoff = gate(approver)
     for name in ("a.txt", "b.txt", *touchy):
@@ -172,9 +193,9 @@ async def test_a_rule_that_wants_a_role_is_remembered_by_that_role(gate: Gate) -
     assert grant.role == "ops"
     nobody = Approver(replace(ANA, name="ana"))
     nobody.asked.append(approver.asked[0])
-    assert await paid(gate(nobody, BY_OPS, people=PEOPLE), till) == [(5, "shop")] * 2, "and nobody was asked"
+    assert await paid(gate(nobody, BY_OPS, people=PEOPLE), till, 2) == [(5, "shop"), (2, "shop")], "nobody was asked"
     assert len(nobody.asked) == 1
-    assert await paid(gate(nobody, BY_OPS, people=PEOPLE, mode="auto_approve"), till) == [(5, "shop")] * 3
+    assert len(await paid(gate(nobody, BY_OPS, people=PEOPLE, mode="auto_approve"), till, 3)) == 3
 
 
 @pytest.mark.parametrize(
@@ -192,7 +213,7 @@ async def test_it_does_not_hold_for_others_nor_once_the_role_is_gone(
     gate: Gate, rules: list[dict[str, Any]], people: dict[str, list[str]]
 ) -> None:
     till = Till()
-    await paid(gate(Approver(), BY_OPS, people=PEOPLE), till)
+    await paid(gate(Approver(exactly=True), BY_OPS, people=PEOPLE), till)
     later = gate(Approver(), rules, people=people, wait="suspend", requester="rita")
     await agent_with(later, pays(5), till, suspends=True).run("go")
     assert till.paid == [(5, "shop")], "only what was approved"
@@ -202,7 +223,7 @@ async def test_it_does_not_hold_for_others_nor_once_the_role_is_gone(
 async def test_what_anyone_had_remembered_does_not_stand_in_for_a_role(gate: Gate, who: str) -> None:
     """Nor does what somebody with the role said when the rule did not want it: they answered another question."""
     till = Till()
-    await paid(gate(Approver(Answerer(name=who)), people=PEOPLE), till)
+    await paid(gate(Approver(Answerer(name=who), exactly=True), people=PEOPLE), till)
     later = gate(Approver(), BY_OPS, wait="suspend", people=PEOPLE)
     await agent_with(later, pays(5), till, suspends=True).run("go")
     assert till.paid == [(5, "shop")]

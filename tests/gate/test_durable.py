@@ -207,7 +207,7 @@ async def test_while_halted_nothing_new_runs_and_everything_can_go_on_later(proc
     [request] = await signoff.pending()
     await signoff.answer(request.id, YES, by="ana")
     await signoff.broker.switch.halt(by="ben", why="something is odd")
-    with pytest.raises(Halted, match=r"halted by ben .*: something is odd"):
+    with pytest.raises(Halted, match=r"halted by ben .*: “something is odd”"):
         await resumed(process(), pays(5), till, run)
     with pytest.raises(Halted):
         await agent_with(process(), [calls(("look", {})), {"say": "x"}], till, suspends=True).run("go")

@@ -380,7 +380,7 @@ async def test_only_the_right_people_and_enough_of_them(till: Till) -> None:
     agent = agent_with(signoff, pays(5), till, suspends=True)
     paused = await agent.run("go")
     [request] = await signoff.pending()
-    with pytest.raises(NotEntitled, match="does not have the role 'ops'"):
+    with pytest.raises(NotEntitled, match="does not have the role ops"):
         await signoff.answer(request.id, APPROVE, by="eve")
     assert (await signoff.answer(request.id, APPROVE, by="ana")).state is State.PENDING
     assert (await signoff.answer(request.id, APPROVE, by="ana")).state is State.PENDING

@@ -57,8 +57,8 @@ def figures(report: Report) -> list[float]:
     return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
-LONG = {"durable", "history", "delegate", "settle", "judge", "startup", "start", "lookup", "corpora", "commands"}
-"""With several database servers, whole programs or much to read."""
+LONG = {"ask", "durable", "history", "delegate", "settle", "judge", "startup", "start", "lookup", "corpora", "commands"}
+"""With several database servers, whole programs, much to read, or many trips."""
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,7 @@ def test_a_variant_and_its_base_are_sampled_back_to_back() -> None:
     assert {turns[at] for at in range(0, 8, 2)} > {"base"}
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
 def test_a_process_holds_no_more_after_more_trips(tmp_path: Path) -> None:
     program = "import sys; from benchmarks.endurance import main; sys.exit(main(20))"

@@ -360,6 +360,7 @@ def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
 
 @examples(1_500, daily=100)
 @given(st.lists(mixed | rules, min_size=1, max_size=2), calls, hidden)
+@example([[{"otherwise": "deny", "tool": "[px]*"}, {"otherwise": "deny"}]], Call(tool="pay\n", args={}), frozenset())
 def test_a_verdict_is_always_within_reach(
     written: list[list[dict[str, Any]]], one: Call, unsure: frozenset[str]
 ) -> None:

@@ -16,6 +16,7 @@ from signoff.core.subject import Kind, Occasion, Subject
 from signoff.store.rows import delivery_columns, delivery_of, lease_columns, lease_of
 
 TEXT = st.text(st.characters(), max_size=20)
+IDS = TEXT.filter(lambda text: "/" not in text)
 FIRST, LAST = (datetime(year, 1, 2, tzinfo=UTC).replace(tzinfo=None) for year in (1970, 2200))
 TIMES = st.datetimes(FIRST, LAST, timezones=st.just(UTC))
 MANY = st.integers(0, 2**40)
@@ -25,11 +26,12 @@ MANY = st.integers(0, 2**40)
 def deliveries(draw: st.DrawFn) -> Delivery:
     kind = draw(st.sampled_from(Kind))
     occasion = draw(st.sampled_from(Occasion)) if kind is Kind.REMINDER else None
-    subject = Subject(kind, draw(TEXT), occasion)
+    run, line = draw(IDS), draw(TEXT) if kind is Kind.MESSAGE else ""
+    subject = Subject(kind, f"{run}/{line}" if kind is Kind.MESSAGE else run, occasion)
     result = None
-    if kind is Kind.RESULT:
+    if kind in (Kind.RESULT, Kind.MESSAGE):
         state = draw(st.sampled_from(RunState))
-        result = RunResult(run=subject.about, state=state, worker=draw(TEXT), text=draw(TEXT))
+        result = RunResult(run=run, state=state, worker=draw(TEXT), text=draw(TEXT), line=line)
     return Delivery(
         channel=draw(TEXT),
         subject=subject,

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.store.children import ended, forked, started
 
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
+from signoff.store import sqlite_file
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
@@ -236,6 +238,26 @@ async def test_somebody_who_keeps_it_locked(path: Path, store: SqliteStore) -> N
     assert len(await entries(impatient)) == 1
     other.close()
     impatient.close()
+
+
+async def test_who_was_stopped_while_another_wrote_has_not_waited(
+    path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is in the way stood still as well, and needs a moment more."""
+    other, hour = connect(path), 3_600.0
+    other.execute("begin immediate")
+    stops: list[float] = []
+
+    def stopped(seconds: float) -> None:
+        stops.append(seconds)
+        if len(stops) == 3:
+            other.execute("rollback")
+
+    clock = SimpleNamespace(sleep=stopped, monotonic=lambda: hour * len(stops))
+    monkeypatch.setattr(sqlite_file, "time", clock)
+    await store.write("note", note(1))
+    assert len(stops) == 3
+    other.close()
 
 
 async def test_a_file_that_was_taken_away_is_not_written_to(store: SqliteStore, path: Path) -> None:

@@ -29,8 +29,7 @@ from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import WrongFile, WrongUse
 from signoff.links import followed
 from signoff.policy.layers import compose
-from signoff.policy.places import runs_later
-from signoff.policy.secret import secret_place
+from signoff.policy.sensitive import sensitive_place
 from signoff.policy.shell.words import Refused, read_line
 from signoff.store.memory import MemoryStore
 from signoff.wiring.make_rule import RuleOffer, RuleOffers, rule_offers, write_rule
@@ -108,7 +107,7 @@ def _is_below(path: str, like: str, root: str) -> bool:
     folder = normpath(f"{root}/{like}").rpartition("/")[0]
     whole = normpath(path if path.startswith("/") else f"{root}/{path}")
     odd = not path or path.startswith("~") or "$" in path or "\\" in path or not path.isprintable()
-    return whole.startswith(f"{folder}/") and not odd and not secret_place(whole) and not runs_later(whole)
+    return whole.startswith(f"{folder}/") and not odd and not sensitive_place(whole, root)
 
 
 # --- any calls ---
@@ -120,7 +119,7 @@ NUMBERS = st.sampled_from([0, 1, 9, 10, 250, 250.0, 250.5, 1e3, -1, 10**30, True
 PATHS = st.sampled_from([
     "notes/a.txt", "notes/b.md", "notes", "notes/", "notes/../a.txt", "notes/./a.txt", "notes/.env",
     "notes/.git/hooks/x", "notes/sub/a.txt", "notesx/a.txt", "a.txt", "/etc/passwd", "../x", "~/x", "notes/$HOME",
-    "notes/Makefile", "notes//a.txt", "", "notes/a\nb", "notes\\a",
+    "notes/Makefile", "notes/run.sh", "notes/keys.json", "notes/bin/x", "notes//a.txt", "", "notes/a\nb", "notes\\a",
 ])  # fmt: skip
 ARGS = st.fixed_dictionaries(
     {},

@@ -7,7 +7,7 @@ It is the only writer. Every change is one transaction, made of functions that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -349,10 +349,17 @@ class Broker:
         """Feed time to whatever is due; what changed. Any number of processes may do this at once."""
         return await self.deadlines.sweep()
 
-    async def wait(self, request_id: str) -> ApprovalRequest:
-        """Wait until nobody has to say anything about the request, expiring it when its time comes."""
+    async def wait(
+        self, request_id: str, *, meanwhile: Callable[[ApprovalRequest], Awaitable[None]] | None = None
+    ) -> ApprovalRequest:
+        """Wait until nobody has to say anything about the request, expiring it when its time comes.
+
+        `meanwhile` is told how it stands, first as it is now: an escalation or a vote does not settle it.
+        """
         with self.watch.waiting_for(request_id) as signal:
             while (request := await self.get(request_id)).state in OPEN:
+                if meanwhile is not None:
+                    await meanwhile(request)
                 await self._woken_or_due(request, signal)
                 signal.clear()
             return request

@@ -89,6 +89,16 @@ class Grants:
             return ""
         return f"{grant.by} does not have the role {grant.role} now"
 
+    async def nevers(self, call: Call) -> Sequence[Grant]:
+        """Every no that is remembered for the tool of a call, and speaks now."""
+        now = self._ledger.now()
+        return [
+            one
+            for one in await self.list()
+            if not one.approved and (one.tool, one.toolset) == (call.tool, call.toolset)
+            if not one.why_asleep(None, now)
+        ]
+
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
         """Everything remembered, oldest first."""
         return await self._ledger.store.read(lambda tx: tx.grants.all(revoked=revoked))
@@ -176,6 +186,11 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
         if terms.max_uses is not None or terms.budget is not None:
             raise RequestError(
                 "a no is not used up: it holds until it ends or is revoked, without a number or a budget"
+            )
+        if any(one.fits in (Fits.COMMAND, Fits.AT_MOST) for one in terms.pattern or ()):
+            raise RequestError(
+                "a no to the first words of a command, or up to an amount, leaves all the rest open\n"
+                "  Say no to exactly this call, or write a rule: signoff policy add --deny"
             )
         return
     widened = {one.arg for one in terms.pattern or () if one.fits is Fits.AT_MOST}

@@ -22,6 +22,7 @@ from signoff.core.moment import moment_text
 from signoff.core.record import Draft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
+from signoff.core.visible import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
@@ -240,7 +241,7 @@ class Runs:
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
         ledger, now = self._ledger, self._ledger.now()
-        why = ledger.journal.text(f"{by} cancelled the run" + (f": {reason}" if reason else ""))
+        why = ledger.journal.text(f"{by} cancelled the run" + (f": {quoted(reason)}" if reason else ""))
 
         def work(tx: Transaction) -> KeptRun:
             return _close(tx, ledger, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)

@@ -8,6 +8,7 @@ from datetime import datetime
 from signoff.broker.ledger import Ledger
 from signoff.broker.watch import HALTED, Watch
 from signoff.core.moment import Zone, in_utc, moment_text
+from signoff.core.visible import quoted
 from signoff.errors import Halted
 from signoff.ports import Transaction
 
@@ -73,6 +74,6 @@ def _halted(said: str) -> Halted:
 def said_by(said: str, zone: Zone = in_utc) -> str:
     """What the switch says, for people."""
     content = json.loads(said)
-    why = f": {content['why']}" if content["why"] else ""
+    why = f": {quoted(content['why'])}" if content["why"] else ""
     at = datetime.fromisoformat(content["at"])
     return f"halted by {content['by']} at {moment_text(at, zone)}{why}; `signoff unhalt` lets things run again"

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -26,6 +28,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.moment import error_text
 from signoff.core.notice import Asked, Notice, RunResult, Together
 from signoff.core.people import Answerer, AnswererKind
+from signoff.core.quorum import why_excluded, why_not_entitled
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text
@@ -162,11 +165,20 @@ class ApproverChannel:
             self._put_together(notice.requests, self._inbox)
         elif self._shown.get(notice.subject) != notice.version:
             self._tell(notice)
+            if isinstance(notice, Asked):
+                await self._let_go(notice.request.id)
         self._shown.pop(notice.subject, None)
         self._shown[notice.subject] = notice.version  # at the end: the oldest are forgotten first
         while len(self._shown) > _REMEMBERED:
             del self._shown[next(iter(self._shown))]
         return self._name
+
+    async def _let_go(self, request_id: str) -> None:
+        """Wait until whoever was asked in place is so no longer: what the run prints next is not for their prompt."""
+        task = self._open.get(request_id)
+        if task is not None and self._in_place and self._calls.can_be_told and request_id in self._withdrawn:
+            if list(self._open.values()).count(task) == 1:  # others may still be asked in the same place
+                await asyncio.wait({task}, timeout=_GRACE)
 
     async def stop(self) -> None:
         """Take back every open question. What was answered before still reaches the inbox."""
@@ -174,7 +186,8 @@ class ApproverChannel:
         # At once: whoever is being stopped may not come beyond the first thing that is waited for.
         self._calls.stop()
         for request_id in list(self._open):
-            self._withdraw(request_id, _STOPPED)
+            if request_id not in self._withdrawn:  # else they were told why, and better
+                self._withdraw(request_id, _STOPPED)
         if self._asks is not None:
             await asyncio.to_thread(self._asks.close)
         if tasks := set(self._open.values()):
@@ -199,7 +212,10 @@ class ApproverChannel:
 
     async def _put(self, request: ApprovalRequest, inbox: Inbox) -> None:
         """Have a question asked, unless it is being asked or had its answer from here. Raises `ChannelFailed`."""
-        if request.id in self._open or request.id in self._answered:
+        if request.id in self._open:
+            self._redraw(request)
+            return
+        if request.id in self._answered:
             return
         if (trouble := self._troubles.get(request.id)) is not None:
             raise ChannelFailed(_text(trouble), again=False, whole=self._is_over) from trouble
@@ -213,6 +229,7 @@ class ApproverChannel:
         if self._asks is None:
             self._begin([request], self._in_turn([request], inbox), inbox)
             return
+        await self._bar(request, inbox)
         try:
             shown = await _put_on_screen(self._asks, request)
         except NobodyHere as nobody:
@@ -247,6 +264,8 @@ class ApproverChannel:
 
         async def ask(requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision | None]:
             [changed] = requests
+            if not first:
+                await self._bar(changed, inbox)
             if self._is_stopping and not first:
                 self._say(changed.problem, request)
                 return [None]
@@ -257,8 +276,26 @@ class ApproverChannel:
     async def _in_turn(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
         """See to questions that wait in line: the next one is put when the answer before it was taken."""
         has_waited = self._turn.locked()
+
+        async def ask(requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
+            for request in requests:
+                await self._bar(request, inbox)
+            return await self._choose(requests)
+
         async with self._turn:
-            await self._until_accepted(requests, self._choose, inbox, has_waited=has_waited)
+            await self._until_accepted(requests, ask, inbox, has_waited=has_waited)
+
+    async def _bar(self, request: ApprovalRequest, inbox: Inbox) -> None:
+        """Tell an approver beforehand that whoever sits there cannot answer, if it can be told: by `bar`.
+
+        The inbox knows who has which role, and who stands in for whom; why it is so can be said from here.
+        """
+        bar, by = getattr(self._approver, "bar", None), getattr(self._approver, "answerer", None)
+        if callable(bar) and isinstance(by, Answerer) and not await inbox.entitled(request.id, [by]):
+            why = why_excluded(request.requirement, by, request.parties) or why_not_entitled(
+                request.requirement, replace(by, roles=frozenset()), request.parties
+            )
+            bar(request.id, why or f"{by.name} is not on file, and only people on file may answer here")
 
     async def _choose(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
         """Have the approver decide; no answer where it was cancelled."""
@@ -334,8 +371,10 @@ class ApproverChannel:
         except Exception as problem:
             if self._is_worth_asking(request, problem):
                 draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
-                return request.changed_to(problem=str(problem), metadata={**request.metadata, **draft})
-            self._say(f"your answer could not be taken: {problem}", request)
+                now = await _as_it_stands(request, inbox)
+                return now.changed_to(problem=str(problem), metadata={**request.metadata, **draft})
+            fate = "does not count" if isinstance(problem, NotEntitled) else "could not be taken"
+            self._say(f"your answer to {request.tool_name} (request {request.id}) {fate}: {problem}", request)
             await self._unanswered(request, problem, inbox, is_over=not isinstance(problem, NotEntitled))
             return None
         finally:
@@ -391,12 +430,16 @@ class ApproverChannel:
         for request_id in list(self._open):
             self._withdraw(request_id, _LEFT)
 
+    def _redraw(self, request: ApprovalRequest) -> None:
+        """What is asked about has changed. An approver whose questions stay on a screen may have `redraw(request)`."""
+        redraw = getattr(self._approver, "redraw", None)
+        if callable(redraw):
+            with _survived("an approver could not be told that a question has changed"):
+                redraw(_copy(request))
+
     def _withdraw(self, request_id: str, why: str) -> None:
-        try:
+        with _survived("an approver could not be told that a question is settled"):
             (self._calls if self._asks is None else self._asks).withdraw(request_id, why)
-        except Exception as error:  # it is somebody's code, and nothing depends on it
-            told = {"message": "signoff: an approver could not be told that a question is settled", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(told)
 
     # --- telling ---
 
@@ -418,15 +461,33 @@ class ApproverChannel:
     def _say(self, text: str, about: ApprovalRequest | None = None) -> None:
         """Tell whoever sits there, if the approver can: it may have `say(text)`, and gets a safe text.
 
-        Where a run waits, what it prints is its own business.
+        Where a run waits, what comes of calls is told by the run itself; what came of an answer, `about` a request,
+        nobody else can tell.
         """
         say = getattr(self._approver, "say", None)
-        if callable(say) and not self._in_place:
+        if callable(say) and (about is not None or not self._in_place):
             say(text if about is None else safe_text(text, secrets=about.secrets))
 
 
 async def _put_on_screen(asks: Asks, request: ApprovalRequest) -> Outcome:
     return await asyncio.to_thread(asks.ask, request)  # it may have to wait until a screen was closed
+
+
+@contextmanager
+def _survived(what: str) -> Generator[None]:
+    """Whatever fails within is reported, and no more: it is somebody's code, and nothing depends on it."""
+    try:
+        yield
+    except Exception as error:
+        told = {"message": f"signoff: {what}", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(told)
+
+
+async def _as_it_stands(request: ApprovalRequest, inbox: Inbox) -> ApprovalRequest:
+    """A request with what time and other people have made of it since it was asked about."""
+    now = await inbox.request(request.id)
+    fields = ("deadline", "remind_at", "escalated", "votes", "assigned", "version")
+    return request.changed_to(**{name: getattr(now, name) for name in fields})
 
 
 def _more_needed(request: ApprovalRequest) -> str:
@@ -452,6 +513,11 @@ class ApproverCalls:
         """Whether it is a coroutine, which can be cancelled."""
         self._is_taken_back = False
         """Whether nobody waits any longer for what is asked now."""
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether it can be told that a question is settled."""
+        return self._withdraw is not None
 
     @property
     def takes_several(self) -> bool:

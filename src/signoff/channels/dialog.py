@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from rich.text import Text
+
 from signoff.channels.editing import edit_arguments, start_of
-from signoff.channels.keyboard import Left, Withdrawn
-from signoff.channels.keys import BACK, KEYS, RULE, STOP, choice_for, is_yes, keys_for
-from signoff.channels.render import Drawing, draw_card, draw_diff, draw_facts
+from signoff.channels.keyboard import EndOfInput, Interrupted, Left, Withdrawn
+from signoff.channels.keys import (
+    BACK,
+    CARD,
+    CTRL_C_DENIES,
+    CTRL_C_LEAVES,
+    KEYS,
+    RULE,
+    STOP,
+    Key,
+    choice_for,
+    is_yes,
+    keys_for,
+    numbers_to,
+)
+from signoff.channels.render import draw_card, draw_diff, draw_facts, top_of
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
@@ -23,6 +38,13 @@ from signoff.core.visible import visible
 from signoff.errors import SignoffError
 
 _PROMPT = "your answer"
+_NOT_ALL = "Not all of it is shown: press m to see the rest; only then can you approve."
+_LEAST_ROWS = 4
+"""A card is never drawn in fewer, however low the screen is."""
+
+
+_UNSEEN = APPROVING - {Choice.EDIT}
+"""What cannot be chosen before all was seen. An editor shows everything by itself."""
 
 
 @dataclass(slots=True)
@@ -39,7 +61,11 @@ class Dialog:
     in_list: bool = False
     """Whether there is a list to go back to."""
     can_stop: bool = False
-    """Whether the run can be stopped here, the question left open."""
+    """Whether the run can be stopped here, the question left open. Ctrl-C and the end of input do so too."""
+    ctrl_c: Key = CTRL_C_DENIES
+    """What Ctrl-C does where the run cannot be stopped."""
+    barred: str = ""
+    """Why whoever sits here cannot answer this; empty where nothing is known against it."""
     draft_rules: DraftRules | None = None
     """Which rules could be made of the call, where there is a file that they could go to."""
     moot: Callable[[], str] = lambda: ""
@@ -47,37 +73,59 @@ class Dialog:
     was_shown: bool = field(default=False, init=False)
     was_shown_whole: bool = field(default=False, init=False)
     """Whether every part of it has been on the screen: without that it cannot be approved."""
+    _is_shortened: bool = field(default=False, init=False)
+    """Whether the card as it was drawn last lacks something."""
 
     def run(self) -> ApprovalDecision | None:
         """The decision; None to go back to the list. Raises `Stopped`."""
         if reason := self.moot():
             raise Withdrawn(reason)
+        try:
+            return self._decide()
+        except (Interrupted, EndOfInput):
+            if self.can_stop or self.barred:
+                raise Left from None
+            raise
+
+    def _decide(self) -> ApprovalDecision | None:
         self._draw()
-        self._offer()
         while True:
             typed = self.screen.ask(_PROMPT, self.moot)
             if self.in_list and BACK.means(typed):
                 return None
             if self.can_stop and STOP.means(typed):
                 raise Left
-            if self.draft_rules is not None and RULE.means(typed):
-                self._make_rule(self.draft_rules)
-                continue
-            choice = choice_for(typed, self._offered)
-            decision = self._follow(choice, typed)
-            if decision is not None:
+            if CARD.means(typed):
+                self._draw()
+            elif (draft_rules := self._draft_rules) is not None and RULE.means(typed):
+                self._make_rule(draft_rules)
+            elif (decision := self._follow(choice_for(typed, self._understood), typed)) is not None:
                 return decision
 
     @property
-    def _offered(self) -> tuple[Choice, ...]:
+    def _draft_rules(self) -> DraftRules | None:
+        """None also where the rule wants particular people: none is made that lets the call run without them."""
+        return None if self.barred or self.request.requirement.is_strict else self.draft_rules
+
+    @property
+    def _understood(self) -> tuple[Choice, ...]:
         """What can be chosen, in the order of the keys. Showing everything is offered where something is not shown."""
-        shown = self.was_shown_whole
+        known = {Choice.EVERYTHING, Choice.WHY} if self.barred else set(self.card.choices)
         return tuple(
-            choice for choice in KEYS if choice in self.card.choices and not (choice is Choice.EVERYTHING and shown)
+            choice for choice in KEYS if choice in known and (choice is not Choice.EVERYTHING or self._is_shortened)
         )
 
+    def _keys(self, *, is_new: bool = False) -> list[Key]:
+        """What is offered: nothing that approves what was not seen, and right below the card not the card again."""
+        offered = [one for one in self._understood if self.was_shown_whole or one not in _UNSEEN]
+        may = ((CARD, not is_new), (RULE, self._draft_rules is not None), (STOP, self.can_stop))
+        others = [key for key, is_offered in may if is_offered]
+        if not self.can_stop:
+            others.append(CTRL_C_LEAVES if self.barred else self.ctrl_c)
+        return [*keys_for(offered, self.card.keeps), *others, *([BACK] if self.in_list else [])]
+
     def _follow(self, choice: Choice | None, typed: str) -> ApprovalDecision | None:
-        if choice in APPROVING and choice is not Choice.EDIT and not self.was_shown_whole:
+        if choice in _UNSEEN and not self.was_shown_whole:
             self.screen.say("Not everything is on the screen yet: press m to see it whole, then approve.", "yellow")
             return None
         match choice:
@@ -104,17 +152,51 @@ class Dialog:
         return None
 
     def _draw(self) -> None:
-        drawing: Drawing = draw_card(self.card, self.screen.look)
+        """The card, as much of it as fits the screen with all that is printed below it, and the keys."""
+        room = max(_LEAST_ROWS, self.screen.look.height - self._rows_below())
+        look = self.screen.look
+        drawing = top_of(draw_card(self.card, look, room=room), room, look)
         self.screen.show(drawing.lines)
-        self.was_shown = True
+        self.was_shown, self._is_shortened = True, drawing.shortened
         self.was_shown_whole = self.was_shown_whole or not drawing.shortened
-        if drawing.shortened and not self.was_shown_whole and APPROVING & set(self.card.choices):
-            self.screen.say("Not all of it is shown: press m to see the rest; only then can you approve.", "yellow")
+        if not self.was_shown_whole and self._approves:
+            self.screen.say(_NOT_ALL, "yellow")
+        if who := self._who_answers():
+            self.screen.say(who, "bold yellow" if self.barred else "")
+        self._offer(is_new=True)
 
-    def _offer(self) -> None:
-        may = ((RULE, self.draft_rules is not None), (STOP, self.can_stop), (BACK, self.in_list))
-        others = [key for key, is_offered in may if is_offered]
-        self.screen.offer([*keys_for(self._offered, self.card.keeps), *others])
+    @property
+    def _approves(self) -> bool:
+        return not self.barred and not APPROVING.isdisjoint(self.card.choices)
+
+    def _rows_below(self, *, is_new: bool = True) -> int:
+        """How many rows are printed below a card, at most: whether it fits is not known yet."""
+        was_shown_whole, was_shortened = self.was_shown_whole, self._is_shortened
+        rows: list[int] = []
+        for is_short in (True, False):
+            self._is_shortened, self.was_shown_whole = is_short, was_shown_whole or not is_short
+            told = self.screen.rows(_NOT_ALL) if not self.was_shown_whole and self._approves else 0
+            rows.append(told + len(self.screen.key_lines(self._keys(is_new=is_new))))
+        self.was_shown_whole, self._is_shortened = was_shown_whole, was_shortened
+        who = self._who_answers()
+        return max(rows) + (self.screen.rows(who) if who else 0) + 1
+
+    def _who_answers(self) -> str:
+        """Who is asked here, where it matters; for somebody who cannot answer, why, and the way out."""
+        if self.barred:
+            way = "q stops the run, and it stays open for others" if self.can_stop else "Ctrl-C leaves it to others"
+            return f"You cannot answer this: {visible(self.barred)}. {way}."
+        if not self.request.requirement.is_strict:
+            return ""
+        return f"You answer as {visible(self.by.name)}."
+
+    def _offer(self, *, is_new: bool = False) -> None:
+        self.screen.offer(self._keys(is_new=is_new))
+
+    def _show(self, lines: Sequence[Text], prompt: str = "") -> bool:
+        """Show something besides the card, a page at a time; says whether all of it was shown."""
+        below = self.screen.rows(f"{prompt} > ") if prompt else len(self.screen.key_lines(self._keys())) + 1
+        return self.screen.page(lines, self.moot, below=below)
 
     def _hint(self, typed: str) -> None:
         what = (
@@ -123,14 +205,16 @@ class Dialog:
             else "Enter alone is no answer."
         )
         self.screen.say(f"{what} Nothing is decided. Type a letter, then Enter:", "yellow")
+        if self.barred:
+            self.screen.say(self._who_answers(), "bold yellow")
         self._offer()
 
     def _show_everything(self) -> None:
         drawing = draw_card(self.card, self.screen.look, whole=True)
-        if self.screen.page(drawing.lines, self.moot):
+        if self.screen.page(drawing.lines, self.moot, below=self._rows_below(is_new=False)):
             self.was_shown_whole = True
-        else:
-            self.screen.say("You stopped before the end, so it cannot be approved yet.", "yellow")
+        elif not self.was_shown_whole and self._approves:
+            self.screen.say("You have not seen all of it, so it cannot be approved yet: m shows it.", "yellow")
         self._offer()
 
     def _deny_with_reason(self) -> ApprovalDecision | None:
@@ -150,13 +234,15 @@ class Dialog:
         return None
 
     def _approve_calls_like_it(self) -> ApprovalDecision | None:
-        terms = wider_terms(self.request, self.clock())
+        now = self.clock()
+        terms = wider_terms(self.request, now)
         decisions = [replace(self._approved(), terms=one) for one in terms]
         texts = [spelled_out(self.request, one, datetime.astimezone) for one in decisions]
-        labels = [f"{number} {how_long(one)}" for number, one in enumerate(terms, 1)]
+        labels = [f"{number} {how_long(one, now)}" for number, one in enumerate(terms, 1)]
         named = list(zip(labels, texts, strict=True))
-        self.screen.show(draw_facts(named, self.screen.look, "what could be remembered").lines)
-        typed = self.screen.ask(f"approve and remember which? 1-{len(named)}, Enter none", self.moot).strip()
+        prompt = f"approve and remember which? {numbers_to(len(named))}, or Enter for none"
+        drawing = draw_facts(named, self.screen.look, "what could be remembered")
+        typed = self.screen.ask(prompt, self.moot).strip() if self._show(drawing.lines, prompt) else ""
         if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(decisions):
             self.screen.say(f"From then on: {texts[int(typed) - 1]}. A rule that denies still denies.")
             if is_yes(self.screen.ask("approve and remember this? y yes, Enter no", self.moot)):
@@ -177,8 +263,9 @@ class Dialog:
             self.screen.say(f"not offered: {why}", "yellow")
         if found.drafts:
             named = [(str(number), one.text) for number, one in enumerate(found.drafts, 1)]
-            self.screen.show(draw_facts(named, self.screen.look, f"rules for {visible(found.file)}").lines)
-            typed = self.screen.ask(f"make which rule? 1-{len(named)}, Enter none", self.moot).strip()
+            prompt = f"make which rule? {numbers_to(len(named))}, or Enter for none"
+            drawing = draw_facts(named, self.screen.look, f"rules that let calls run, for {visible(found.file)}")
+            typed = self.screen.ask(prompt, self.moot).strip() if self._show(drawing.lines, prompt) else ""
             if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(found.drafts):
                 self._write_rule(found.drafts[int(typed) - 1], found.file)
             else:
@@ -189,9 +276,8 @@ class Dialog:
         diff = draw_diff(draft.preview, self.screen.look, f"what would change in {visible(file)}")
         for warning in draft.warnings:
             self.screen.say(f"warning: {warning}", "yellow")
-        if not self.screen.page(diff.lines, self.moot) or not is_yes(
-            self.screen.ask("write this? y yes, Enter no", self.moot)
-        ):
+        prompt = "write this? y yes, Enter no"
+        if not self._show(diff.lines, prompt) or not is_yes(self.screen.ask(prompt, self.moot)):
             self.screen.say("Nothing was written.", "yellow")
             return
         try:
@@ -219,7 +305,7 @@ class Dialog:
 
     def _explain(self) -> None:
         facts = reasons(self.request, self.card)
-        self.screen.show(draw_facts(facts, self.screen.look, "why this is asked").lines)
+        self._show(draw_facts(facts, self.screen.look, "why this is asked").lines)
         self._offer()
 
     def _approved(self) -> ApprovalDecision:
@@ -237,7 +323,7 @@ def reasons(request: ApprovalRequest, card: Card) -> list[tuple[str, str]]:
         ("rules", card.rule or "none: what no rule allows is asked about"),
         *(("could not judge", error) for error in card.errors),
         ("who may answer", card.needs or "anyone"),
-        ("without answer", card.until or "it waits"),
+        ("until", card.until or "somebody answers"),
         ("message", card.message),
         ("called by", card.chain),
         ("toolset", card.toolset),

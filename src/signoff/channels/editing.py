@@ -116,8 +116,11 @@ def _in_editor(screen: Screen, command: str | None, text: str) -> str:
 
 
 def _confirmed(screen: Screen, diff: Preview, moot: Callable[[], str]) -> bool:
-    screen.show(draw_diff(diff, screen.look, changes_title(diff)).lines)
-    return is_yes(screen.ask("run it like this? y yes, Enter no", moot))
+    lines, prompt = draw_diff(diff, screen.look, changes_title(diff)).lines, "run it like this? y yes, Enter no"
+    if not screen.page(lines, moot, below=screen.rows(f"{prompt} > ")):
+        screen.say("You have not seen all of your changes.", "yellow")
+        return False
+    return is_yes(screen.ask(prompt, moot))
 
 
 def changes_title(diff: Preview) -> str:

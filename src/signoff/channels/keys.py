@@ -47,12 +47,21 @@ def keys_for(offered: Iterable[Choice], keeps: Keeps) -> list[Key]:
     ]
 
 
-RULE = Key("u", "make a rule", ("rule",))
-STOP = Key("q", "stop the run", ("quit", "stop"))
+CARD = Key("c", "show the card again", ("card",))
+RULE = Key("u", "allow calls like it by a rule", ("rule",))
+STOP = Key("q", "stop the run (also Ctrl-C)", ("quit", "stop"))
 BACK = Key("b", "back to the list", ("back",))
 ONE_BY_ONE = Key("o", "one after the other", ("one",))
 ALL = Key("all", "approve all")
 NONE = Key("none", "deny all")
+CTRL_C_DENIES = Key("Ctrl-C", "deny")
+CTRL_C_DENIES_ALL = Key("Ctrl-C", "deny all that is open")
+CTRL_C_LEAVES = Key("Ctrl-C", "leave it to others")
+
+
+def numbers_to(most: int) -> str:
+    """Which numbers can be typed, in words."""
+    return f"1-{most}" if most > 1 else "1"
 
 
 def choice_for(typed: str, offered: Collection[Choice]) -> Choice | None:

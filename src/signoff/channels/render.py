@@ -7,21 +7,26 @@ argument cannot pass for ours. Lines are folded, not cut, and a folded line is m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 from rich.text import Text
 
-from signoff.core.card import Card, CardArg
+from signoff.core.card import Card, CardArg, rule_text
 from signoff.core.preview import Preview, marked_lines
 from signoff.core.visible import CLOSE, OPEN
 
 _WIDEST_NAME = 18
 _NARROWEST = 24
 _TAIL = 2
+_LEAST = _TAIL + 3
+"""So many rows of a long text are always drawn."""
+_WORTH = 4
+"""How many rows a line has to stand for that says they are left out."""
 _MOST_MASKED = 6
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "": "bold", " ": ""}
 _NOTE_STYLES = {"approved": "green", "denied": "red", "cancelled": "yellow"}
@@ -81,15 +86,20 @@ def _has_everything(charset: str) -> bool:
     return charset.lower().replace("-", "").startswith("utf")
 
 
+REST = "press m to see everything"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """How much of a card is drawn, and where the rest is."""
 
     rows: int
     """How many rows a long text may take; all it needs where 0."""
+    changes: int = 0
+    """How many rows the changed lines of a diff may take, where that is more."""
     args: int = 0
     """How many arguments are drawn; all of them where 0."""
-    rest: str = "press m to see everything"
+    rest: str = REST
     """How to get what is left out."""
 
 
@@ -104,22 +114,41 @@ class Drawing:
     shortened: bool = False
 
 
-def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = None) -> Drawing:
-    """The card, with long parts shortened as `cut` says, or to fit the screen unless it is wanted whole."""
-    cut = cut or (WHOLE if whole else _to_fit(card, look))
+def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = None, room: int = 0) -> Drawing:
+    """The card: whole, or shortened as `cut` says, or until it takes no more rows than `room`, if that can be.
+
+    Without `room` it is what the screen has beside the keys.
+    """
+    if cut is not None or whole:
+        return _drawn(card, look, cut or WHOLE)
+    return _fitted(card, look, room or look.height - 4)
+
+
+def top_of(drawing: Drawing, room: int, look: Look) -> Drawing:
+    """A drawing that is taller than `room`: how it begins, that it goes on, and its last line."""
+    if len(drawing.lines) <= room:
+        return drawing
+    frame = _Frame(look, REST)
+    frame.left_out("the card goes on")
+    *_, last = drawing.lines
+    return Drawing((*drawing.lines[: max(1, room - len(frame.lines) - 1)], *frame.lines, last), shortened=True)
+
+
+def _drawn(card: Card, look: Look, cut: Cut) -> Drawing:
     frame = _Frame(look, cut.rest)
-    frame.rule(look.edges.top, "that answer was not accepted" if card.problem else f"may {card.tool} run?")
+    refused = " (answer not accepted)" if card.problem else ""
+    frame.rule(look.edges.top, f"may {card.tool} run?{refused}")
     frame.fields([("LOOSENED", text, "bold yellow") for text in card.loosened])
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
         frame.text(card.title, "bold")
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
     frame.fields(_facts(card))
-    _draw_args(frame, card.args, cut)
+    _draw_args(frame, card, cut)
     if card.details:
         frame.rule(look.edges.middle, "what the tool says")
         frame.fields([(one.name, one.text, "") for one in card.details], cut.rows)
     if card.preview is not None:
-        _draw_preview(frame, card.preview, cut.rows)
+        _draw_preview(frame, card.preview, cut)
     _draw_context(frame, card)
     _draw_notes(frame, card, whole=cut is WHOLE)
     separator = " · " if look.boxes else ", "
@@ -141,6 +170,7 @@ def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawin
     for index, (card, note) in enumerate(zip(cards, notes, strict=True), 1):
         room = look.width - number - cell_len(note) - 6
         title = card.title if card.title.startswith(card.tool) else f"{card.tool}: {card.title}"
+        title = f"asked again: {title}" if card.changed else title
         line = look.text(f"{index:>{number}}  ", "bold cyan")
         shown = clipped(look.text(title), room)
         shown.append(" " * (room - shown.cell_len + 2))
@@ -171,7 +201,7 @@ def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Draw
 
 
 def _facts(card: Card) -> list[tuple[str, str, str]]:
-    why = f"{card.why} (rule {card.rule})" if card.rule and card.why else card.why or card.rule
+    why = f"{card.why} ({rule_text(card.rule)})" if card.rule and card.why else card.why or card.rule
     facts = [
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),
@@ -184,28 +214,82 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
     return [fact for fact in facts if fact[1]]
 
 
-def _to_fit(card: Card, look: Look) -> Cut:
-    """So many rows for a long text that the whole card about fits the screen."""
-    rows = max(10, look.height - 12)
-    blocks: Iterable[CardArg | Preview] = (*card.args, *card.details, *([card.preview] if card.preview else ()))
-    long = sum(block.text.count("\n") >= 4 or len(block.text) > 4 * look.width for block in blocks)
-    return Cut(rows=max(_TAIL + 4, rows // max(1, long)), args=max(12, look.height - 8))
+def _fitted(card: Card, look: Look, room: int) -> Drawing:
+    """As much of a card as fits: unchanged lines of a diff go first, then the middle of long texts, then arguments.
+
+    Where that does not do, no argument is left out: the drawing is taller than `room`.
+    """
+
+    def drawn(rows: int, args: int = 0) -> Drawing:
+        return _drawn(card, look, Cut(rows=rows, changes=max(rows, room), args=args))
+
+    blocks: tuple[CardArg | Preview, ...] = (*card.args, *card.details, *([card.preview] if card.preview else ()))
+    # A huge text is not laid out only to see that it does not fit.
+    if sum(len(block.text) for block in blocks) <= _WORTH * room * look.width:
+        whole = _drawn(card, look, WHOLE)
+        if len(whole.lines) <= room:
+            return whole
+    smallest = drawn(_LEAST)
+    if len(smallest.lines) <= room:
+        return _largest(drawn, _LEAST, room, room) or smallest
+    return _largest(lambda args: drawn(_LEAST, args), _WORTH, len(card.args), room) or smallest
 
 
-def _draw_args(frame: _Frame, args: Sequence[CardArg], cut: Cut) -> None:
-    shown = args[: cut.args - 1] if cut.args and len(args) > cut.args else args
+def _largest(drawn: Callable[[int], Drawing], least: int, most: int, room: int) -> Drawing | None:
+    """What is drawn with the largest number that still fits; None where none does."""
+    found: Drawing | None = None
+    while least <= most:
+        number = (least + most) // 2
+        drawing = drawn(number)
+        if len(drawing.lines) <= room:
+            found, least = drawing, number + 1
+        else:
+            most = number - 1
+    return found
+
+
+def _draw_args(frame: _Frame, card: Card, cut: Cut) -> None:
+    args = card.args
+    shown = args[: cut.args - 1] if cut.args and len(args) >= cut.args + _WORTH - 1 else args
     frame.rule(
         frame.look.edges.middle, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments"
     )
-    frame.fields([(arg.name, arg.text, "") for arg in shown], cut.rows)
+    frame.fields([_arg_field(arg, card.preview) for arg in shown], cut.rows)
     if len(shown) < len(args):
         frame.left_out(f"{len(args) - len(shown):,} more arguments")
 
 
-def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
+def _arg_field(arg: CardArg, preview: Preview | None) -> tuple[str, str, str]:
+    if preview is None or not _is_in_diff(arg.text, preview):
+        return arg.name, arg.text, ""
+    lines = arg.text.removesuffix(_LF).count(_LF) + 1
+    return arg.name, f"all {lines:,} lines are in what would change, below", "italic"
+
+
+_LF = "\n"
+
+
+def _is_in_diff(text: str, preview: Preview) -> bool:
+    """Whether a diff shows all of a text, as what would be there then: it need not be said twice."""
+    if preview.kind != "diff" or text.count(_LF) < _WORTH:
+        return False
+    new: list[str] = []
+    places, ends_line, before = 0, True, ""
+    for mark, line in marked_lines(preview.text):
+        places += mark == "@"
+        if mark in ("+", " "):
+            new.append(line[1:])
+            ends_line = True
+        elif not mark and line.startswith("\\"):
+            ends_line = ends_line and before == "-"
+        before = mark
+    return places == 1 and text == _LF.join(new) + (_LF if ends_line else "")
+
+
+def _draw_preview(frame: _Frame, preview: Preview, cut: Cut) -> None:
     if preview.kind == "text":
         frame.rule(frame.look.edges.middle, "what it would do")
-        frame.fields([("", preview.text, "")], limit)
+        frame.fields([("", preview.text, "")], cut.rows)
         return
     heading = _HEADING.match(preview.text)
     where = f" in {heading['path']}" if heading and len(heading["path"]) < frame.look.width // 2 else ""
@@ -213,7 +297,7 @@ def _draw_preview(frame: _Frame, preview: Preview, limit: int) -> None:
     frame.rule(
         frame.look.edges.middle, f"what would change{where}: {counts}" if preview.text else "nothing would change"
     )
-    frame.diff(preview.text[heading.end() :] if heading and where else preview.text, limit)
+    frame.diff(preview.text[heading.end() :] if heading and where else preview.text, cut.rows, cut.changes)
 
 
 def _draw_context(frame: _Frame, card: Card) -> None:
@@ -229,9 +313,11 @@ def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:
     if not card.masked and not card.warnings:
         return
     most = len(card.masked) if whole else _MOST_MASKED
-    masked = [("masked", text, "") for text in card.masked[:most]]
+    # By the numbers that stand in the masks: a text may be masked in several places.
+    name = "masked " if card.warnings else ""
+    masked = [(f"{name}{number}", text, "") for number, text in enumerate(card.masked[:most], 1)]
     if len(card.masked) > most:
-        masked.append(("masked", f"and {len(card.masked) - most:,} more", ""))
+        masked.append((name.strip(), f"and {len(card.masked) - most:,} more", ""))
     frame.rule(frame.look.edges.middle, "look twice" if card.warnings else "masked")
     frame.fields([*(("warning", text, "yellow") for text in card.warnings), *masked])
 
@@ -278,10 +364,27 @@ class _Frame:
             else:
                 self._block(name, text, style, column=column, limit=limit)
 
-    def diff(self, text: str, limit: int) -> None:
-        """A unified diff, coloured by line."""
-        lines = [self.look.text(line, _DIFF_STYLES[mark]) for mark, line in marked_lines(text)] if text else []
-        self._flush_left(self._laid_out(lines, self.look.width - 4, limit), text)
+    def diff(self, text: str, limit: int, changes: int = 0) -> None:
+        """A unified diff, coloured by line. Where it is too long, what does not change is left out first."""
+        marked = list(marked_lines(text)) if text else []
+        width, too_many = self.look.width - 4, limit + _WORTH - 1
+        rows = self._diff_rows(marked) if not limit or len(marked) < too_many else []
+        if marked and limit and (not rows or len(rows) >= too_many):
+            most = max(limit, changes)
+            changed = _without_context(marked)
+            lines = [one for one in changed if not isinstance(one, int)]
+            if len(lines) < most + _WORTH - 1 and len(self._diff_rows(lines)) < most + _WORTH - 1:
+                for one in changed:
+                    if isinstance(one, int):
+                        self.left_out(f"{one} unchanged lines")
+                    else:
+                        self._flush_left(self._diff_rows([one]))
+                return
+            rows = self._laid_out([self.look.text(line, _DIFF_STYLES[mark]) for mark, line in lines], width, most)
+        self._flush_left(rows, text)
+
+    def _diff_rows(self, marked: Sequence[tuple[str, str]]) -> list[_Row]:
+        return self._rows([self.look.text(line, _DIFF_STYLES[mark]) for mark, line in marked], self.look.width - 4)
 
     def left_out(self, what: str) -> None:
         """Say that something is not on the screen."""
@@ -326,10 +429,11 @@ class _Frame:
 
     def _laid_out(self, lines: Sequence[Text], width: int, limit: int) -> list[_Row]:
         """Lines folded into rows: all of them, or the first and the last around a gap."""
-        if limit and len(lines) > limit:
+        if limit and len(lines) >= limit + _WORTH - 1:
             return self._around_gap(lines[:limit], lines[-_TAIL:], width, limit)
         rows = self._rows(lines, width)
-        return self._around_gap(lines, lines, width, limit) if limit and len(rows) > limit else rows
+        is_long = limit and len(rows) >= limit + _WORTH - 1
+        return self._around_gap(lines, lines, width, limit) if is_long else rows
 
     def _around_gap(
         self, first: Sequence[Text], last: Sequence[Text], width: int, limit: int, *, goes_on: bool = False
@@ -344,6 +448,29 @@ class _Frame:
         """Lines in pieces, every piece but the first of its line marked as going on."""
         onward = self.look.onward
         return [(onward if index else "", piece) for line in lines for index, piece in enumerate(folded(line, width))]
+
+
+def _without_context(marked: Sequence[tuple[str, str]]) -> list[tuple[str, str] | int]:
+    """A diff without its unchanged lines, numbers in their places where there were many.
+
+    Those before the first and after the last change of a place are counted at the end. Those between two changes stay
+    where they are few: without them the two would read as one.
+    """
+    runs = [(is_same, list(run)) for is_same, run in groupby(marked, lambda one: one[0] == " ")]
+    # What says that a line break is missing belongs to the line above it.
+    ends = [[mark for mark, line in run if mark or not line.startswith("\\")] for _, run in runs]
+    around: list[int] = []
+    for index, (is_same, _) in enumerate(runs):
+        beside = (ends[index - 1][-1:] if index else [], ends[index + 1][:1] if index + 1 < len(runs) else [])
+        if is_same and not all(mark and mark[0] in ("+", "-") for mark in beside):
+            around.append(index)
+    left_out = sum(len(runs[index][1]) for index in around)
+    found: list[tuple[str, str] | int] = []
+    for index, (is_same, run) in enumerate(runs):
+        if index in around and left_out >= _WORTH:
+            continue
+        found += [len(run)] if is_same and len(run) >= _WORTH else run
+    return [*found, left_out] if left_out >= _WORTH else found
 
 
 def _missing(text: str, rows: Sequence[_Row]) -> str:

@@ -9,7 +9,10 @@ from typing import TypeAlias
 from signoff.core.preview import Preview, read_diff
 from signoff.core.request import ApprovalRequest
 
-WRITTEN = "Written. New runs go by it, and so does this one once it is resumed. This call still waits for your answer."
+WRITTEN = (
+    "Written. New runs go by it. This call still waits for your answer. Once it is resumed, this run goes by it too, "
+    "and asks again about what was approved and has not run, unless the policy allows it by then."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

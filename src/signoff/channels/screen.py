@@ -14,9 +14,11 @@ from rich.text import Text
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.keys import Key
 from signoff.channels.render import Look, clipped, folded
+from signoff.core.visible import visible
 
 _NARROWEST = 20
 _PIECE = 1_000
+_PAGE_KEYS = "Enter next, g to the end, b back"
 
 
 def terminal_console() -> Console | None:
@@ -79,6 +81,10 @@ class Screen:
 
     def offer(self, keys: Sequence[Key]) -> None:
         """Print keys and what they do, as many to a line as fit."""
+        self.show(self.key_lines(keys))
+
+    def key_lines(self, keys: Sequence[Key]) -> list[Text]:
+        """The lines that `offer` prints."""
         look, separator = self.look, " · " if self.look.boxes else " | "
         lines = [Text(end="")]
         for key in keys:
@@ -89,7 +95,12 @@ class Screen:
             elif lines[-1].plain:
                 lines[-1].append_text(look.text(separator, "dim"))
             lines[-1].append_text(item)
-        self.show(piece for line in lines for piece in folded(line, look.width))
+        return [piece for line in lines for piece in folded(line, look.width)]
+
+    def rows(self, text: str) -> int:
+        """How many rows a sentence takes."""
+        look = self.look
+        return sum(len(folded(look.text(part), look.width)) for part in text.split("\n"))
 
     def ask(self, prompt: str, moot: Callable[[], str] = lambda: "") -> str:
         """A line typed in answer. What was typed before the prompt was there does not count. Raises `Stopped`."""
@@ -105,18 +116,31 @@ class Screen:
             self.show([Text(end="")])
             raise
 
-    def page(self, lines: Sequence[Text], moot: Callable[[], str] = lambda: "") -> bool:
-        """Show lines a screenful at a time; says whether all of them were shown."""
-        rows = max(4, self.look.height - 1)
-        at = 0
-        while at < len(lines):
+    def page(self, lines: Sequence[Text], moot: Callable[[], str] = lambda: "", *, below: int = 1) -> bool:
+        """Show lines a screenful at a time; says whether all of them were shown. What was jumped over was not.
+
+        `below` is how many rows will be printed after them: they push nothing off the screen that nobody has read.
+        """
+        at, has_all = 0, True
+        while True:
+            height, left = self.look.height, len(lines) - at
+            if left <= max(0, height - below):
+                self.show(lines[at:])
+                return has_all
+            prompt = f"{{:,}} of {len(lines):,} lines: {_PAGE_KEYS}"
+            rows = max(4, height - self.rows(f"{prompt.format(len(lines))} > "))
             self.show(lines[at : at + rows])
-            at += rows
-            if at >= len(lines):
-                break
-            typed = self.ask(f"{at:,} of {len(lines):,} lines: Enter next, g to the end, q stop", moot)
-            if typed.strip().casefold() in ("q", "quit", "stop"):
-                return False
-            if typed.strip().casefold() in ("g", "end"):
-                rows = len(lines)
-        return True
+            at = min(at + rows, len(lines))
+            typed = self._page_key(prompt.format(at), moot)
+            if typed == "b":
+                return has_all and at == len(lines)
+            if typed == "g" and (jump := len(lines) - max(1, height - below)) > at:
+                at, has_all = jump, False
+
+    def _page_key(self, prompt: str, moot: Callable[[], str]) -> str:
+        """The key typed at the end of a page: b, g, or nothing for the next. No other turns a page."""
+        while True:
+            typed = self.ask(prompt, moot).strip().casefold()
+            if typed in ("", "b", "back", "g", "end"):
+                return {"back": "b", "end": "g"}.get(typed, typed)
+            self.say(f"“{visible(typed[:40])}” is no key here.", "yellow")

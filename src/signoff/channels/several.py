@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from signoff.channels.dialog import Dialog
 from signoff.channels.keyboard import EndOfInput, Interrupted, Left, Stopped, Withdrawn
-from signoff.channels.keys import ALL, NONE, ONE_BY_ONE, STOP, Key
+from signoff.channels.keys import ALL, CTRL_C_DENIES_ALL, NONE, ONE_BY_ONE, STOP, Key, numbers_to
 from signoff.channels.render import draw_list
 from signoff.channels.screen import Screen
 from signoff.core.card import Choice
@@ -42,14 +42,17 @@ class Several:
         """One decision for each card, in their order. Where the run is stopped, what was decided before counts."""
         self._drop_withdrawn()
         while self._open:
-            self._screen.show(draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines)
-            self._offer()
+            lines = draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines
             try:
+                self._screen.page(lines, self._moot, below=len(self._screen.key_lines(self._keys())) + 1)
+                self._screen.offer(self._keys())
                 self._follow(self._screen.ask("your answer", self._moot).strip())
             except Withdrawn:
                 self._drop_withdrawn()
             except (Interrupted, EndOfInput, Left) as stop:
-                self._settle(self._open, self._stopped(stop))
+                for index in self._open:
+                    is_left = self._can_stop or self._dialogs[index].barred
+                    self._settle([index], self._stopped(Left() if is_left else stop))
         return [self._decisions[index] for index in range(len(self._dialogs))]
 
     @property
@@ -60,7 +63,7 @@ class Several:
         if ALL.means(typed):
             self._approve_all()
         elif NONE.means(typed):
-            self._settle(self._open, ApprovalDecision(approved=False, by=self._by))
+            self._deny_all()
         elif self._can_stop and STOP.means(typed):
             raise Left
         elif ONE_BY_ONE.means(typed):
@@ -94,13 +97,25 @@ class Several:
 
     def _approve_all(self) -> None:
         unseen = [index + 1 for index in self._open if not self._dialogs[index].was_shown_whole]
-        barred = [index + 1 for index in self._open if Choice.APPROVE not in self._dialogs[index].card.choices]
+        barred = [
+            index + 1
+            for index in self._open
+            if self._dialogs[index].barred or Choice.APPROVE not in self._dialogs[index].card.choices
+        ]
         if unseen:
             self._screen.say(f"Not yet: {_numbers(unseen)} not seen whole. Open each one first.", "yellow")
         elif barred:
             self._screen.say(f"Not all: {_numbers(barred)} not to be approved here.", "yellow")
         else:
             self._settle(self._open, ApprovalDecision(approved=True, by=self._by))
+
+    def _deny_all(self) -> None:
+        barred = [index for index in self._open if self._dialogs[index].barred]
+        denied = [index for index in self._open if index not in barred]
+        self._settle(denied, ApprovalDecision(approved=False, by=self._by))
+        if barred:
+            numbers = _numbers([index + 1 for index in barred])
+            self._screen.say(f"{numbers} not for you to answer: open it to see why.", "yellow")
 
     def _settle(self, indexes: Sequence[int], decision: ApprovalDecision) -> None:
         for index in indexes:
@@ -123,10 +138,10 @@ class Several:
             notes.append(str(decision.ending) if decision else seen)
         return notes
 
-    def _offer(self) -> None:
-        numbers = Key(f"1-{len(self._dialogs)}", "open one")
-        stop = [STOP] if self._can_stop else []
-        self._screen.offer([numbers, ONE_BY_ONE, Key(ALL.letter, "approve all, once each was seen"), NONE, *stop])
+    def _keys(self) -> list[Key]:
+        numbers = Key(numbers_to(len(self._dialogs)), "open one")
+        ends = STOP if self._can_stop else CTRL_C_DENIES_ALL
+        return [numbers, ONE_BY_ONE, Key(ALL.letter, "approve all, once each was seen"), NONE, ends]
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ import getpass
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import IO, Literal
 
 from rich.console import Console
@@ -19,6 +19,7 @@ from rich.console import Console
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, Left, Stopped, Withdrawn
+from signoff.channels.keys import CTRL_C_LEAVES
 from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several
@@ -40,9 +41,10 @@ LEFT = "left undecided at the terminal"
 class TerminalApprover:
     """An `ApprovalUI` at the terminal: shows the card, takes a letter and Enter.
 
-    Enter alone decides nothing; Ctrl-C and the end of input deny. Without a terminal, or in the background, it never
-    asks: it denies, or with `headless="park"` raises `NobodyHere`. Its methods wait for a person, so call them from
-    a thread; questions from several threads are put one at a time.
+    Enter alone decides nothing. Ctrl-C and the end of input deny; where the run can be stopped, they stop it, and
+    everything stays open. Without a terminal, or in the background, it never asks: it denies, or with `headless="park"`
+    raises `NobodyHere`. Its methods wait for a person, so call them from a thread; questions from several threads are
+    put one at a time.
     """
 
     def __init__(
@@ -63,8 +65,8 @@ class TerminalApprover:
 
         `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
         `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good. `can_stop` offers a
-        key that stops the run: what is open stays open, with `NobodyHere`, as on the full screen. `draft_rules` offers
-        one that makes a rule of the call.
+        key that stops the run, as Ctrl-C then does: what is open stays open, with `NobodyHere`, as on the full screen.
+        `draft_rules` offers one that makes a rule of the call.
         """
         self._console = console
         self._keyboard = Keyboard(stdin)
@@ -78,6 +80,7 @@ class TerminalApprover:
         self._draft_rules = draft_rules
         self._lock = threading.Lock()
         self._asked: dict[str, str] = {}
+        self._barred: dict[str, str] = {}
         self._turns = Turns(self._decide_or_leave)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
@@ -99,7 +102,16 @@ class TerminalApprover:
                     return self._ask(requests, Screen(console, self._keyboard))
         finally:
             for key in keys:
-                self._asked.pop(key, None)
+                self._forget(key)
+
+    @property
+    def answerer(self) -> Answerer:
+        """Who answers here, as far as is known here: which roles they have may be on file elsewhere."""
+        return self._answerer or Answerer(name=user_here(), via="terminal")
+
+    def bar(self, request_id: str, why: str) -> None:
+        """Say, before it is asked about, that whoever sits here cannot answer a request: no answers are offered."""
+        self._barred[request_id] = why
 
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
         """Stop asking about a request, from another thread: its answer becomes a decision that ended as cancelled.
@@ -122,24 +134,40 @@ class TerminalApprover:
         key = key_of(request)
         self._asked[key] = ""
         outcome = self._turns.ask(request)
-        outcome.add_done_callback(lambda _: self._asked.pop(key, None))
+        outcome.add_done_callback(lambda _: self._forget(key))
         return outcome
 
     def say(self, text: str) -> None:
-        """Print something between two questions; it has to be safe. Nothing happens without a terminal."""
+        """Print something, which has to be safe: at once, or after the question that is asked now.
+
+        Nothing happens without a terminal.
+        """
 
         def work() -> None:
             with self._lock:
-                if (console := self._console_here()) is not None:
-                    Screen(console, self._keyboard).say(text)
+                say()
 
-        self._turns.do(work)
+        def say() -> None:
+            if (console := self._console_here()) is not None:
+                Screen(console, self._keyboard).say(text)
+
+        if not self._lock.acquire(blocking=False):
+            self._turns.do(work)
+            return
+        try:  # whoever says it goes on to print things, and it comes before them
+            say()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Leave all that was asked with `ask` undecided."""
         self._turns.leave()
         for key in list(self._asked):
             self.withdraw(key, LEFT)
+
+    def _forget(self, key: str) -> None:
+        self._asked.pop(key, None)
+        self._barred.pop(key, None)
 
     def _console_here(self) -> Console | None:
         """The terminal, if somebody may be sitting at it."""
@@ -157,6 +185,7 @@ class TerminalApprover:
         dialog = self._dialog(request, screen, in_list=False)
         if isinstance(dialog, ApprovalDecision):
             return dialog
+        dialog.ctrl_c = CTRL_C_LEAVES
         try:
             decision = dialog.run()
         except Withdrawn as gone:
@@ -186,18 +215,27 @@ class TerminalApprover:
 
         try:
             if len(dialogs) != 1:
-                return Several(dialogs, screen, self._who(), stopped=self._stopped, say=say).run()
+                return Several(dialogs, screen, self.answerer, stopped=self._stopped, say=say).run()
             decision = dialogs[0].run()
             assert decision is not None
         except (Stopped, KeyboardInterrupt) as stop:
-            decision = self._stopped(stop if isinstance(stop, Stopped) else Interrupted("interrupted at the terminal"))
+            if isinstance(stop, KeyboardInterrupt):
+                stop = Left() if self._can_stop else Interrupted("interrupted at the terminal")
+            decision = self._stopped(stop)
         for dialog in dialogs:
             say(dialog, decision)
         return [decision] * len(dialogs)
 
     def _dialog(self, request: ApprovalRequest, screen: Screen, *, in_list: bool) -> Dialog | ApprovalDecision:
         """The conversation about a request; a denial where it cannot be shown, since then it cannot be approved."""
-        card = card_here(request, self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        card = card_here(
+            request,
+            self._secrets,
+            remember=self._remember,
+            keeps_always=self._keeps_always,
+            now=datetime.now(UTC),
+            viewer=self.answerer.name,
+        )
         if isinstance(card, ApprovalDecision):
             screen.say(f"denied: {visible(request.tool_name)}: {visible(card.note)}", "red")
             return card
@@ -205,11 +243,12 @@ class TerminalApprover:
             request,
             card,
             screen,
-            self._who(),
+            self.answerer,
             editor=self._editor,
             secrets=self._secrets,
             in_list=in_list,
             can_stop=self._can_stop,
+            barred=self._barred.get(key_of(request), ""),
             draft_rules=self._draft_rules,
             moot=lambda: self._asked.get(key_of(request), ""),
         )
@@ -218,10 +257,7 @@ class TerminalApprover:
         if isinstance(stop, Withdrawn | Left):
             note = LEFT if isinstance(stop, Left) else str(stop)
             return ApprovalDecision(approved=False, note=note, ending=Ending.CANCELLED)
-        return ApprovalDecision(approved=False, note=str(stop), by=self._who())
-
-    def _who(self) -> Answerer:
-        return self._answerer or Answerer(name=user_here(), via="terminal")
+        return ApprovalDecision(approved=False, note=str(stop), by=self.answerer)
 
 
 def _is_left(decision: ApprovalDecision) -> bool:
@@ -235,12 +271,24 @@ def key_of(request: ApprovalRequest) -> str:
 
 
 def card_here(
-    request: ApprovalRequest, secrets: Iterable[str], *, remember: bool, keeps_always: bool
+    request: ApprovalRequest,
+    secrets: Iterable[str],
+    *,
+    remember: bool,
+    keeps_always: bool,
+    now: datetime | None = None,
+    viewer: str = "",
 ) -> Card | ApprovalDecision:
     """The card, by this machine's clock; a denial where it cannot be shown, since then it cannot be approved."""
     try:
         return card_for(
-            request, secrets=secrets, remember=remember, keeps_always=keeps_always, zone=datetime.astimezone
+            request,
+            secrets=secrets,
+            remember=remember,
+            keeps_always=keeps_always,
+            zone=datetime.astimezone,
+            now=now,
+            viewer=viewer,
         )
     except (SignoffError, ValueError, TypeError, RecursionError) as error:
         return ApprovalDecision(approved=False, note=f"the call could not be shown: {error}")
@@ -259,23 +307,25 @@ def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision)
     title = card.title
     if decision.edited_args is not None:  # the title is about the call as it was asked
         title = safe_summary(request.changed_to(decision=decision), secrets=request.secrets)
-    return f"{said(decision, card.keeps)}: {title}"
+    return f"{said(decision, card.keeps, is_vote=request.requirement.is_strict)}: {title}"
 
 
-def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS) -> str:
+def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS, *, is_vote: bool = False) -> str:
     """What whoever answers says, in words. Whether it counts, and is enough, is not known here yet."""
     if decision.ending is Ending.CANCELLED:
         return f"withdrawn, {redacted_text(decision.note)}"
     if not decision.approved:
-        return f"you deny it ({visible(decision.note)})" if decision.note else "you deny it"
+        no = "you vote no" if is_vote else "you deny it"
+        return f"{no} ({visible(decision.note)})" if decision.note else no
+    yes = "you vote yes," if is_vote else "you approve it"
     if decision.edited_args is not None:
-        return "you approve it with your changes"
+        return f"{yes} with your changes"
     if decision.terms is not None and decision.terms.pattern is not None:
-        return "you approve it, and calls like it"
+        return f"{yes.removesuffix(',')}, and calls like it"
     match decision.remember:
         case Remember.SESSION:
-            return f"you approve it {session_text(keeps)}"
+            return f"{yes} {session_text(keeps)}"
         case Remember.ALWAYS:
-            return "you approve it always"
+            return f"{yes} always"
         case Remember.NONE:
-            return "you approve it once"
+            return f"{yes} once"

@@ -30,6 +30,7 @@ from signoff.channels.terminal import card_here, user_here
 from signoff.channels.tui_app import TuiApp, now
 from signoff.channels.tui_driver import ThreadDriver
 from signoff.channels.tui_waiting import LEFT, Entry, Waiting
+from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer
@@ -123,6 +124,16 @@ class TuiApprover:
         if (console := terminal_console()) is not None:
             Screen(console, Keyboard()).say(text)
 
+    def redraw(self, request: ApprovalRequest) -> None:
+        """A request that may be on the screen has changed, such as who is asked or until when. From any thread."""
+
+        def draw(changed: ApprovalRequest) -> Card | None:
+            entry = self._entry(changed)
+            return entry.card if isinstance(entry, Entry) else None
+
+        if (opening := self._opening) is not None:
+            opening.waiting.redraw(request, draw)
+
     def close(self) -> None:
         """Leave everything undecided, as `q` does, and wait until the terminal is free again."""
         if (opening := self._opening) is not None:
@@ -163,7 +174,13 @@ class TuiApprover:
 
     def _entry(self, request: ApprovalRequest) -> Entry | ApprovalDecision:
         """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
-        card = card_here(request, self._secrets, remember=self._remember, keeps_always=self._keeps_always)
+        card = card_here(
+            request,
+            self._secrets,
+            remember=self._remember,
+            keeps_always=self._keeps_always,
+            viewer=self._answerer.name if self._answerer is not None else user_here(),
+        )
         if isinstance(card, ApprovalDecision):
             return card
         return Entry(request, card, request.opened_at or self._clock())

@@ -31,8 +31,8 @@ Board #card { width: 1fr; height: 1fr; padding: 0 0 0 1; }
 Board.-narrow #body { layout: vertical; }
 Board.-narrow #list { width: 100%; height: 4; border-right: none; border-bottom: solid $primary; }
 Board.-narrow #card { padding: 0; }
-Board #said { height: 2; padding: 0 1; }
-Board #keys { height: auto; padding: 0 1; background: $surface; }
+Board #said { height: auto; min-height: 2; max-height: 6; padding: 0 1; }
+Board #keys { padding: 0 1; background: $surface; }
 """
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,23 +20,25 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from signoff.channels.editing import Draft, start_of
-from signoff.channels.render import Look, draw_card
-from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
+from signoff.channels.keys import KEYS, RULE, Key
+from signoff.channels.render import Look, clipped, draw_card
+from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
 from signoff.channels.terminal import said_about
 from signoff.channels.tui_list import block
-from signoff.channels.tui_paper import Listing, Paper
+from signoff.channels.tui_paper import KeyLine, Listing, Paper
 from signoff.channels.tui_prompts import (
     NOT_YET,
     EditPrompt,
     Help,
+    Looking,
     NotePrompt,
     Notice,
     RememberPrompt,
     RulePrompt,
     paragraphs,
 )
-from signoff.channels.tui_waiting import Entry, Waiting
-from signoff.core.card import APPROVING, Choice
+from signoff.channels.tui_waiting import Entry, Waiting, named
+from signoff.core.card import APPROVING, Card, Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.safe import redacted_text
@@ -48,13 +51,10 @@ GRACE = timedelta(milliseconds=400)
 TICK = 1.0
 """Seconds between two looks at how old everything is."""
 
-_LETTERS = (
-    ("a", "approve", Choice.APPROVE),
-    ("d", "deny", Choice.DENY),
-    ("n", "deny with note", Choice.DENY_NOTE),
-    ("e", "edit", Choice.EDIT),
-    ("r", "remember", Choice.SESSION),
-)
+_ANSWERS = (*((one, KEYS[one]) for one in (Choice.APPROVE, Choice.DENY, Choice.DENY_NOTE, Choice.EDIT)),)
+_REMEMBER = Key("l", "approve and remember")
+_OTHERS = (Key("Tab", "next"), Key("Space", "scroll"), Key("?", "help"), Key("q", "leave"))
+_CLOSED = "It is no longer open. Tab goes on to the next."
 
 
 class Board(Screen[None]):
@@ -62,10 +62,10 @@ class Board(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a,A", "approve", "approve"),
-        Binding("d,D", "deny", "deny"),
-        Binding("n,N", "note", "deny with note"),
+        Binding("d,D,n,N", "deny", "deny"),
+        Binding("r,R", "give_reason", "deny with a reason"),
         Binding("e,E", "edit", "edit"),
-        Binding("r,R", "remember", "remember"),
+        Binding("l,L,s,S,w,W", "remember", "approve and remember"),
         Binding("u,U", "make_rule", "make a rule"),
         Binding("question_mark,h,f1", "explain", "help"),
         Binding("q,Q,ctrl+c", "leave", "leave"),
@@ -91,6 +91,10 @@ class Board(Screen[None]):
         self._clock = clock
         self._entries: list[Entry] = []
         self._current: Entry | None = None
+        self._drawn: Card | None = None
+        """The card that is on the screen."""
+        self._refused: list[Entry] = []
+        """What is open again because its answer was not accepted, and was not in front since."""
         self._place = 0
         """Where in the list it is."""
         self._message = ("", "")
@@ -105,7 +109,10 @@ class Board(Screen[None]):
             yield Listing(id="list")
             yield Paper(id="card")
         yield Static("", id="said")
-        yield Static("", id="keys")
+        yield KeyLine(id="keys")
+
+    def on_resize(self) -> None:
+        self._draw_list()
 
     def on_mount(self) -> None:
         self.query_one(Paper).focus()
@@ -120,20 +127,39 @@ class Board(Screen[None]):
         for entry in before:
             if entry.gone and entry is not current:
                 self.say(_withdrawn(entry))
+        for text in self._waiting.news():
+            self.say(text)
         for entry in self._entries:
             if entry.card.problem and entry not in before:
-                self.say(f"Your answer to {entry.card.tool} was not accepted: {entry.card.problem}", "red")
+                self._refused.append(entry)
+                self.say(_not_accepted(entry), "red")
         if current is not None and current.gone and current in before:
             self._close(current)
+        elif current is not None and current.is_open and current.card is not self._drawn:
+            self._open(current)
+            self.say("This question has changed meanwhile: look at it again. Nothing is decided.")
         if self._waiting.is_closed:
             self.app.exit()
-        elif self._current is None:
-            self._open(self._entries[0])
+        else:
+            self._bring_back()
+            if self._current is None:
+                self._open(self._entries[0])
         self._draw()
+
+    def _bring_back(self) -> None:
+        """Put a card in front whose answer was not accepted, unless what is there has to be dealt with first."""
+        self._refused = [entry for entry in self._refused if entry.is_open]
+        if not self._refused or self.app.screen is not self:
+            return
+        current = self._current
+        if current is None or (current.is_open and not current.card.problem):
+            entry = self._refused[0]
+            self._open(entry)
+            self.say(_not_accepted(entry), "red")
 
     def _close(self, entry: Entry) -> None:
         """The request on the screen was settled elsewhere. Its card stays, so that no key hits the next one."""
-        self.say("It was settled elsewhere. Tab goes on to the next.")
+        self.say(_CLOSED)
         self._show_card(entry)
         if self.app.screen is self:
             return
@@ -144,6 +170,8 @@ class Board(Screen[None]):
 
     def _open(self, entry: Entry) -> None:
         self._current = entry
+        if entry in self._refused:
+            self._refused.remove(entry)
         self._steady_since = None
         self._show_card(entry)
         self._draw()
@@ -154,15 +182,18 @@ class Board(Screen[None]):
             self._steady_since = self._clock()
 
     def _show_card(self, entry: Entry) -> None:
+        card = self._drawn = entry.card
+
         def draw(look: Look) -> Sequence[Text]:
             why = paragraphs(redacted_text(entry.gone), "bold yellow")(look) if entry.gone else ()
-            return [*why, *draw_card(entry.card, look, whole=True).lines]
+            return [*why, *draw_card(card, look, whole=True).lines]
 
         self.query_one("#card", Paper).show_lines(draw, seen_whole=entry.was_shown_whole)
 
     def on_paper_seen(self) -> None:
-        if self._current is not None and self.query_one("#card", Paper).seen_whole:
-            self._current.was_shown_whole = True
+        current = self._current
+        if current is not None and current.card is self._drawn and self.query_one("#card", Paper).seen_whole:
+            current.was_shown_whole = True
             if self._message[0].startswith(NOT_YET.partition(":")[0]):
                 self._message = ("", "")
             self._draw()
@@ -170,6 +201,7 @@ class Board(Screen[None]):
     def on_screen_resume(self) -> None:
         # What was drawn below a sheet did not count as seen: draw it again, now that nothing covers it.
         self.query_one("#card", Paper).refresh()
+        self._bring_back()
 
     def on_listing_chosen(self, event: Listing.Chosen) -> None:
         listed = self._listed()
@@ -189,9 +221,7 @@ class Board(Screen[None]):
 
     def _draw_list(self) -> None:
         listed, at = self._listed(), self._clock()
-        number = len(self._entries)
-        words = "1 call waits for an answer" if number == 1 else f"{number} calls wait for an answer"
-        self.query_one("#head", Static).update(Text(f"signoff · {words} · you are {visible(self._by.name)}"))
+        self.query_one("#head", Static).update(_head(len(self._entries), visible(self._by.name), self.size.width - 2))
 
         def draw(look: Look) -> Sequence[Text]:
             return [line for entry in listed for line in block(entry, look, at)]
@@ -206,19 +236,19 @@ class Board(Screen[None]):
             if APPROVING & set(entry.card.choices):
                 text = NOT_YET
         self.query_one("#said", Static).update(Text(text, style=style or "yellow"))
-        self.query_one("#keys", Static).update(self._keys())
+        self.query_one(KeyLine).show_keys(*self._keys())
 
-    def _keys(self) -> Text:
+    def _keys(self) -> tuple[Sequence[Key], Sequence[Key]]:
+        """What can be pressed, and what of it only once all of the card was seen."""
         entry = self._current
-        keys = Text()
         choices = entry.card.choices if entry is not None and entry.is_open else ()
-        for letter, label, choice in _LETTERS:
-            if choice in choices:
-                later = choice in APPROVING and choice is not Choice.EDIT and entry and not entry.was_shown_whole
-                keys.append(letter, "dim" if later else "bold cyan").append(f" {label} · ", "dim" if later else "")
-        if self._draft_rules is not None and self._current is not None:
-            keys.append("u", "bold cyan").append(" make a rule · ")
-        return keys.append("?", "bold cyan").append(" help · ").append("q", "bold cyan").append(" leave")
+        keys = [key for choice, key in _ANSWERS if choice in choices]
+        if self._draft_rules is not None and entry is not None and not entry.request.requirement.is_strict:
+            keys.append(RULE)
+        if Choice.SESSION in choices:
+            keys.append(_REMEMBER)
+        is_seen = entry is None or entry.was_shown_whole
+        return [*keys, *_OTHERS], () if is_seen else (KEYS[Choice.APPROVE], _REMEMBER)
 
     def say(self, text: str, style: str = "yellow") -> None:
         self._message = (text, style)
@@ -247,7 +277,7 @@ class Board(Screen[None]):
         if (entry := self._ready(Choice.DENY)) and not self._too_soon():
             self._settle(entry, ApprovalDecision(approved=False, by=self._by))
 
-    def action_note(self) -> None:
+    def action_give_reason(self) -> None:
         if entry := self._ready(Choice.DENY_NOTE):
 
             def noted(note: str | None) -> None:
@@ -256,7 +286,7 @@ class Board(Screen[None]):
                 else:
                     self.say("Nothing is decided.")
 
-            self.app.push_screen(NotePrompt(), noted)
+            self.app.push_screen(NotePrompt(entry.card), noted)
 
     def action_edit(self) -> None:
         if entry := self._ready(Choice.EDIT):
@@ -276,27 +306,36 @@ class Board(Screen[None]):
         if entry := self._ready(Choice.SESSION):
 
             def chosen(decision: ApprovalDecision | None) -> None:
-                if decision is not None:
+                if decision is not None and entry.is_open and not entry.was_shown_whole:
+                    self.say("The question has changed meanwhile: look at it again. Nothing is decided.")
+                elif decision is not None:
                     self._settle(entry, replace(decision, by=self._by))
                 else:
                     self.say("Nothing is decided.")
 
             self.app.push_screen(RememberPrompt(entry.request, entry.card, self._clock()), chosen)
 
-    async def action_make_rule(self) -> None:
+    def action_make_rule(self) -> None:
         """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
-        entry, draft_rules = self._current, self._draft_rules
-        if entry is None or draft_rules is None:
-            return
-        self.say("Looking for rules that could be made …")
+        if self._current is not None and self._draft_rules is not None:
+            # A sheet, so that nobody goes on to another card meanwhile: what is found belongs to this one.
+            looking = Looking(self._current.card)
+            self.app.push_screen(looking)
+            self.run_worker(self._offer_rules(self._current, self._draft_rules, looking))
+
+    async def _offer_rules(self, entry: Entry, draft_rules: DraftRules, looking: Looking) -> None:
+        found: RuleDrafts | None = None
+        refused = ""
         try:
             found = await asyncio.to_thread(draft_rules, entry.request)
         except SignoffError as error:
-            self.app.push_screen(Notice(f"No rule can be made here: {visible(str(error), lines=True)}"))
+            refused = visible(str(error), lines=True)
+        if self.app.screen is not looking:  # they went back, or it was settled elsewhere
             return
-        if not found.drafts:
-            refused = "\n".join(found.refused)
-            self.app.push_screen(Notice(f"No rule can be made of this call.\n{refused}"))
+        self.app.pop_screen()
+        if found is None or not found.drafts:
+            why = "\n".join(found.refused) if found is not None else refused
+            self.app.push_screen(Notice(f"No rule can be made of {named(entry.card)}.\n{why}"))
             return
 
         def chosen(draft: RuleDraft | None) -> None:
@@ -322,7 +361,7 @@ class Board(Screen[None]):
         if entry is None:
             return None
         if entry.gone:
-            self.say("It was settled elsewhere. Tab goes on to the next.")
+            self.say(_CLOSED)
         elif choice not in entry.card.choices:
             what = "remembered" if choice is Choice.SESSION else "approved"
             self.say(f"This call cannot be {what} here. Nothing is decided.")
@@ -360,6 +399,23 @@ class Board(Screen[None]):
         if self._entries:
             self._open(self._entries[min(place, len(self._entries) - 1)])
         self.take_up()
+
+
+def _not_accepted(entry: Entry) -> str:
+    return f"Your answer to {named(entry.card)} was not accepted: {entry.card.problem}"
+
+
+def _head(number: int, name: str, width: int) -> Text:
+    """How many wait, and who sits here: in fewer words where there is little room, but always both."""
+    calls = "1 call waits" if number == 1 else f"{number} calls wait"
+    for words in (
+        f"signoff · {calls} for an answer · you are {name}",
+        f"{calls} · you are {name}",
+        f"{calls} · {name}",
+    ):
+        if cell_len(words) <= width:
+            return Text(words)
+    return clipped(Text(f"{name} · {number}"), width)
 
 
 def _withdrawn(entry: Entry) -> str:

@@ -26,7 +26,7 @@ def block(entry: Entry, look: Look, at: datetime) -> list[Text]:
 
 def _times(entry: Entry, at: datetime) -> str:
     if entry.gone:
-        return "settled elsewhere"
+        return "no longer open"
     age = f"{_span((at - entry.since).total_seconds())} old"
     deadline = entry.request.deadline
     if deadline is None:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -18,7 +19,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from signoff.channels.render import Look
+from signoff.channels.keys import Key
+from signoff.channels.render import Look, folded
 
 NARROWEST = 20
 """What is narrower than this is cut off, so it does not count as shown."""
@@ -30,7 +32,7 @@ class Lines(ScrollView):
     """Lines that are laid out already, drawn anew whenever the width changes."""
 
     DEFAULT_CSS = """
-    Lines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
+    Lines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size: 0 1; }
     """
 
     def __init__(self, draw: Draw = lambda look: (), *, id: str | None = None) -> None:
@@ -65,7 +67,7 @@ class Lines(ScrollView):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many rows as there are lines, where the height is left to the content."""
-        return len(self._draw(Look(width=max(NARROWEST, width))))
+        return len(self._draw(Look(width=max(NARROWEST, width - self.scrollbar_gutter.width))))
 
     def on_resize(self, event: Resize) -> None:
         if self.look.width != self._drawn_at:
@@ -87,6 +89,41 @@ class Lines(ScrollView):
 
 def _on_one_row(segments: Iterable[Segment]) -> list[Segment]:
     return [segment for segment in segments if segment.text and segment.text != "\n"]
+
+
+class KeyLine(Lines):
+    """The keys that can be pressed, in as many rows as they need: none is parted from its words, none is cut."""
+
+    DEFAULT_CSS = """
+    KeyLine { height: auto; overflow-y: hidden; scrollbar-gutter: auto; }
+    """
+
+    def __init__(self, keys: Sequence[Key] = (), *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.show_keys(keys)
+
+    def show_keys(self, keys: Sequence[Key], later: Collection[Key] = ()) -> None:
+        """Show keys; those in `later` cannot be used yet."""
+        self._draw = partial(_laid_out, keys, later)
+        if self.is_attached:
+            self.redraw()
+            self.refresh(layout=True)
+
+
+_BETWEEN = " · "
+
+
+def _laid_out(keys: Sequence[Key], later: Collection[Key], look: Look) -> Sequence[Text]:
+    rows: list[Text] = []
+    for key in keys:
+        piece = look.text("")
+        piece.append_text(look.text(key.letter, "dim" if key in later else "bold cyan"))
+        piece.append_text(look.text(f" {key.label}", "dim" if key in later else ""))
+        if rows and rows[-1].cell_len + len(_BETWEEN) + piece.cell_len <= look.width:
+            rows[-1].append_text(look.text(_BETWEEN, "dim")).append_text(piece)
+        else:
+            rows += folded(piece, look.width)
+    return rows
 
 
 class Paper(Lines, can_focus=True):

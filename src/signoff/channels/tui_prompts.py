@@ -19,9 +19,10 @@ from textual.widgets import Input, Static, TextArea
 
 from signoff.channels.dialog import reasons
 from signoff.channels.editing import UNUSABLE, Draft, changes_title
+from signoff.channels.keys import KEYS, Key
 from signoff.channels.render import Look, draw_diff, draw_facts, folded
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
-from signoff.channels.tui_paper import Draw, Paper
+from signoff.channels.tui_paper import Draw, KeyLine, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms
@@ -39,9 +40,9 @@ Sheet > #box {
     background: $surface; border: round $primary; padding: 0 1;
 }
 Sheet Static { height: auto; }
-Sheet Paper { height: auto; max-height: 80vh; }
+Sheet Paper { height: auto; max-height: 100%; }
+Sheet #foot { height: auto; dock: bottom; }
 Sheet #said { color: $warning; }
-Sheet #keys { color: $text-muted; }
 EditPrompt > #box { height: 94%; }
 EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padding: 0; }
 """
@@ -50,10 +51,13 @@ EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padd
 NOT_YET = "Not all of it was on the screen yet: Space goes on; only then can you approve."
 HELP = (
     ("a", "approve this call, once; only after all of its card was on the screen"),
-    ("d", "deny it"),
-    ("n", "deny it with a note, for the model and the record"),
+    ("d, n", "deny it"),
+    ("r", "deny with a reason, for the model and the record"),
     ("e", "edit the arguments; you see your changes before anything runs"),
-    ("r", "approve, and do not ask again for exactly this call, or for calls like it; spelled out first"),
+    (
+        "l, s, w",
+        "approve and remember: you are not asked again for exactly this call, or for calls like it; spelled out first",
+    ),
     ("u", "make a rule of it, where that is offered: you see the change to signoff.yaml before it is written"),
     ("q, Ctrl-C", "leave everything that is open undecided; the requests stay open"),
     ("Tab, j", "the next request"),
@@ -63,18 +67,22 @@ HELP = (
 )
 
 
+_BACK = Key("Escape", "back")
+
+
 class Sheet(ModalScreen[T]):
     """A box above the card."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "back", "back")]
 
-    keys = "Escape back"
+    keys: Sequence[Key] = (_BACK,)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield from self.content()
-            yield Static("", id="said", markup=False)
-            yield Static(Text(self.keys), id="keys")
+            with Vertical(id="foot"):
+                yield Static("", id="said", markup=False)
+                yield KeyLine(self.keys, id="keys")
 
     def content(self) -> ComposeResult:
         """What is on the sheet."""
@@ -96,7 +104,7 @@ class Sheet(ModalScreen[T]):
 class Notice(Sheet[None]):
     """Something to know before going on."""
 
-    keys = "Escape or Enter: go on"
+    keys = (Key("Escape or Enter", "go on"),)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "back", "go on")]
 
     def __init__(self, text: str) -> None:
@@ -107,13 +115,26 @@ class Notice(Sheet[None]):
         yield Paper(paragraphs(self._text))
 
 
+class Looking(Notice):
+    """What is there while rules are looked for."""
+
+    keys = (_BACK,)
+
+    def __init__(self, card: Card) -> None:
+        super().__init__(f"Looking for rules that could be made of {card.tool} …")
+
+
 class NotePrompt(Sheet[str]):
     """Asks why a call is denied."""
 
-    keys = "Enter: deny with this note · Escape: back, nothing is decided"
+    keys = (Key("Enter", "deny with this reason"), Key("Escape", "back, nothing is decided"))
+
+    def __init__(self, card: Card) -> None:
+        super().__init__()
+        self._card = card
 
     def content(self) -> ComposeResult:
-        yield Static(Text("reason, for the model and the record", style="bold"))
+        yield Static(Text(f"deny {self._card.tool}: reason, for the model and the record", style="bold"))
         yield Input(id="note")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -140,22 +161,25 @@ class RememberPrompt(Sheet[ApprovalDecision]):
         super().__init__()
         self._offered: dict[str, ApprovalDecision] = {}
         self._texts: list[tuple[str, str]] = []
-        keys: list[str] = []
+        keys: list[Key] = []
         for letter, scope, choice in (("s", Remember.SESSION, Choice.SESSION), ("w", Remember.ALWAYS, Choice.ALWAYS)):
             if choice in card.choices:
                 self._offered[letter] = ApprovalDecision(approved=True, remember=scope)
                 self._texts.append((letter, remember_text(request, scope)))
-                keys.append(f"{letter} {session_text(card.keeps) if scope is Remember.SESSION else 'always'}")
+                how = session_text(card.keeps) if scope is Remember.SESSION else "always"
+                keys.append(Key(letter, f"approve {how}"))
         if Choice.WIDER in card.choices:
             wider = zip(_DIGITS, wider_terms(request, now), strict=False)
             for digit, terms in wider:
                 self._offered[digit] = decision = ApprovalDecision(approved=True, terms=terms)
-                self._texts.append((f"{digit} {how_long(terms)}", spelled_out(request, decision, datetime.astimezone)))
-            keys.append(f"1-{max(self._offered.keys() & set(_DIGITS))} calls like it")
-        self.keys = " · ".join([*keys, "Escape back"])
+                spelled = spelled_out(request, decision, datetime.astimezone)
+                self._texts.append((f"{digit} {how_long(terms, now)}", spelled))
+            last = max(self._offered.keys() & set(_DIGITS))
+            keys.append(Key("1" if last == "1" else f"1-{last}", KEYS[Choice.WIDER].label))
+        self.keys = (*keys, _BACK)
 
     def content(self) -> ComposeResult:
-        yield Paper(lambda look: draw_facts(self._texts, look, "what would be remembered").lines)
+        yield Paper(lambda look: draw_facts(self._texts, look, "approve, and remember this").lines)
 
     def action_take(self, key: str) -> None:
         if key not in self._offered:
@@ -174,7 +198,7 @@ class RulePrompt(Sheet[RuleDraft]):
     def __init__(self, found: RuleDrafts) -> None:
         super().__init__()
         self._found = found
-        self.keys = f"1-{len(found.drafts)} look at the change · Escape back"
+        self.keys = (Key("1" if len(found.drafts) == 1 else f"1-{len(found.drafts)}", "look at the change"), _BACK)
 
     def content(self) -> ComposeResult:
         rules = [(str(number), one.text) for number, one in enumerate(self._found.drafts, 1)]
@@ -192,7 +216,8 @@ class RulePrompt(Sheet[RuleDraft]):
                 self.dismiss(draft)
 
         title = f"what would change in {visible(self._found.file)}"
-        self.app.push_screen(Confirm(draft.preview, title, "y write this · Escape back", draft.warnings), confirmed)
+        yes = Key("y", "write this")
+        self.app.push_screen(Confirm(draft.preview, title, (yes, _BACK), draft.warnings), confirmed)
 
 
 class Confirm(Sheet[bool]):
@@ -200,15 +225,18 @@ class Confirm(Sheet[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
 
-    def __init__(self, diff: Preview, title: str, keys: str, warnings: Sequence[str] = ()) -> None:
+    def __init__(self, diff: Preview, title: str, keys: Sequence[Key], warnings: Sequence[str] = ()) -> None:
         super().__init__()
         self._diff, self._title, self._warnings = diff, title, warnings
         self.keys = keys
 
     def content(self) -> ComposeResult:
-        for warning in self._warnings:
-            yield Static(Text(f"warning: {warning}", style="yellow"))
-        yield Paper(lambda look: draw_diff(self._diff, look, self._title).lines)
+        warnings = paragraphs("\n".join(f"warning: {one}" for one in self._warnings), "yellow")
+
+        def draw(look: Look) -> Sequence[Text]:
+            return [*(warnings(look) if self._warnings else ()), *draw_diff(self._diff, look, self._title).lines]
+
+        yield Paper(draw)
 
     def action_yes(self) -> None:
         if self.query_one(Paper).seen_whole:
@@ -221,7 +249,7 @@ class EditPrompt(Sheet[Mapping[str, Any]]):
     """The arguments as JSON, to change. Gives those to run instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "look", "look at the changes", priority=True)]
-    keys = "Ctrl-S look at the changes · Escape back"
+    keys = (Key("Ctrl-S", "look at the changes"), _BACK)
 
     def __init__(self, draft: Draft, card: Card) -> None:
         super().__init__()
@@ -252,7 +280,7 @@ class EditPrompt(Sheet[Mapping[str, Any]]):
             if yes:
                 self.dismiss(edited.args)
 
-        keys = "y run it like this · Escape back to the editor"
+        keys = (Key("y", "run it like this"), Key("Escape", "back to the editor"))
         self.app.push_screen(Confirm(edited.diff, changes_title(edited.diff), keys), confirmed)
 
     def action_back(self) -> None:

@@ -15,6 +15,11 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import NobodyHere
 
 
+def named(card: Card) -> str:
+    """A call, told from others of the same tool."""
+    return f"{card.tool} (request {card.request_id})"
+
+
 @dataclass(eq=False, slots=True)
 class Entry:
     """One request that is asked about, and what became of it."""
@@ -48,6 +53,7 @@ class Waiting:
         self._closed = False
         self.told: list[tuple[str, str]] = []
         """What was decided here, in words, each with its colour: for the lines that stay behind."""
+        self._news: list[str] = []
         self.changed: Callable[[], None] = lambda: None
         """Called in whichever thread adds or withdraws something."""
 
@@ -56,12 +62,27 @@ class Waiting:
         with self._lock:
             if self._closed:
                 return False
-            self._entries.extend(entries)
             for entry in entries:
+                self._put(entry)
                 if entry.card.problem:
-                    self.told.append((f"not accepted, {entry.card.problem}: {entry.card.title}", "red"))
+                    self.told.append((f"not accepted, {named(entry.card)}: {entry.card.problem}", "red"))
         self.changed()
         return True
+
+    def redraw(self, request: ApprovalRequest, draw: Callable[[ApprovalRequest], Card | None]) -> None:
+        """A request that is open has changed; `draw` makes its card."""
+        with self._lock:
+            for entry in self._entries:
+                if not entry.is_open or key_of(entry.request) != key_of(request):
+                    continue
+                # Why the last answer was refused, and what was written then, is known here alone.
+                known = entry.request
+                changed = request.changed_to(problem=known.problem, metadata=known.metadata)
+                if (card := draw(changed)) is not None:
+                    entry.request = changed
+                    if card != entry.card:
+                        entry.card, entry.was_shown_whole = card, False
+        self.changed()
 
     def entries(self) -> list[Entry]:
         """Those that are open."""
@@ -87,20 +108,31 @@ class Waiting:
         self.changed()
 
     def tell(self, text: str) -> bool:
-        """Have a line left behind when the screen is closed; False where it is closed already."""
+        """Say something, and leave it behind when the screen is closed; False where it is closed already."""
         with self._lock:
-            if not self._closed:
-                self.told.append((text, ""))
-            return not self._closed
+            if self._closed:
+                return False
+            self.told.append((text, ""))
+            self._news.append(text)
+        self.changed()
+        return True
+
+    def news(self) -> list[str]:
+        """What was told and nobody has read yet."""
+        with self._lock:
+            news, self._news = self._news, []
+            return news
 
     def leave(self) -> None:
         """Leave everything that is open undecided, and close."""
         with self._lock:
             self._closed = True
-            for entry in self._entries:
-                if entry.is_open:
-                    self.told.append((f"{LEFT}: {entry.card.title}", "yellow"))
-                    entry.outcome.set_result(None)
+            left = [entry for entry in self._entries if entry.is_open]
+            if left:
+                what = left[0].card.title if len(left) == 1 else f"{len(left)} calls"
+                self.told.append((f"{LEFT}: {what}", "yellow"))
+            for entry in left:
+                entry.outcome.set_result(None)
         self.changed()
 
     def fail(self, why: str) -> None:
@@ -116,6 +148,15 @@ class Waiting:
         """Whether nothing is left: the screen is closing."""
         with self._lock:
             return self._closed
+
+    def _put(self, entry: Entry) -> None:
+        """At the end; where its last answer was refused, in the place that it had."""
+        key = key_of(entry.request)
+        places = [place for place, other in enumerate(self._entries) if key_of(other.request) == key]
+        if entry.card.problem and places and not self._entries[places[-1]].is_open:
+            self._entries[places[-1]] = entry
+        else:
+            self._entries.append(entry)
 
     def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
         text = said_about(entry.request, entry.card, decision)

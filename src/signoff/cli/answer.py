@@ -180,6 +180,8 @@ class Done:
     decision: ApprovalDecision | None = None
     problems: tuple[str, ...] = ()
     """Why not, where it was not."""
+    again: bool = False
+    """Whether they had approved the same before."""
     is_unknown: bool = False
     """Whether there is no such request here."""
 
@@ -266,13 +268,16 @@ def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
 
 async def _answered(broker: Broker, ready: Done, by: Answerer) -> Done:
     from signoff.cli.telling import late_text
+    from signoff.core.inbox import has_approved
     from signoff.core.request import State
     from signoff.errors import AlreadySettled, RequestError
 
     if ready.request is None or ready.decision is None:
         return ready
     try:
-        return replace(ready, request=await broker.answer(ready.request.id, ready.decision, by=by))
+        voted = await broker.answer(ready.request.id, ready.decision, by=by)
+        again = ready.decision.approved and has_approved(ready.request, by.name, voted.votes[-1].args_digest)
+        return replace(ready, request=voted, again=again)
     except AlreadySettled as error:  # somebody was faster by an instant
         request = await broker.get(ready.request.id)
         return replace(ready, problems=problems_of(error) if request.state is State.PENDING else (late_text(request),))
@@ -299,13 +304,14 @@ def _tell(done: Done, answer: Answer, as_json: bool) -> None:
         for problem in done.problems:
             click.echo(f"signoff: {safe(done.given)}: {problem}", err=True)
     else:
-        for line in _lines(request, answer.approved, done.decision):
+        for line in _lines(request, answer.approved, done):
             click.echo(line)
 
 
-def _lines(request: ApprovalRequest, approved: bool, decision: ApprovalDecision | None) -> Iterator[str]:
-    from signoff.cli.telling import agreed, changes
+def _lines(request: ApprovalRequest, approved: bool, done: Done) -> Iterator[str]:
+    from signoff.cli.telling import changes
     from signoff.cli.words import safe
+    from signoff.core.inbox import agreed_text
     from signoff.core.quorum import who
     from signoff.core.request import State
     from signoff.core.visible import visible
@@ -313,15 +319,16 @@ def _lines(request: ApprovalRequest, approved: bool, decision: ApprovalDecision 
     word = click.style("approved", fg="green") if approved else click.style("denied  ", fg="red")
     waits = ""
     if request.state is State.PENDING:
-        waits = f"; {agreed(request)} so far, and it needs {visible(who(request.requirement))}"
+        already = "you had approved it already; " if done.again else ""
+        waits = f"; {already}{visible(agreed_text(request))}, and it needs {visible(who(request.requirement))}"
     yield f"{word}  {safe(request.id)}  {safe(request.title)}{waits}"
-    if decision is not None and decision.edited_args is not None:
-        for line in changes(request, decision.edited_args):
+    if done.decision is not None and done.decision.edited_args is not None:
+        for line in changes(request, done.decision.edited_args):
             yield f"          {line}"
 
 
 def _data(done: Done) -> Mapping[str, Any]:
-    from signoff.cli.telling import agreed
+    from signoff.core.inbox import agreed
     from signoff.core.safe import spelled_out
 
     request, decision = done.request, done.decision

@@ -153,7 +153,8 @@ def _lines(seen: Seen) -> Iterator[str]:
 
 def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
     """What there is to say about a channel, and whether something has to be done about it."""
-    from signoff.cli.words import count, safe, span
+    from signoff.cli.words import count, safe
+    from signoff.core.moment import span
 
     entry = seen.entry
     yield _who(seen)

@@ -90,7 +90,7 @@ def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
 def _clock(lead: timedelta | None) -> Iterator[Finding]:
     """A clock that is far off: deadlines go by the store's, but what people and logs show goes by this machine's."""
     if lead:
-        from signoff.cli.words import span
+        from signoff.core.moment import span
 
         seconds = lead.total_seconds()
         off = f"{span(abs(seconds))} {'behind' if seconds > 0 else 'ahead of'}"

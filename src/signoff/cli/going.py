@@ -14,6 +14,7 @@ import click
 from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import Progress, spent_json
 from signoff.cli.safely import apart, for_terminal
+from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
 from signoff.core.safe import safe_text
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
 
 T = TypeVar("T")
-MOST_IDS = 4
-"""How many requests are named in the command that answers them."""
 
 
 class Going:
@@ -43,13 +42,13 @@ class Going:
         """Who is to be told what the agent says. Programs get its answer alone."""
         return None if self.as_json else self.progress
 
-    def begun(self, job: Job) -> Callable[[str], None]:
-        """To be told the id of each run of `job` that begins."""
+    def begun(self, job: Job, before: Loosened = NOT_LOOSENED) -> Callable[[str], None]:
+        """To be told the id of each run of `job` that begins. `before` is what was loosened when it was started."""
         self.progress.secrets.update(job.runner.gate.secrets)
 
         def told(run: str) -> None:
             self.run = run
-            self.progress.begun(job.agent, run)
+            self.progress.begun(job.agent, run, (job.runner.gate.gate.loosened | before).texts)
 
         return told
 
@@ -186,7 +185,7 @@ def say_waiting(
     """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
     from signoff.cli.telling import outcome_step
     from signoff.core.card import safe_summary
-    from signoff.core.quorum import who
+    from signoff.core.inbox import needs_of
     from signoff.core.request import State
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
@@ -198,13 +197,15 @@ def say_waiting(
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
         if one.state is State.UNKNOWN:
             click.echo(f"  {' ' * len(one.id)}  {outcome_step(one)}", err=True)
-        elif one.requirement.is_strict:
-            click.echo(f"  {' ' * len(one.id)}  needs {for_terminal(who(one.requirement))}", err=True)
+        elif needs := needs_of(one):
+            click.echo(f"  {' ' * len(one.id)}  needs {for_terminal(needs)}", err=True)
     if run:
         where = _where(store)
         if open_ids := [one.id for one in waiting if one.state is State.PENDING]:
-            few = " ".join(open_ids[:MOST_IDS])
-            more = "`signoff inbox` lists them all" if len(open_ids) > MOST_IDS else "`signoff show` tells more"
-            deny = "or deny, all or some" if len(open_ids) > 1 else "or deny"
-            click.echo(f"Answer with: signoff approve {few}{where}   ({deny}; {more})", err=True)
+            # Nobody is handed a command that approves several calls unseen.
+            name, each = (open_ids[0], "") if len(open_ids) == 1 else ("ID", "   (each of them, by its own ID)")
+            click.echo(f"Look first:  signoff show {name}{where}{each}", err=True)
+            click.echo(
+                f"Then answer: signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True
+            )
         click.echo(f"Then go on:  signoff resume {run}{where}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -52,6 +53,7 @@ async def _answered(
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
         with _watching(broker, attended.wake):
             while attended.failure is None:
+                looked_at = broker.clock.now()
                 waiting = await _waiting(broker)
                 shown = _shown_to(me, waiting, mine=mine)
                 await attended.show(shown)
@@ -62,7 +64,7 @@ async def _answered(
                         screen.withdraw(request_id, "somebody else has to answer it now")
                 if not attended.asked:
                     break
-                await attended.changed()
+                await attended.changed(until=_next_moment(waiting, looked_at))
     return attended.failure
 
 
@@ -70,6 +72,12 @@ async def _waiting(broker: Broker) -> Sequence[ApprovalRequest]:
     """What waits, after whatever time has done to it."""
     await broker.sweep()
     return await broker.pending()
+
+
+def _next_moment(waiting: Sequence[ApprovalRequest], looked_at: datetime) -> datetime | None:
+    """When time does something next to what waits. What is not shown counts too: it may have to be then."""
+    moments = [moment for one in waiting for moment in (one.deadline, one.remind_at) if moment is not None]
+    return min((moment for moment in moments if moment > looked_at), default=None)
 
 
 def _shown_to(me: Answerer, waiting: Sequence[ApprovalRequest], *, mine: bool) -> Sequence[ApprovalRequest]:

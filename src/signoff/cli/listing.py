@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.words import ago, ahead, clip, count, fold, iso, now, pad, safe
-from signoff.core.inbox import agreed
-from signoff.core.moment import Zone, in_utc
+from signoff.cli.words import clip, count, fold, iso, now, pad, safe
+from signoff.core.inbox import agreed, needs_of
+from signoff.core.moment import Zone, ago, ahead, in_utc
 from signoff.core.people import Answerer, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
 from signoff.core.request import State
@@ -96,9 +96,19 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
             told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
             known[name] = safe_text(told.strip()), tuple(map(safe_text, run.setup.loosened.texts))
     return [
-        replace(item, task=known[item.run][0], loosened=known[item.run][1]) if item.run in known else item
+        replace(
+            item,
+            needs=_needs(tx, item),
+            **({"task": known[item.run][0], "loosened": known[item.run][1]} if item.run in known else {}),
+        )
         for item in items
     ]
+
+
+def _needs(tx: Transaction, item: Item) -> str:
+    """Who must agree, as the card says it."""
+    request = tx.requests.get(item.id) if item.state is State.PENDING else None
+    return visible(needs_of(request)) if request is not None else ""
 
 
 def _deliveries(
@@ -163,6 +173,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "run": item.run,
         "task": item.task or None,
         "loosened": list(item.loosened),
+        "needs": item.needs or None,
         "role": item.role or None,
         "quorum": item.quorum,
         "votes": item.votes,
@@ -243,7 +254,8 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
         yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
     yield from loosened_lines(item.loosened, width, _INDENT)
     if not is_unknown:
-        yield click.style(clip(_INDENT + " · ".join(_facts(item, at)), width), dim=True)
+        for line in fold(_INDENT + " · ".join(_facts(item, at)), width, _INDENT):
+            yield click.style(line, dim=True)
         return
     for line in fold(
         f"{_INDENT}outcome unknown: its process is silent since it began. What became of it?", width, _INDENT
@@ -265,9 +277,7 @@ def _facts(item: Item, at: datetime) -> Iterator[str]:
     chain = " > ".join(filter(None, (item.worker, item.tool)))
     if item.worker or not item.title.startswith(item.tool):
         yield visible(chain)
-    role = visible(item.role) if item.role else "anyone"
-    escalated = ", escalated" if item.escalated else ""
-    yield f"asks {role}{escalated}" + (f", {item.votes} of {item.quorum}" if item.quorum > 1 else "")
+    yield f"needs {item.needs}" if item.needs else "asks anyone"
     if item.deadline is not None:
         yield f"ends {ahead(item.deadline, at)}"
     if item.assigned:

@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from signoff.cli.markdown import BAR, PLAIN_BAR, Markdown
-from signoff.cli.words import agent_name, cells, clip
-from signoff.core.card import safe_summary
+from signoff.cli.masking import MaskedStream
+from signoff.cli.words import agent_name, cells, clip, iso, now
+from signoff.core.card import rule_text, safe_summary
 from signoff.core.event import CallEvent, CallStep, RunMessage
+from signoff.core.moment import ago
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import redacted_text, safe_text
 from signoff.core.visible import visible
 
 if TYPE_CHECKING:
+    from signoff.core.grant import Grant
     from signoff.workers.runtime import Spent
 
 LONGEST = 62
@@ -61,12 +64,15 @@ class Progress:
         """Values that no message about the run may show."""
         self._denied: set[str] = set()
         self._ran: set[str] = set()
+        self._told_loosened = False
         self._as_json = as_json
         self._is_live = not as_json and is_live_terminal()
         self.is_live = self._is_live and _is_screen(sys.stdout)
         """Whether what the model says is written as it comes; it goes to standard output, as its answer does."""
         self._words: Markdown | None = None
         """What is being said."""
+        self._masked = MaskedStream(self.secrets)
+        """What is being said, as far as it may hold the beginning of a secret."""
         self._heard = False
         """Whether some of the answer at hand was written as it came."""
         self._shown = ""
@@ -82,14 +88,22 @@ class Progress:
         self._over = threading.Event()
         self._over.set()
 
-    def begun(self, agent: str, run: str) -> None:
-        """A run begins, or is taken up. `agent` as in `KeptRun.agent`; `run` is empty where it is not kept."""
+    def begun(self, agent: str, run: str, loosened: Sequence[str] = ()) -> None:
+        """A run begins, or is taken up. `agent` as in `KeptRun.agent`; `run` is empty where it is not kept.
+
+        `loosened` is what whoever started it loosened: nobody may be asked in it, so it is said at once.
+        """
+        loosened = [safe_text(one, secrets=self.secrets) for one in loosened]
         with self._lock:
             self._denied.clear()
             self._ran.clear()
         if self._as_json:
-            click.echo(json.dumps({"event": "started", "agent": agent, **({"run": run} if run else {})}), file=self.out)
+            told = {**({"run": run} if run else {}), **({"loosened": loosened} if loosened else {})}
+            click.echo(json.dumps({"event": "started", "agent": agent, **told}), file=self.out)
             return
+        if loosened and not self._told_loosened:
+            self._told_loosened = True  # once, however many turns follow
+            click.secho(f"LOOSENED: {'; '.join(loosened)}", fg="yellow", bold=True, err=True)
         with self._lock:
             self._name = agent_name(agent)
             self._going.clear()
@@ -144,8 +158,9 @@ class Progress:
             self._erase()
             if self._words is None:
                 self._words = _on(sys.stdout)
+                self._masked = MaskedStream(self.secrets)
             self._heard = True
-            _write(self._words.feed(text))
+            _write(self._words.feed(self._masked.feed(text)))
 
     def said(self, text: str, *, calls: bool) -> None:
         """All that the model said in one answer. What it ends with is left to `answer` where nobody sees it come."""
@@ -154,7 +169,8 @@ class Progress:
             if self.is_live:
                 self._words = self._words or (None if self._heard else _on(sys.stdout))
                 if self._words is not None and not self._heard:
-                    _write(self._words.feed(text))
+                    self._masked = MaskedStream(self.secrets)
+                    _write(self._words.feed(self._masked.feed(text)))
                 self._end_words()
                 self._shown = text
             elif calls and text.strip():
@@ -172,13 +188,16 @@ class Progress:
             self._draw()
 
     def answer(self, text: str) -> None:
-        """What the run came to, unless it was written as it came. At a terminal it is rendered; elsewhere it is raw."""
+        """What the run came to, unless it was written as it came.
+
+        At a terminal it is rendered, and secrets are masked; elsewhere it is raw.
+        """
         with self._lock:
             if self.is_live and self._shown and text.strip() == self._shown.strip():
                 return
             if sys.stdout.isatty():
                 words = _on(sys.stdout)
-                _write(words.feed(text) + words.end())
+                _write(words.feed(redact_text(text, secrets=self.secrets)) + words.end())
             else:
                 click.echo(text)
 
@@ -197,7 +216,7 @@ class Progress:
     def _end_words(self) -> None:
         """End the line that is being said: something else is to be written."""
         if self._words is not None:
-            _write(self._words.end())
+            _write(self._words.feed(self._masked.end()) + self._words.end())
             self._words = None
 
     def spent(self, spent: Spent) -> None:
@@ -231,9 +250,13 @@ class Progress:
 
     def _was_answered_here(self, event: CallEvent) -> bool:
         """Whether the terminal has just said the same, below the card."""
+        if event.call.path not in self._asked:
+            return False
+        if event.what is CallStep.DENIED and event.by == "timeout":  # the question was taken back there, and says why
+            return _somebody_types()
         decision = event.request.decision if event.request is not None else None
         by = decision.by if decision is not None else None
-        return event.call.path in self._asked and by is not None and by.via == "terminal"
+        return by is not None and by.via == "terminal"
 
     def _tick(self, over: threading.Event) -> None:
         while not over.wait(PATIENCE):
@@ -363,6 +386,9 @@ def event_json(event: CallEvent) -> str:
         row["request"] = event.request.id
     if event.by:
         row["by"] = event.by
+    if event.grant is not None:
+        row |= {"grant": event.grant.id or None, "by": redact_text(event.grant.by, secrets=event.secrets) or None}
+        row["answered_at"] = iso(event.grant.at)
     return json.dumps(row, ensure_ascii=False, default=str)
 
 
@@ -405,6 +431,13 @@ def spent_json(spent: Spent) -> dict[str, Any]:
     }
 
 
+def _grant_text(grant: Grant, secrets: Iterable[str]) -> str:
+    """Whose earlier answer lets a call run, when they gave it, and what it is revoked by."""
+    by = f"answer of {safe_text(grant.by, secrets=secrets)}" if grant.by else "an earlier answer"
+    when = f", {ago(grant.at, now())}" if grant.at is not None else ""
+    return f"{by}{when}{f' (grant {visible(grant.id)})' if grant.id else ''}"
+
+
 def _because(event: CallEvent) -> str:
     match event.what:
         case CallStep.DENIED:
@@ -412,7 +445,9 @@ def _because(event: CallEvent) -> str:
         case CallStep.FAILED:
             return safe_text(event.text, secrets=event.secrets)
         case CallStep.ALLOWED if event.verdict is not None and event.verdict.rules:
-            return f"by rule {', '.join(event.verdict.rules)}"
+            return f"by {rule_text(', '.join(event.verdict.rules))}"
+        case CallStep.REMEMBERED if event.grant is not None:
+            return _grant_text(event.grant, event.secrets)
         case CallStep.APPROVED if event.request is not None and event.request.decision is not None:
             by = event.request.decision.by
             edited = ", arguments edited" if event.request.decision.edited_args is not None else ""

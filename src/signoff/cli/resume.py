@@ -159,7 +159,7 @@ async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alon
         from signoff.wiring import Task, job_of
 
         job = job_of(run, options)
-    going.begun(job)(run.id)
+    going.begun(job, run.setup.loosened)(run.id)
     going.progress.waits(status.waiting)
     finished = await going.on(job.resume(run))
     code = going.say(finished)

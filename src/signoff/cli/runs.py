@@ -81,7 +81,8 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
     from signoff.cli.listing import loosened_lines
     from signoff.cli.telling import by_program, masked, outcome_step
-    from signoff.cli.words import agent_name, ago, clip, now, pad, safe
+    from signoff.cli.words import agent_name, clip, now, pad, safe
+    from signoff.core.moment import ago
     from signoff.core.request import State
 
     run, word, at = status.run, status.word, now()

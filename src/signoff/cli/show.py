@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -52,35 +52,43 @@ def show(
     """
     from signoff.cli.opening import with_broker
 
-    async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry]]:
+    async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry], str]:
+        from signoff.wiring.project import requester_of
+
         await broker.sweep()
         request = await broker.find(request_id)
-        return request, await broker.store.read(lambda tx: tx.record.entries(request=request.id))
+        history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
+        return request, history, requester_of(None, settings)
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
-    request, history = with_broker(store, policy, work)
+    request, history, viewer = with_broker(store, policy, work)
     if arg is not None:
         _print_argument(request, arg)
         return
-    card, problem = _card(request, in_utc if as_json else datetime.astimezone)
     if as_json:
+        card, problem = _card(request, in_utc)
         from signoff.cli.telling import request_data
         from signoff.cli.words import as_json as json_line
 
         click.echo(json_line(request_data(request, card, problem, history)))
         return
+    card, problem = _card(request, datetime.astimezone, now=datetime.now(UTC), viewer=viewer)
     _print(lambda screen: _draw(screen, request, card, problem, history, whole=whole), pager=not no_pager)
 
 
-def _card(request: ApprovalRequest, zone: Zone) -> tuple[Card | None, str]:
+def _card(
+    request: ApprovalRequest, zone: Zone, *, now: datetime | None = None, viewer: str = ""
+) -> tuple[Card | None, str]:
     """The card, or why there can be none: then it cannot be approved either."""
     from signoff.core.card import card_for
+    from signoff.core.request import State
     from signoff.core.visible import visible
     from signoff.errors import CannotCanonicalise
 
     try:
-        return card_for(request, zone=zone), ""
+        pending = request.state is State.PENDING
+        return card_for(request, zone=zone, now=now if pending else None, viewer=viewer), ""
     except CannotCanonicalise as error:
         return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
 

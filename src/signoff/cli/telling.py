@@ -9,15 +9,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli.listing import OUTCOMES
-from signoff.cli.words import ago, ahead, iso, local, now, safe, short_local
+from signoff.cli.words import iso, local, now, safe, short_local
 from signoff.core.inbox import agreed
 from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.moment import ago
 from signoff.core.offer import offers
-from signoff.core.quorum import who, why_not_entitled
+from signoff.core.quorum import why_not_entitled
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import masked_pattern, safe_text, visible_around
-from signoff.core.visible import visible
+from signoff.core.visible import quoted, visible
 
 if TYPE_CHECKING:
     from signoff.core.card import Card
@@ -85,15 +86,10 @@ def late_text(request: ApprovalRequest) -> str:
 
 
 def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    """Who is asked, who said what, and how it ended."""
+    """When it was asked and for whom, who said what, and how it ended. The card says who must agree, and until when."""
     at = now()
     if request.opened_at is not None:
         yield "asked", f"{local(request.opened_at)} ({ago(request.opened_at, at)})"
-    if request.state is State.PENDING:
-        so_far = f"; {agreed(request)} of {request.requirement.quorum} so far" if request.requirement.quorum > 1 else ""
-        yield "asks", f"{visible(who(request.requirement))}{so_far}"
-        if request.deadline is not None:
-            yield "ends", f"{local(request.deadline)} ({ahead(request.deadline, at)})"
     for name, value in (("for", request.requester), ("owner", ", ".join(request.owners)), ("run", request.run)):
         if value:
             yield name, visible(value)
@@ -128,7 +124,7 @@ def _decision_text(decision: ApprovalDecision, secrets: Sequence[str]) -> str:
     by = f" by {visible(str(decision.by))}" if decision.by is not None else ""
     via = f" ({visible(decision.by.via)})" if decision.by is not None and decision.by.via else ""
     when = f" at {local(decision.at)}" if decision.at is not None else ""
-    note = f": {masked(decision.note, secrets)}" if decision.note else ""
+    note = f": {masked(quoted(decision.note), secrets)}" if decision.note else ""
     return f"{how}{by}{via}{when}{note}"
 
 
@@ -166,7 +162,7 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
         yield "it happened" if body["happened"] else "it did not happen"
     for name, before in _WORDS.items():
         if value := body.get(name):
-            yield f"{before}{safe(str(value))}"
+            yield f"{before}{safe(quoted(str(value)) if name == 'note' else str(value))}"
 
 
 _WORDS = {

@@ -24,30 +24,6 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def span(seconds: float) -> str:
-    """How long something takes, as people say it: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
-    whole = max(0, int(seconds))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min"
-    if whole < 10 * _HOUR and (minutes := whole % _HOUR // _MINUTE):
-        return f"{whole // _HOUR} h {minutes} min"
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR} h"
-    return f"{whole // _DAY} days"
-
-
-def ago(moment: datetime, at: datetime) -> str:
-    seconds = (at - moment).total_seconds()
-    return f"{span(seconds)} ago" if seconds >= 1 else "just now"
-
-
-def ahead(moment: datetime, at: datetime) -> str:
-    seconds = (moment - at).total_seconds()
-    return f"in {span(seconds)}" if seconds >= 1 else "now"
-
-
 def local(moment: datetime | None) -> str:
     """A moment on the clock of whoever reads it, with the zone."""
     return moment_text(moment, datetime.astimezone) if moment is not None else ""

@@ -136,7 +136,8 @@ def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
 
 
 def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
-    from signoff.cli.words import as_json, span
+    from signoff.cli.words import as_json
+    from signoff.core.moment import span
 
     if worker.approvers:
         yield "asks", f"somebody with the role {_listed(worker.approvers, ' or ')}"

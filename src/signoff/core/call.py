@@ -41,14 +41,16 @@ class Call:
     """The run's own dependencies, for `deps` conditions."""
     start: str = ""
     """The folder that relative paths in the arguments start from; empty: wherever a policy's own start."""
+    folder: str = ""
+    """That folder as remembered answers name it: from the project's own folder, where it is inside."""
     also: str = ""
     """Another folder that they may start from, where nobody said which: rules look at both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
     prefix: str = field(default="", compare=False)
-    """For a command line: what may be remembered of it, with `*` for names that may vary, as `npm test *`."""
+    """For a command line: what may be remembered of it, with `*` for names that may vary, as `pytest -x *`."""
     sensitive: tuple[str, ...] = field(default=(), compare=False)
-    """Names of arguments that are paths where secrets are kept, or of files whose content gets run."""
+    """Names of arguments that are paths of files known to hold secrets or settings, or to be run by tools."""
     unreadable: tuple[str, ...] = ()
     """Arguments that have no JSON form, each with what it is. They make policy ask."""
     call_id: str = ""
@@ -105,10 +107,11 @@ class Call:
 
     @cached
     def target_key(self) -> str:
-        """As `memory_key` for the tool of one toolset, whatever is written: the arguments in `free` are left out."""
+        """As `memory_key` for one tool in one folder, whatever is written: the arguments in `free` are left out."""
         free = self.free
         fixed = {name: value for name, value in self.args.items() if name not in free}
-        return digest(same_form({"args": fixed, "tool": self.tool, "toolset": self.toolset}))
+        whose = {"toolset": self.toolset, "agent": self.agent, "folder": self.folder}
+        return digest(same_form({"args": fixed, "tool": self.tool, **whose}))
 
     @property
     def likeness(self) -> tuple[str, str]:
@@ -125,6 +128,11 @@ class Call:
     def key(self) -> str:
         """What identifies this call among all calls: providers reuse call ids, so its run belongs to it."""
         return f"{self.run_id}:{self.path or self.call_id}"
+
+    @property
+    def agent(self) -> str:
+        """The agent whose own tool it is; empty for the tool of a toolset, which has the same one for all agents."""
+        return self.worker[-1] if self.toolset is None and self.worker else ""
 
     @property
     def chain(self) -> str:

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
 from signoff.core.context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.decision import Keeps, Remember
-from signoff.core.moment import Zone, in_utc, moment_text
+from signoff.core.inbox import needs_of
+from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
-from signoff.core.quorum import approvals
+from signoff.core.quorum import role_text
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.core.verdict import OnTimeout
-from signoff.core.visible import CLOSE, OPEN, suspicious, visible
+from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
 
 LONG_TEXT = 600
 LONG_LINES = 12
 _MOST_WARNINGS = 6
 _ONE_LINE = 60
+_FAR = timedelta(days=30)
+"""From here on, a moment is told by its date alone."""
 _DESCRIBE = frozenset("summary reason note path diff before after preview".split())
 """What a tool says about exactly the call that it was asked about."""
 _LINES = ("summary", "reason", "path")
@@ -40,6 +44,10 @@ _LONGEST_PAST = 50
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
+
+
+_ESCAPED = re.compile(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)")
+"""An escape in JSON; the groups are those of control characters, but for line breaks and tabs."""
 
 
 class Choice(StrEnum):
@@ -107,7 +115,7 @@ class Card:
     needs: str = ""
     """Who must agree; empty where anyone may."""
     until: str = ""
-    """What happens without an answer, and when."""
+    """When its time is up, and what happens then."""
     args: tuple[CardArg, ...] = ()
     details: tuple[CardArg, ...] = ()
     """Whatever else the tool said about the call."""
@@ -134,8 +142,13 @@ def card_for(
     remember: bool = True,
     keeps_always: bool = True,
     zone: Zone = in_utc,
+    now: datetime | None = None,
+    viewer: str = "",
 ) -> Card:
     """The card for a request. `remember` and `keeps_always`: whether an answer can be kept at all, and for good.
+
+    With `now`, it says how long there is to answer: for a card that is drawn once, not for one that stays on a screen.
+    `viewer` is who looks at it, where that is one person: they are told if they approved it already.
 
     Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
     """
@@ -164,8 +177,8 @@ def card_for(
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
         errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
         message=writer.block(request.requirement.message, "the message"),
-        needs=writer.line(_needs(request)),
-        until=writer.line(_until(request, zone)),
+        needs=writer.line(needs_of(request, viewer)),
+        until=writer.line(_until(request, zone, now)),
         preview=preview,
         changed=writer.line("; ".join(request.changed)),
         problem=writer.block(request.problem, "the problem"),
@@ -177,6 +190,12 @@ def card_for(
         keeps=request.keeps,
         digest=request.args_digest,
     )
+
+
+def rule_text(rules: str) -> str:
+    """Rules by their ids, as they stand in a sentence: one without a name of its own is called `rule-4` already."""
+    first = rules.partition(", ")[0]
+    return rules if first.rpartition("/")[2].startswith("rule-") else f"rule {rules}"
 
 
 def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> str:
@@ -256,6 +275,8 @@ class _Writer:
         """What the tool said about the call that is nowhere else on the card; `said` is what is."""
         metadata = self.request.metadata
         shown = {*_OURS, *_previewed(metadata), *(("note",) if _note(self.request) else ())}
+        if self.request.problem:  # what the person wrote, and was not accepted: no tool says it
+            shown.add("draft")
         rest = {name: value for name, value in metadata.items() if name not in shown and value not in (None, "")}
         for name, value in self.redactor.mapping(rest).items() if rest else ():
             one = self._named(name, value)
@@ -285,8 +306,11 @@ class _Writer:
             for name, text in said.items()
         }
         if not self.redactor.masked and self._shown == request.args:
-            return self.safe(plain)
-        return self.safe(self._without_half_a_mask(summary_of(tool, self._shown, safe)))
+            line = plain
+        else:
+            line = self._without_half_a_mask(summary_of(tool, self._shown, safe))
+        # The call itself is told as JSON, which escapes control characters in a way of its own.
+        return self.safe(line if any(said.values()) else _ESCAPED.sub(_unescaped, line))
 
     def _without_half_a_mask(self, line: str) -> str:
         """A line that was cut, without what is left of a mask at its end: that would be spelled out."""
@@ -315,6 +339,13 @@ class _Writer:
         yield from found[:_MOST_WARNINGS]
         if len(found) > _MOST_WARNINGS:
             yield f"and {len(found) - _MOST_WARNINGS} more of this kind"
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """A control character that JSON escaped, itself, so that it is spelled as everywhere on the card."""
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return {"b": "\b", "f": "\f", "r": "\r"}[escape[2]] if escape[2] else escape[0]
 
 
 def _as_it_runs(request: ApprovalRequest) -> ApprovalRequest:
@@ -382,36 +413,25 @@ def _note(request: ApprovalRequest) -> str:
     return said if isinstance(said, str) else ""
 
 
-def _needs(request: ApprovalRequest) -> str:
-    requirement = request.requirement
-    if not requirement.is_strict:
-        return ""
-    text = f"{requirement.quorum} people" if requirement.quorum > 1 else "somebody"
-    if requirement.role is not None:
-        text += f" with the role {requirement.role}"
-    if requirement.not_by:
-        text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
-    if request.escalated:
-        text += f"; escalated, as {request.silence}"
-    if agreed := sorted(approvals(requirement, request.votes, request.args_digest)):
-        text += f"; {len(agreed)} so far ({', '.join(agreed)})"
-    return text
-
-
-def _until(request: ApprovalRequest, zone: Zone) -> str:
+def _until(request: ApprovalRequest, zone: Zone, now: datetime | None) -> str:
     if request.deadline is None:
         return ""
+    soon = f" ({ahead(request.deadline, now)})" if now is not None and request.deadline - now < _FAR else ""
+    return f"{moment_text(request.deadline, zone)}{soon}, then {without_answer(request)}"
+
+
+def without_answer(request: ApprovalRequest, named: Callable[[str], str] = role_text) -> str:
+    """What happens once time is up. `named` writes the name of a role as it stands in a text."""
     requirement = request.requirement
     match requirement.on_timeout:
         case OnTimeout.ALLOW:
-            outcome = "it runs"
+            return "it runs"
         case OnTimeout.PARK:
-            outcome = "it goes on waiting"
+            return "it goes on waiting"
         case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
-            outcome = f"{requirement.escalate_to} is asked instead"
+            return f"the role {named(requirement.escalate_to)} is asked"
         case _:
-            outcome = "it is denied"
-    return f"{outcome} if nobody answers by {moment_text(request.deadline, zone)}"
+            return "it is denied"
 
 
 def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:
@@ -483,13 +503,14 @@ def _has_lines(text: str) -> bool:
 
 
 def _strings(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Every text in a value, and what it is called: the quoted name of the argument, or where it is in it."""
     if isinstance(value, str):
-        yield path, value
+        yield quoted(path), value
     elif isinstance(value, Mapping):
         for name, item in cast("Mapping[str, object]", value).items():
             yield from _strings(item, f"{path}.{name}" if path else name)
             if suspicious(name):
-                yield f"a name in {path or 'the arguments'}", name
+                yield f"a name in {quoted(path) if path else 'the arguments'}", name
     elif isinstance(value, list):
         for index, item in enumerate(cast("Sequence[object]", value)):
             yield from _strings(item, f"{path}[{index}]")

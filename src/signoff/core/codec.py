@@ -186,6 +186,7 @@ _GRANT = _Shape(
     {
         "scope": _choice(Scope),
         "pattern": _PATTERN,
+        "asked_by": _TUPLE,
         "until": _TIME,
         "budget": _part(_BUDGET),
         "at": _TIME,
@@ -221,7 +222,14 @@ _REQUIREMENT = _Shape(
     Requirement, {"not_by": _SET, "timeout": _SPAN, "on_timeout": _choice(OnTimeout), "remind": _SPAN}
 )
 _VERDICT = _Shape(
-    Verdict, {"effect": _choice(Effect), "rules": _TUPLE, "requirement": _part(_REQUIREMENT), "errors": _TUPLE}
+    Verdict,
+    {
+        "effect": _choice(Effect),
+        "rules": _TUPLE,
+        "requirement": _part(_REQUIREMENT),
+        "errors": _TUPLE,
+        "asked_by": _TUPLE,
+    },
 )
 _CALL = _Shape(
     Call,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from signoff.core.call import Call
+from signoff.core.grant import Grant
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
 
@@ -40,6 +41,8 @@ class CallEvent:
     by: str = ""
     text: str = ""
     """The reason of a denial, the error of a failure."""
+    grant: Grant | None = None
+    """The remembered answer that lets it run."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to mask wherever the step is shown."""
 

@@ -37,12 +37,20 @@ class Grant:
     id: str = ""
     where: str = ""
     """The run, the session or the worker it is limited to, by `scope`."""
+    folder: str = ""
+    """`Call.folder` of that call: the same path in another folder is another file."""
+    agent: str = ""
+    """`Call.agent` of that call."""
     pattern: tuple[Condition, ...] | None = None
+    asked_by: tuple[str, ...] = ()
+    """The rules that asked then, as in `Verdict`: a pattern is no answer to a rule that asked for other reasons."""
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None
     role: str = ""
     """The role that the rule wanted of whoever gave it: where a rule wants a role, only a grant of that role counts."""
+    loosened: bool = False
+    """Whether it was given in a run that let more run unasked than its project says."""
     by: str = ""
     at: datetime | None = None
     note: str = ""
@@ -60,12 +68,19 @@ class Grant:
         """Whether it speaks about this call. A changed tool puts the grant to sleep; another toolset has its own."""
         if call.schema_hash != self.schema_hash or call.toolset != self.toolset or call.tool != self.tool:
             return False
+        if self.approved and not self._is_at_home(call):
+            return False
         if self.pattern is None:
             # A yes is for the very text: in another Unicode form it may name another file. A no is for all forms of it.
             return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
         return set(call.args) == {one.arg for one in self.pattern} and all(
-            one.holds(call.args[one.arg], call) for one in self.pattern
+            one.holds(call.args[one.arg], call) if self.approved else one.may_hold(call.args[one.arg], call)
+            for one in self.pattern
         )
+
+    def _is_at_home(self, call: Call) -> bool:
+        """Whether a call is made in the folder, and with the tool of the agent, that the answer was given for."""
+        return (not self.folder or call.folder == self.folder) and (not self.agent or call.agent == self.agent)
 
     @property
     def speaks_of(self) -> str:
@@ -74,9 +89,11 @@ class Grant:
 
     def counts_for(self, verdict: Verdict) -> bool:
         """Whether it may stand in for an answer that policy wants. A no always does."""
+        if not self.approved:
+            return True
         role = verdict.requirement.role
-        wide = self.pattern is not None and verdict.exactly
-        return not self.approved or ((role is None or self.role == role) and not wide)
+        is_asked_otherwise = verdict.exactly or not set(verdict.asked_by) <= set(self.asked_by)
+        return (role is None or self.role == role) and not (self.pattern is not None and is_asked_otherwise)
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
         """Whether it holds where the call is made."""
@@ -123,6 +140,8 @@ class Grant:
         summary: str = "",
         where: Mapping[Scope, str] | None = None,
         role: str | None = None,
+        asked_by: tuple[str, ...] = (),
+        loosened: bool = False,
     ) -> Grant:
         """What a person's answer about a call is remembered as."""
         terms = decision.terms
@@ -135,13 +154,17 @@ class Grant:
             approved=decision.approved,
             scope=terms.scope,
             where=(where or {}).get(terms.scope, ""),
+            folder=call.folder if decision.approved else "",  # a no is meant wherever it is
+            agent=call.agent if decision.approved else "",
             pattern=terms.pattern,
+            asked_by=asked_by if terms.pattern is not None else (),
             until=terms.until,
             max_uses=terms.max_uses,
             budget=terms.budget,
             schema_hash=call.schema_hash,
             toolset=call.toolset,
             role=role or "",
+            loosened=loosened,
             by=decision.by.name if decision.by else "",
             at=decision.at,
             note=decision.note,
@@ -157,7 +180,16 @@ def places_of(call: Call, run: str) -> dict[Scope, str]:
 def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, summary: str) -> Grant:
     """What an answer about the call of a request is remembered as in a store."""
     where = places_of(call, request.run)
-    return Grant.of(call, decision, summary=summary, where=where, role=request.requirement.role)
+    asked_by = request.verdict.asked_by if request.verdict is not None else ()
+    return Grant.of(
+        call,
+        decision,
+        summary=summary,
+        where=where,
+        role=request.requirement.role,
+        asked_by=asked_by,
+        loosened=bool(request.context.loosened),
+    )
 
 
 def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
@@ -175,8 +207,13 @@ def call_of(request: ApprovalRequest) -> Call:
 
 def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
     """What a grant says, in full: nothing is stored that is not in this text, and the other way round."""
-    parts = [f"{'always' if grant.approved else 'never'} {named(grant.tool)}, {_what(grant)}"]
+    # What ends with the session, the run, a day or a number of calls is not for always.
+    ends = grant.until is not None or grant.max_uses is not None or grant.scope in (Scope.RUN, Scope.SESSION)
+    word = "never" if not grant.approved else "allow" if ends else "always"
+    parts = [f"{word} {named(grant.tool)}, {_what(grant)}"]
     parts.append(scope_text(grant.scope, grant.where))
+    if not grant.approved:
+        parts.append("unless a rule allows it")
     if grant.until is not None:
         parts.append(f"until {_moment(grant.until, zone)}")
     if grant.max_uses is not None:
@@ -186,8 +223,17 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
         parts.append(f"{named(grant.budget.arg)} at most {grant.budget.limit}{when}")
     if grant.toolset is not None:
         parts.append(f"as the toolset {named(grant.toolset)} has it")
+    if grant.agent:
+        parts.append(f"as the agent {named(grant.agent)} has it")
+    if grant.folder:
+        start = "the project's folder" if grant.folder == "." else canonical(grant.folder)
+        parts.append(f"paths starting from {start}")
+    if grant.asked_by:
+        parts.append(f"asked about by the same rules ({', '.join(grant.asked_by)})")
     if grant.role:
         parts.append(f"by the role {named(grant.role)}")
+    if grant.loosened:
+        parts.append("given in a run that was loosened")
     if grant.schema_hash:
         parts.append(f"while the tool is as it is ({grant.schema_hash[:_SHORT]})")
     return "; ".join(parts)
@@ -195,7 +241,7 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
 
 def _what(grant: Grant) -> str:
     if grant.pattern is not None:
-        return _spelled(grant.pattern)
+        return _spelled(grant.pattern, approved=grant.approved)
     # The summary may leave something out, or be somebody's words: the digest is of the arguments, all of them.
     summary = canonical(grant.summary) if ";" in grant.summary else grant.summary
     return f"exactly as in: {summary} (arguments {grant.memory_key[:_SHORT]})"
@@ -208,8 +254,9 @@ def _moment(moment: datetime, zone: Zone) -> str:
     return f"{at:%Y-%m-%d %H:%M}{seconds} {at:%Z}"
 
 
-def _spelled(pattern: Sequence[Condition]) -> str:
-    return "with " + ", ".join(one.text for one in pattern) if pattern else "without arguments"
+def _spelled(pattern: Sequence[Condition], *, approved: bool) -> str:
+    texts = [one.text if approved else one.text_of_no for one in pattern]
+    return "with " + ", ".join(texts) if pattern else "without arguments"
 
 
 def _day(now: datetime) -> str:

@@ -31,6 +31,7 @@ from signoff.core.people import Answerer, AnswererKind, person_key
 from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout, Requirement
+from signoff.core.visible import quoted
 from signoff.core.vote import Vote
 from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
 
@@ -183,7 +184,7 @@ def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
     if decision is None:
         return f"request {request.id} is {request.state}"
     when = f" at {moment_text(decision.at, zone)}" if decision.at else ""
-    note = f": {decision.note}" if decision.note else ""
+    note = f": {_own_words(decision)}" if decision.note else ""
     match decision.ending:
         case Ending.EXPIRED:
             return f"request {request.id} expired{when}{note}"
@@ -192,6 +193,24 @@ def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
         case ending:
             who = f" by {decision.by}" if decision.by else ""
             return f"request {request.id} was {ending}{who}{when}{note}"
+
+
+def approval_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
+    """Who approved it, when, and what they noted: `ana approved it (2031-05-24 18:00:00 UTC, note “fine”)`."""
+    decision = request.decision
+    if decision is None:
+        return "it was approved"
+    when = moment_text(decision.at, zone) if decision.at else ""
+    if decision.by == SILENCE:
+        return f"the rule approved it, as nobody answered{f' ({when})' if when else ''}"
+    details = ", ".join(filter(None, (when, f"note {quoted(decision.note)}" if decision.note else "")))
+    return f"{decision.by or 'somebody'} approved it" + (f" ({details})" if details else "")
+
+
+def _own_words(decision: ApprovalDecision) -> str:
+    """The note of a decision inside a sentence: an answer's is quoted, what is ours is not."""
+    is_ours = decision.by == SILENCE or decision.ending in (Ending.EXPIRED, Ending.CANCELLED)
+    return decision.note if is_ours else quoted(decision.note)
 
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
@@ -330,7 +349,7 @@ def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     claim = _claim_of(request).changed(ended_at=now, told_by=event.by.name, preview=event.note)
     if event.happened:
         return request.changed_to(state=State.SUCCEEDED, claim=claim)
-    note = f"{event.by.name} says that it did not happen" + (f": {event.note}" if event.note else "")
+    note = f"{event.by.name} says that it did not happen" + (f": {quoted(event.note)}" if event.note else "")
     return _cancel(request.changed_to(claim=claim), Cancelled(note), now)
 
 

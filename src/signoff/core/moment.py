@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 from signoff.errors import SignoffError
 
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
 Zone = Callable[[datetime], datetime]
 """The same moment by another clock. `datetime.astimezone` is the clock of this machine."""
 
@@ -19,6 +21,30 @@ def in_utc(moment: datetime) -> datetime:
 def moment_text(moment: datetime, zone: Zone = in_utc) -> str:
     """`2031-05-24 18:00:00 CEST`."""
     return f"{zone(moment):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def span(seconds: float) -> str:
+    """How long something takes, as people say it: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < 10 * _HOUR and (minutes := whole % _HOUR // _MINUTE):
+        return f"{whole // _HOUR} h {minutes} min"
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR} h"
+    return f"{whole // _DAY} days"
+
+
+def ago(moment: datetime, at: datetime) -> str:
+    seconds = (at - moment).total_seconds()
+    return f"{span(seconds)} ago" if seconds >= 1 else "just now"
+
+
+def ahead(moment: datetime, at: datetime) -> str:
+    seconds = (moment - at).total_seconds()
+    return f"in {span(seconds)}" if seconds >= 1 else "now"
 
 
 def error_text(error: SignoffError, zone: Zone) -> str:

@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from signoff.core.call import Call, is_free
 from signoff.core.decision import Keeps
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import COMMAND, Condition, Fits, Scope, Terms, amount_of
+from signoff.core.terms import COMMAND, Budget, Condition, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Wanted
 
-_MONEY = frozenset("amount budget charge cost credit fee refund sum total value".split())
+_MONEY = frozenset("amount charge cost credit fee refund sum".split())
+_SETS = frozenset("adjust budget limit price quota rate set threshold update".split())
+"""Tools that set something to an amount: a smaller one is not less."""
 _RUNS = frozenset(
     "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
     "shell sql statement statements".split()
@@ -22,10 +24,16 @@ _RUNS = frozenset(
 """What is run as a program: a pattern over it would let a whole interpreter through."""
 _RUNNERS = frozenset("bash eval exec execute interpreter lua perl python ruby run shell sql terminal".split())
 """Tools that run what they are pointed at: any file in a folder would be any program."""
-_FINAL = frozenset(
-    "apply buy click close delete deploy drop evaluate order press publish remove repl revoke sell tap trade".split()
+_TELLS = frozenset("answer comment email mail message notify post reply respond send tell".split())
+_TO = frozenset("address channel conversation email issue number pr recipient recipients room thread ticket to".split())
+"""Tools that tell somebody something, and who that is. For any other tool a text may say what is done, or to what."""
+_WRITES = frozenset("append create edit save write".split())
+"""Tools that write a text into a file, where no label says so."""
+_ACTS = frozenset(
+    "apply buy click close command delete deploy drop evaluate forward input key keys order patch press publish query "
+    "remove repl request revoke sell stdin tap trade transaction".split()
 )
-"""Tools for which a text may say what is done, or to what: it is not left open."""
+"""Tools for which what is written may be what is done, whatever else their name says."""
 _PATHS = frozenset("dir directory file filename filepath folder path".split())
 _WHO = frozenset("account code customer id iban key nr number user".split())
 """What tells one from another: a smaller one is not less of it."""
@@ -66,8 +74,9 @@ def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
     if call is None or not may_be_remembered(request):
         return ()
     exact = Offer(name="exact", pattern=None, text=f"{call.tool} with exactly these arguments")
-    if request.verdict is not None and request.verdict.exactly:
-        return (exact,)
+    is_edited = request.decision is not None and request.decision.edited_args is not None
+    if is_edited or (request.verdict is not None and request.verdict.exactly):
+        return (exact,)  # what is known about paths and commands is known of the call as it was asked about
     return (exact, *_patterns(call, request.effective_args))
 
 
@@ -80,8 +89,11 @@ def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
         return ()
     found: list[Terms] = []
     for offer in offers(request)[1:]:
-        if any(one.fits is Fits.AT_MOST for one in offer.pattern or ()):
-            found.append(Terms(pattern=offer.pattern, until=_end_of_day(now)))
+        if amount := next((one for one in offer.pattern or () if one.fits is Fits.AT_MOST), None):
+            limit = amount_of(amount.value)
+            assert limit is not None, "amounts are offered for numbers only"
+            budget = Budget(arg=amount.arg, limit=limit)
+            found.append(Terms(pattern=offer.pattern, until=_end_of_day(now), budget=budget))
             continue
         if request.call is not None and request.call.conversation_id:
             found.append(Terms(scope=Scope.SESSION, pattern=offer.pattern))
@@ -89,10 +101,10 @@ def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
     return tuple(found)
 
 
-def how_long(terms: Terms) -> str:
-    """How long an answer is remembered, in a word."""
+def how_long(terms: Terms, now: datetime) -> str:
+    """How long an answer is remembered, in a word or three."""
     if terms.until is not None:
-        return "today"
+        return "today" if terms.until - now <= timedelta(days=1) else "today and tomorrow"
     return "session" if terms.scope is Scope.SESSION else "always"
 
 
@@ -108,8 +120,8 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
     runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
     if runs or "proc.exec" in call.labels:
         return
-    amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value) is not None]
-    for name in amounts:
+    amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value)]
+    for name in amounts if not _words(call.tool) & _SETS else ():
         yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), leaves_texts=False)
     if amounts or "money" in call.labels:
         return
@@ -118,20 +130,17 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
         if isinstance(value, str) and _is_path(call, name, value) and (folder := _folder(value)):
             wide = Condition(arg=name, fits=Fits.UNDER, value=folder)
             if wide.holds(value, call):
-                yield _offer(call, args, wide, leaves_texts=True)
+                yield _offer(call, args, wide, leaves_texts=_writes(call))
 
 
 def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
-    """What is written left open, where something else says what for."""
+    """What is written left open, where it is told to somebody, or goes into a file."""
     free = [name for name, value in args.items() if is_free(name, value)]
     paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
-    if (
-        free
-        and not _words(call.tool) & _FINAL
-        and all(map(_is_below, paths))
-        and not call.sensitive
-        and any(value not in (None, "", [], {}) for name, value in args.items() if name not in free)
-    ):
+    goes_to = any(_words(name) & _TO and _is_somebody(value) for name, value in args.items() if name not in free)
+    told = goes_to and _words(call.tool) & _TELLS and not _words(call.tool) & _ACTS
+    written = any(paths) and _writes(call)
+    if free and (told or written) and all(map(_is_below, paths)) and not call.sensitive:
         pattern = tuple(_as_written(name, value, is_open=name in free) for name, value in args.items())
         yield _named(free[0], call, pattern)
 
@@ -157,6 +166,22 @@ def _words(name: str) -> frozenset[str]:
     """The words in a name: `shell_command`, `shellCommand` and `shell-command` hold two."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return frozenset(word.casefold() for word in re.split(r"[\W_]+", parted) if word)
+
+
+def _writes(call: Call) -> bool:
+    """Whether what is written goes into the file that the call names, and no further."""
+    words = _words(call.tool)
+    return ("fs.write" in call.labels or bool(words & _WRITES)) and not words & _ACTS
+
+
+def _is_somebody(value: Any) -> bool:
+    """Whether a value names somebody or something: one, or several."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    if isinstance(value, list):
+        several = cast("list[Any]", value)
+        return bool(several) and all(map(_is_somebody, several))
+    return type(value) is int and value > 0
 
 
 def _is_money(name: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from signoff.core.people import NOBODY, Answerer, AnswererKind, Parties, person_key
+from signoff.core.terms import is_plain
 from signoff.core.verdict import Requirement
+from signoff.core.visible import quoted
 from signoff.core.vote import Vote
 
 
@@ -17,7 +19,7 @@ def why_not_entitled(requirement: Requirement, by: Answerer, parties: Parties = 
         return f"{by.name} is not a person, and this needs {who(requirement)}"
     vetoes = denies and requirement.veto is not None and requirement.veto in by.roles
     if requirement.role is not None and requirement.role not in by.roles and not vetoes:
-        return f"{by.name} does not have the role {requirement.role!r}, and this needs {who(requirement)}"
+        return f"{by.name} does not have the role {role_text(requirement.role)}, and this needs {who(requirement)}"
     return why_excluded(requirement, by, parties)
 
 
@@ -63,21 +65,46 @@ def approvals(
     A deputy's vote counts as the vote of whom they stand in for: the two together are one. Nobody is counted twice for
     voting in their own name and in another's.
     """
-    counted: set[str] = set()
+    return frozenset(approvers(requirement, votes, args_digest, parties))
+
+
+def approvers(
+    requirement: Requirement, votes: Iterable[Vote], args_digest: str, parties: Parties = NOBODY
+) -> dict[str, str]:
+    """Those whom `approvals` counts, by their keys: the names they go by."""
+    counted: dict[str, str] = {}
     seen: set[str] = set()
     for vote in votes:
         counts = not why_not_entitled(requirement, vote.principal, parties)
         fit = vote.by.key == vote.principal.key or not why_excluded(requirement, vote.by, parties)
         if vote.decision.approved and vote.args_digest == args_digest and counts and fit and vote.by.key not in seen:
-            counted.add(vote.principal.key)
+            counted[vote.principal.key] = vote.principal.name
             seen.update((vote.by.key, vote.principal.key))
-    return frozenset(counted)
+    return counted
 
 
 def who(requirement: Requirement) -> str:
-    """Who must agree, in words."""
-    if requirement.role is None:
-        return "a person" if requirement.quorum == 1 else f"{requirement.quorum} people"
-    if requirement.quorum == 1:
-        return f"somebody with the role {requirement.role!r}"
-    return f"{requirement.quorum} people with the role {requirement.role!r}"
+    """Who must agree, in words: the same ones wherever it is said."""
+    if requirement.quorum > 1:
+        text = f"{requirement.quorum} people"
+    else:
+        text = "somebody" if requirement.role is not None else "a person"
+    if requirement.role is not None:
+        text += f" with the role {role_text(requirement.role)}"
+    if requirement.not_by:
+        text += f", but not the {' or the '.join(sorted(requirement.not_by))}"
+    return text
+
+
+def role_text(role: str) -> str:
+    """A role's name inside a sentence: in quotes where it could be taken for more than a name."""
+    return role if is_plain(role) else quoted(role)
+
+
+def needs_text(requirement: Requirement) -> str:
+    """Who must agree, and who may say no besides them; empty where anyone may answer."""
+    if not requirement.is_strict:
+        return ""
+    # Without a role anyone may say no.
+    vetoes = requirement.veto if requirement.role is not None and requirement.veto != requirement.role else None
+    return who(requirement) + (f"; the role {role_text(vetoes)} may deny, too" if vetoes is not None else "")

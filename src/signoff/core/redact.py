@@ -89,7 +89,11 @@ class Redactor:
 
     def text(self, text: str, path: str = "") -> str:
         """A text, masked by value and shape."""
-        return self._masked_text(text, path, _merged([*self._declared_in(text), *credentials_in(text)]))
+        return self._masked_text(text, path, self.found(text))
+
+    def found(self, text: str) -> list[Found]:
+        """What would be masked in a text, in order."""
+        return _merged([*self._declared_in(text), *credentials_in(text)])
 
     def _value(self, value: object, name: str, path: str, kind: str, depth: int) -> Any:
         if depth > _DEEPEST:

@@ -11,7 +11,7 @@ from signoff.core.grant import Grant, grant_for, grant_text
 from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, redact
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition
+from signoff.core.terms import Condition, Scope
 from signoff.core.visible import CLOSE, OPEN, visible
 
 
@@ -53,10 +53,15 @@ def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc
 
 
 def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
-    """Exactly what will be remembered with an answer in a store, as `signoff grants` will tell it."""
+    """Exactly what will be remembered with an answer in a store, as `signoff grants` will tell it.
+
+    But for the session, which `signoff grants` names by its id: whoever answers is asked in it.
+    """
     call = request.call
     assert call is not None, "offers are made for calls only"
-    return grant_line(grant_for(request, call, decision, request.title), secrets=request.secrets, zone=zone)
+    grant = grant_for(request, call, decision, request.title)
+    here = replace(grant, where="") if grant.scope is Scope.SESSION else grant
+    return grant_line(here, secrets=request.secrets, zone=zone)
 
 
 def masked_pattern(

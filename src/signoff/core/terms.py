@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
+from urllib.parse import unquote
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
@@ -20,8 +22,8 @@ _WORDS = frozenset({"any", "false", "null", "true"})
 """Names that would be taken for something else."""
 COMMAND = "command"
 """The argument that is a command line, if any is."""
-_CALM = "(no secrets, nothing that gets run)"
-_NAMES = "any names and paths below the folder it runs in, no options"
+_CALM = "(no files known to hold secrets or settings, or to be run by tools)"
+_NAMES = "names and paths below the folder it runs in, of the kind it is for, no options"
 
 
 class Scope(StrEnum):
@@ -70,6 +72,23 @@ class Condition:
             case Fits.ANY:
                 return True
 
+    def may_hold(self, value: object, call: Call) -> bool:
+        """As `holds`, for a no: however a path is spelled, and whatever it holds, it is in the folder or it is not."""
+        if self.fits is not Fits.UNDER or not isinstance(value, str):
+            return self.holds(value, call)
+        folder = _spelled_out(str(self.value), call.start)
+        return any(
+            where == folder or where.startswith(f"{folder.rstrip('/')}/")
+            for where in (_spelled_out(value, call.start), call.resolved.get(value, ""))
+        )
+
+    @property
+    def text_of_no(self) -> str:
+        """As `text`, for `may_hold`."""
+        if self.fits is Fits.UNDER:
+            return f"{named(self.arg)} any path inside {canonical(self.value)}"
+        return self.text
+
     @property
     def text(self) -> str:
         """The condition in words; two that say the same text are the same condition."""
@@ -110,7 +129,12 @@ class Terms:
 
 def named(name: str) -> str:
     """A name as it stands in a text: in quotes where it could be taken for something else."""
-    return name if _PLAIN.fullmatch(name) and name not in _WORDS else canonical(name)
+    return name if is_plain(name) and name not in _WORDS else canonical(name)
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is one word that nothing but a name is written like."""
+    return _PLAIN.fullmatch(name) is not None
 
 
 def scope_text(scope: Scope, where: str) -> str:
@@ -132,6 +156,13 @@ def amount_of(value: object) -> Decimal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return Decimal(float.__repr__(value) if isinstance(value, float) else value) if value >= 0 else None
+
+
+def _spelled_out(path: str, start: str) -> str:
+    """A path without what means nothing, from the folder it starts from, as far as that is known."""
+    plain = unquote(path).replace("\\", "/")
+    steps = "/".join("".join(filter(str.isprintable, step)).strip() for step in plain.split("/"))
+    return posixpath.normpath(posixpath.join(start, steps))
 
 
 def _is_under(value: str, folder: str, resolved: Mapping[str, str]) -> bool:

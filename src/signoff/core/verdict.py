@@ -95,5 +95,7 @@ class Verdict:
     """What could not be evaluated. Any error makes the effect at least `ask`."""
     exactly: bool = False
     """Whether an earlier yes stands in only where it was given for exactly this call."""
+    asked_by: tuple[str, ...] = ()
+    """Digests of the rules of a policy that ask. By its number alone a rule may be another one tomorrow."""
     yields: bool = False
     """Whether it asks only where no other layer has an answer: nobody said that it must be asked."""

@@ -53,13 +53,22 @@ def is_clean(text: str, *, lines: bool = False) -> bool:
     return visible(text, lines=lines) == text
 
 
+def quoted(text: str) -> str:
+    """Somebody's own words inside a sentence of ours: in quotes that nothing in them closes. Not yet safe to show."""
+    return f"“{text.translate(_QUOTES)}”"
+
+
+_QUOTES = dict.fromkeys(map(ord, "“”„‟″‶〝〞＂❝❞"), '"')
+"""What could be taken for the quotes around it."""
+
+
 def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
     """Warnings about what a reader would mistake, each a short phrase; `code` where a program will read the text."""
     if text.isascii() and text.isprintable():
         return ()
     warnings: list[str] = []
     chars = set(text) - {"\n", "\t", OPEN, CLOSE}
-    if hidden := sorted(filter(_is_hidden, chars)):
+    if hidden := sorted(filter(_is_hidden, chars), key=_harmless):
         warnings.append("hidden characters: " + _few(hidden, _describe))
     if text.isascii():
         return tuple(warnings)
@@ -112,6 +121,20 @@ def _is_hidden(char: str) -> bool:
 @lru_cache(maxsize=4096)
 def _is_mark(char: str) -> bool:
     return unicodedata.category(char) in ("Mn", "Me")
+
+
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_MOVES = frozenset("\b\r\x1b\x7f\x9b")
+"""What moves the cursor, or begins what does."""
+
+
+def _harmless(char: str) -> tuple[int, str]:
+    """For sorting: what deceives most comes first, as only the first few are named."""
+    if char in _BIDI:
+        return 0, char
+    if char in _MOVES:
+        return 1, char
+    return (2, char) if not char.isascii() else (3, char)
 
 
 _WORD = re.compile(r"[^\W\d_]+")

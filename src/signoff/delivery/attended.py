@@ -6,8 +6,8 @@ Nothing is written down about what it shows: that is gone with the process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -79,9 +79,10 @@ class Attended:
         for request in new:
             await self._show(request)
 
-    async def changed(self) -> None:
-        """Return once something became of what is shown, or somebody said so."""
-        await self._changed.wait()
+    async def changed(self, until: datetime | None = None) -> None:
+        """Return once something became of what is shown, or somebody said so, or it is time."""
+        with self._alarm(until):
+            await self._changed.wait()
         self._changed.clear()
 
     def wake(self) -> None:
@@ -93,20 +94,26 @@ class Attended:
 
         Whoever was asked here and cannot settle it alone leaves it to others, if anything bounds the wait for them.
         """
-        clock = self._broker.clock
-        limit = asyncio.ensure_future(clock.sleep_until(until)) if until is not None else None
-        if limit is not None:
-            limit.add_done_callback(lambda _: self.wake())
-        bounded = limit is not None or self._is_bounded
-        try:
+        with self._alarm(until) as limit:
+            bounded = limit is not None or self._is_bounded
             while self._unsettled:
                 if self.failure is not None or (limit is not None and limit.done()) or not (self.asked or bounded):
                     return False
                 await self.changed()
             return True
+
+    @contextmanager
+    def _alarm(self, moment: datetime | None) -> Generator[asyncio.Future[None] | None]:
+        """Within, whoever waits for changes is woken at a moment; what is done once it has come."""
+        if moment is None:
+            yield None
+            return
+        alarm = asyncio.ensure_future(self._broker.clock.sleep_until(moment))
+        alarm.add_done_callback(lambda alarm: None if alarm.cancelled() else self.wake())
+        try:
+            yield alarm
         finally:
-            if limit is not None:
-                limit.cancel()
+            alarm.cancel()
 
     async def now(self, request_id: str) -> ApprovalRequest:
         """A request as it stands."""
@@ -144,10 +151,17 @@ class Attended:
 
     async def _until_settled(self, request_id: str) -> None:
         """Wait until a request is settled, and have the channel say so, which may still be asking about it."""
-        self._settled[request_id] = request = await self._broker.wait(request_id)
+        self._settled[request_id] = request = await self._broker.wait(request_id, meanwhile=self._refresh)
         self.asked.pop(request_id, None)
         with suppress(ChannelFailed):
             await self._channel.show(Asked(request=request))
+
+    async def _refresh(self, request: ApprovalRequest) -> None:
+        """Have what is shown brought up to date: others are asked now, or somebody has voted."""
+        known = self.asked.get(request.id)
+        if known is not None and known.version < request.version:
+            self.asked[request.id] = request
+            await self._show(request)
 
     def _end_wait(self, request_id: str, _: asyncio.Task[None]) -> None:
         self._unsettled.discard(request_id)

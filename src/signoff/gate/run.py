@@ -27,7 +27,7 @@ from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallStep
 from signoff.core.grant import Grant
-from signoff.core.lifecycle import OPEN, SILENCE, settled_text
+from signoff.core.lifecycle import OPEN, SILENCE, approval_text, settled_text
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
@@ -315,13 +315,15 @@ class GatedRun:
         if why is Because.CLAIMED:
             return ("an approval was claimed for this call, but none is on record",)
         request = _known(gated)
-        settled = settled_text(request)
         if why is Because.WITHDRAWN:
-            return (settled,)
+            return (settled_text(request),)
+        # It is withdrawn below, so it is not among the earlier answers that the card counts.
+        void = "that approval no longer counts"
         if why is Because.CHANGED:
-            reason = f"{settled}, but {' and '.join(self._changed(gated, request))} changed since it was asked"
+            what = " and ".join(self._changed(gated, request))
+            reason = f"{what} changed after {approval_text(request)}; {void}"
         else:
-            reason = f"{settled}, but by now it needs {who(gated.verdict.requirement)}"
+            reason = f"by now it needs {who(gated.verdict.requirement)}; {approval_text(request)} before; {void}"
         await self.gate.broker.cancel(request.id, reason)
         return (reason,)
 

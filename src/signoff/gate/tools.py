@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -24,8 +25,7 @@ from signoff.core.terms import COMMAND
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.links import followed
 from signoff.policy.engine import LONGEST_PATH
-from signoff.policy.places import runs_later
-from signoff.policy.secret import secret_place
+from signoff.policy.sensitive import sensitive_place
 from signoff.policy.shell.prefixes import prefix_of
 from signoff.wrapped import Step, steps_of
 
@@ -154,6 +154,7 @@ class CallReader:
                 "claimed": claimed,
                 "deps": ctx.deps,
                 "start": origin.start,
+                "folder": _from(self.root, origin.start),
                 "also": self.root if self.several_roots and self.paths_of is not None and not origin.start else "",
                 "resolved": _NOTHING_RESOLVED,
                 "unreadable": unreadable,
@@ -180,8 +181,11 @@ class CallReader:
 
     def read_for_memory(self, call: Call) -> Call:
         """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
-        texts = (value for value in call.args.values() if isinstance(value, str) and "/" in value)
+        texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
         leads = followed(call.start or self.root, texts)
+        if not call.start and (here := os.path.realpath(os.curdir)) != self.root:
+            # Nobody says where its paths start from, and here they lead elsewhere than where rules look.
+            leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
         return self.with_likeness(call.changed(resolved={**call.resolved, **leads}))
 
     def with_likeness(self, call: Call) -> Call:
@@ -189,7 +193,8 @@ class CallReader:
 
         A command has a prefix only where its toolset says which folder it starts in, and no name in it leads elsewhere.
         """
-        if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value)):
+        root = call.start or self.root
+        if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, root)):
             call = call.changed(sensitive=sensitive)
         line, start = call.args.get(COMMAND), call.start
         if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
@@ -215,11 +220,18 @@ class CallReader:
         return _declared(origin.claimed_labels, args, ctx).union(*by_name)
 
 
-def _is_sensitive(name: str, value: object) -> bool:
-    """Whether no folder may stand for an argument: as a path it holds secrets, gets run, or is longer than any path."""
+def _from(root: str, folder: str) -> str:
+    """The name of a folder: from the root where it is inside, so that it stays the same where all of it is moved."""
+    if not folder or not root:
+        return folder
+    return "." if folder == root else folder.removeprefix(f"{root.rstrip('/')}/")
+
+
+def _is_sensitive(name: str, value: object, root: str) -> bool:
+    """Whether no folder may stand for an argument: as a path it is sensitive, or longer than any path."""
     if not isinstance(value, str) or is_free(name, value):
         return False
-    return len(value) > LONGEST_PATH or bool(runs_later(value) or secret_place(value))
+    return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))
 
 
 def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:

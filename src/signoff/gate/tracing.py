@@ -159,7 +159,15 @@ class Reporter:
         if self._traces is not None:
             self._trace(self._traces, what, gated, request, text)
         if self.gate.observe is not None:
-            event = CallEvent(what=what, call=gated.call, verdict=gated.verdict, request=request, by=by, text=text)
+            event = CallEvent(
+                what=what,
+                call=gated.call,
+                verdict=gated.verdict,
+                request=request,
+                by=by,
+                text=text,
+                grant=gated.grant if what is CallStep.REMEMBERED else None,
+            )
             _observed(self.gate, event)
 
     def settled(self, request: ApprovalRequest) -> None:

@@ -161,7 +161,7 @@ def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
 
 
 def read_places(entries: dict[str, Spot], wary: bool) -> Iterator[Condition]:
-    """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`."""
+    """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`, `sensitive`."""
     from signoff.policy.placed import KINDS, PlaceCondition  # it brings the list of secret places
 
     for kind in KINDS:

@@ -129,7 +129,7 @@ def _deps(spot: Spot, wary: bool) -> Iterable[Condition]:
 
 def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
     if isinstance(spot.value, dict):
-        entries = spot.entries(("matches", "inside", "outside", "secret", "hidden", "code"))
+        entries = spot.entries(("matches", "inside", "outside", "secret", "hidden", "code", "sensitive"))
         if not entries:
             raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
         yield from read_places(entries, wary)

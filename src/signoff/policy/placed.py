@@ -1,4 +1,4 @@
-"""Conditions on what kind of place a path is: secret, hidden, outside a folder, or one whose content gets run."""
+"""Conditions on what kind of place a path is: secret, hidden, sensitive, outside a folder, or one that gets run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from signoff.policy.match import Links
 from signoff.policy.paths import is_inside
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
+from signoff.policy.sensitive import sensitive_place
 from signoff.policy.wording import listed, shown
 
-KINDS = ("secret", "hidden", "code")
+KINDS = ("secret", "hidden", "code", "sensitive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class PlaceCondition:
 
     kind: str = ""
     """`secret` (keys, passwords, tokens are kept there), `hidden` (a step starts with a dot), `code` (what is written
-    there gets run later)."""
+    there gets run later), `sensitive` (either, or of a kind that often is: no folder stands for it)."""
     wanted: bool = True
     outside: tuple[str, ...] = ()
     every: bool = False
@@ -71,6 +72,8 @@ class PlaceCondition:
         if self.kind == "hidden":
             start = len(facts.root or "") if facts.root and form.startswith(f"{facts.root}/") else 0
             return "/." in form[start:]
+        if self.kind == "sensitive":
+            return sensitive_place(form, facts.root or "")
         return secret_place(form) if self.kind == "secret" else runs_later(form)
 
     def _why(self, path: PathText, facts: Facts) -> str:

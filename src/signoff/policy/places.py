@@ -117,7 +117,7 @@ def _file_runs(name: str, folder: str) -> str:
             return why
     if name in ("hooks", "workers"):
         return "what is below a folder of this name may be run or obeyed"
-    if folder == "hooks" and name in _HOOKS:
+    if folder == "hooks" and name in HOOKS:
         return "git runs it as a hook"
     if folder == "workers" and name.endswith((".yaml", ".yml", ".md", ".toml", ".json")):
         return "it describes a worker, and with it what an agent may do"
@@ -200,7 +200,7 @@ _LIKE = tuple(
     )
 )
 
-_HOOKS = frozenset(
+HOOKS = frozenset(
     """
     applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
     pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive post-update
@@ -208,3 +208,4 @@ _HOOKS = frozenset(
     post-index-change
     """.split()
 )
+"""The names of git's hooks."""

@@ -196,10 +196,10 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
                 # be let delete all of them at once.
                 below = _below(folder, root)
                 trouble = "" if _is_literal(below.removesuffix("/**")) else "its folder would be read as a pattern"
-                conditions["path"] = {"matches": below, "secret": False, "code": False}
+                conditions["path"] = {"matches": below, "sensitive": False}
                 said[-1] = (
                     f"{named(one.arg)} any path inside {canonical(folder)}, written without `..` and links followed, "
-                    "but not the folder itself, and none where secrets are kept or whose content gets run"
+                    "but not the folder itself, and none known to hold secrets or settings, or to be run by tools"
                 )
                 match[one.arg] = path
                 miss = {**match, one.arg: f"{folder}-{path.rpartition('/')[2]}"}

@@ -251,7 +251,7 @@ def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
         if sure or any(one.doubt and not one.open for one in found):
             layer.silent = False
             layer.blocked = layer.blocked or not layer.allows
-            return True
+            return sure or not rule.otherwise  # of one that is in doubt another one below may be sure
         return False
     layer.doubtful = layer.doubtful or any(_looks_at_deps(one) for alternative in found for one in alternative.open)
     if any(not one.doubt for one in found):

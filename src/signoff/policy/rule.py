@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
 from signoff.policy.finding import YES, Finding, any_holds
 from signoff.policy.match import Match, links_of
 
+_DIGITS = 12
+"""Of a digest that tells the rules of a file apart."""
 _VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
 
 
@@ -66,4 +69,15 @@ class Rule:
             reason = f"{reason}: {self.reason}" if self.reason else reason
         else:
             reason = self.reason or f"the policy {_VERB[self.effect]} {match.text}"
-        return Verdict(effect=self.effect, rules=(self.id,), reason=reason, requirement=self.requirement)
+        return Verdict(
+            effect=self.effect,
+            rules=(self.id,),
+            reason=reason,
+            requirement=self.requirement,
+            asked_by=(self._digest,) if self.effect is Effect.ASK else (),
+        )
+
+    @property
+    def _digest(self) -> str:
+        """What it is known by, wherever it stands in its file."""
+        return digest([self.text, self.reason, self.requirement.role, self.requirement.message])[:_DIGITS]

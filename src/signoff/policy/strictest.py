@@ -35,4 +35,5 @@ def _all_ask(asks: list[Verdict]) -> Verdict:
         requirement=together(verdict.requirement for verdict in asks),
         errors=tuple(dict.fromkeys(error for verdict in asks for error in verdict.errors)),
         exactly=any(verdict.exactly for verdict in asks),
+        asked_by=tuple(dict.fromkeys(one for verdict in asks for one in verdict.asked_by)),
     )

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -26,6 +26,9 @@ from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
 from signoff.store.place import home_of
 
 VERSION = 1
+
+_Key: TypeAlias = tuple[str, str, str | None, str, str, bool]
+"""What tells grants apart: the call, the schema, the toolset, the folder and the agent of a yes, and yes or no."""
 
 
 def default_file() -> Path | None:
@@ -49,8 +52,8 @@ class ApprovalMemory:
         if file is PROJECT:
             file = default_file()
         self._file = Path(cast("str | os.PathLike[str]", file)) if file is not None else None
-        self._session: dict[tuple[str, str, str | None], Grant] = {}
-        self._always: dict[tuple[str, str, str | None], Grant] = {}
+        self._session: dict[_Key, Grant] = {}
+        self._always: dict[_Key, Grant] = {}
         self._read_at: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
 
@@ -63,8 +66,11 @@ class ApprovalMemory:
         if isinstance(call, ApprovalRequest):
             call = call_of(call)
         try:
-            # First what was said about all forms of the text, which is no; then about the very text.
-            keys = [(key, call.schema_hash, call.toolset) for key in dict.fromkeys((call.memory_key, call.fingerprint))]
+            # First a no, which is for all forms of the text and wherever it is; then a yes to the very text, here.
+            tool = call.schema_hash, call.toolset
+            keys: list[_Key] = [(call.memory_key, *tool, "", "", False)]
+            homes = dict.fromkeys(((call.folder, call.agent), ("", "")))  # older ones do not say where they were given
+            keys += [(call.fingerprint, *tool, folder, agent, True) for folder, agent in homes]
         except CannotCanonicalise:
             return None
         with self._lock:
@@ -83,14 +89,17 @@ class ApprovalMemory:
         ):
             raise WrongUse("only a store can remember a pattern or an end: Signoff(…, store='sqlite:FILE')")
         key = _key(grant)
+        no = (grant.memory_key, grant.schema_hash, grant.toolset, "", "", False)
         with self._lock:
             if grant.scope is Scope.SESSION:
+                self._session.pop(no, None)  # whoever says yes by now does not mean the no of before
                 self._session[key] = grant
             elif grant.scope is Scope.PROJECT:
                 if self._file is None:
                     raise WrongUse("this memory has no file, so it cannot remember always: ApprovalMemory(file=…)")
                 with _exclusive(self._file):
                     self._read(self._file)
+                    self._always.pop(no, None)
                     self._always[key] = grant
                     self._write(self._file)
             else:
@@ -181,8 +190,10 @@ def _parse(file: Path) -> Iterator[Grant]:
         raise GrantsError(f"a grant is malformed: {error!r}", place=Place(str(file)), fix=fix) from error
 
 
-def _key(grant: Grant) -> tuple[str, str, str | None]:
-    return grant.speaks_of if grant.approved else grant.memory_key, grant.schema_hash, grant.toolset
+def _key(grant: Grant) -> _Key:
+    if not grant.approved:
+        return grant.memory_key, grant.schema_hash, grant.toolset, "", "", False
+    return grant.speaks_of, grant.schema_hash, grant.toolset, grant.folder, grant.agent, True
 
 
 def _as_json(grant: Grant) -> dict[str, Any]:
@@ -192,6 +203,8 @@ def _as_json(grant: Grant) -> dict[str, Any]:
         **({"exact": grant.exact} if grant.exact else {}),
         "schema": grant.schema_hash,
         "toolset": grant.toolset,
+        **({"folder": grant.folder} if grant.folder else {}),
+        **({"agent": grant.agent} if grant.agent else {}),
         "approved": grant.approved,
         "by": grant.by,
         "at": grant.at.isoformat() if grant.at else None,
@@ -209,6 +222,8 @@ def _from_json(entry: Mapping[str, Any]) -> Grant:
         exact=entry.get("exact", ""),
         schema_hash=entry["schema"],
         toolset=entry["toolset"],
+        folder=entry.get("folder", ""),
+        agent=entry.get("agent", ""),
         approved=entry["approved"],
         scope=Scope.PROJECT,
         by=entry["by"],

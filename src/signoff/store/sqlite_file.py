@@ -156,28 +156,31 @@ def _apply(connection: sqlite3.Connection, step: Migration) -> None:
 
 def _to_wal(connection: sqlite3.Connection) -> None:
     """From here on readers and the writer do not wait for each other. The busy timeout does not cover this step."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            connection.execute("pragma journal_mode = wal").fetchone()
-            return
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.002)
+    _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 
 def begin(connection: sqlite3.Connection, patience: float) -> None:
     """Begin to write, when it is our turn. SQLite's own waiting favours newcomers; this does not."""
-    until = time.monotonic() + patience
+    _in_turn(connection, "begin immediate", patience)
+
+
+def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) -> None:
+    """Execute it as soon as nobody else is in the way; raises where that takes longer than `patience`.
+
+    What counts is how long this process has tried. One that was stopped for minutes, alone or with its whole machine,
+    has not waited meanwhile, and neither did whoever is in the way get on.
+    """
     while True:
+        tried = time.monotonic()
         try:
-            connection.execute("begin immediate")
+            connection.execute(statement).fetchone()
             return
         except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > until:
+            if not is_busy(error) or patience < 0:
                 raise
-            time.sleep(random.uniform(0.0005, 0.002))
+            pause = random.uniform(0.0005, 0.002)
+            patience -= time.monotonic() - tried + pause
+        time.sleep(pause)
 
 
 def rollback(connection: sqlite3.Connection) -> None:

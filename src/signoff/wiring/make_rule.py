@@ -21,6 +21,7 @@ from signoff.config.adding import Added, add_rule, lines_of, policy_in_text
 from signoff.config.exchanging import exchange
 from signoff.config.files import check_owner, from_here, text_of
 from signoff.core.call import Call
+from signoff.core.grant import Grant
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
@@ -108,8 +109,9 @@ async def rule_offers(
         if policy.revision not in {one.revision for one in recorded}:
             asked_by = ()  # under rules that are others by now, and may have other names
         others = _others(settings, call, recorded)
-        made = _Making(policy, settings.folder, request, call, effect, file, text, others, asked_by)
-        if found.offered and (why := made.pointless()):
+        nevers = await broker.grants.nevers(call) if effect is Effect.ALLOW else ()
+        made = _Making(policy, settings.folder, request, call, effect, file, text, others, asked_by, tuple(nevers))
+        if found.offered and (why := made.forbidden() or made.pointless()):
             return RuleOffers(request=request, effect=effect, file=file, refused=(why,))
         for one in found.offered:
             offer = made.offer(one)
@@ -181,6 +183,16 @@ class _Making:
     """The layers besides the project's own, as far as they are known here."""
     asked_by: tuple[str, ...]
     """The rules that asked, if they are still the same."""
+    nevers: tuple[Grant, ...]
+    """What people said *never* to among the calls of the tool: a rule that allows one goes before that."""
+
+    def forbidden(self) -> str:
+        """Who said never to this very call; empty where nobody did."""
+        found = next((one for one in self.nevers if one.covers(self.call)), None)
+        if found is None:
+            return ""
+        said = f"{found.by or 'somebody'} said never to this call (grant {found.id})"
+        return f"{said}, and a rule would go before that: revoke it first, signoff grants revoke {found.id}"
 
     def pointless(self) -> str:
         """Why no rule is needed or any good, whatever it says; empty where one may be."""
@@ -210,8 +222,12 @@ class _Making:
         if verdict.effect is not self.effect or (self.effect is Effect.ALLOW and verdict.errors):
             return self._against(verdict, added)
         own = added.rule.id
-        warnings = tuple(one for one in added.policy.warnings if own == one.rule or own in _WORD.findall(one.what))
-        return RuleOffer(proposal=proposal, added=added, before=self.text, file=self.file, warnings=warnings)
+        warnings = [one for one in added.policy.warnings if own == one.rule or own in _WORD.findall(one.what)]
+        if proposal.name != "exact" and self.nevers:
+            ids = ", ".join(one.id for one in self.nevers)
+            what = f"people said never to other calls of {self.call.tool}, and this rule goes before that where it fits"
+            warnings.append(Problem(f"{what} (signoff grants list: {ids})", added.rule.place, own))
+        return RuleOffer(proposal=proposal, added=added, before=self.text, file=self.file, warnings=tuple(warnings))
 
     def _place(self) -> int:
         """Before which rule it has to stand. Rules that deny win wherever they are, so they go to the end."""

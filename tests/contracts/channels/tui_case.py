@@ -71,6 +71,9 @@ class FullScreen:
     def withdraw(self, request_id: str, why: str) -> None:
         self.waiting.withdraw(request_id, why)
 
+    def redraw(self, request: ApprovalRequest) -> None:
+        self.waiting.redraw(request, card_for)
+
     def say(self, text: str) -> None:
         if not self.waiting.tell(text):
             self.told.append(text)
@@ -160,7 +163,7 @@ class TuiCase(ChannelCase):
 
     async def deny(self, notice: Asked, note: str = "") -> None:
         async with self._before(notice) as reader:
-            await reader.presses("n" if note else "d")
+            await reader.presses("r" if note else "d")
             if note:
                 await reader.types(note)
                 await reader.presses("enter")

@@ -32,6 +32,7 @@ from signoff.testing.office import ANA, soon
 
 NO_CONNECTION = {Skill.OUTAGE: "it has no connection"}
 PROMPT = "your answer > "
+PAGE = "b back > "
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"[│╭╰├─↳]+")
 
@@ -213,8 +214,15 @@ class TerminalCase(ChannelCase):
 
     async def open_whole(self, notice: Asked) -> str:
         start = self._read
-        await self._answers(notice, (PROMPT, "m"), ("q stop > ", "g"))
-        await self.pty.sees(PROMPT, self._read)
+        await self._answers(notice, (PROMPT, "m"))
+        while True:
+            await soon(lambda: self.pty.text.endswith((PAGE, PROMPT)), "no page comes")
+            self._read = len(self.pty.text)
+            if self.pty.text.endswith(PROMPT):
+                break
+            self.pty.types("\r")
+            await soon(lambda: len(self.pty.text) > self._read + 1, "no page comes")
+        self._read -= len(PROMPT)  # it is answered next
         return FRAME.sub(" ", self.pty.text[start:])
 
     async def told(self) -> Sequence[str]:

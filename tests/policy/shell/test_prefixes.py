@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,20 @@ PREFIXES = {
     "pytest tests -p plugin more": "pytest tests -p plugin *",
     "python -m pytest -q": "python -m pytest -q *",
     "uv run pytest tests": "uv run pytest *",
-    "npm test": "npm test *",
-    "npm run build:prod web": "npm run build:prod *",
-    "npm test -- --grep fast web": "npm test -- --grep fast *",
-    "npm run build --script-shell=/bin/x a": "npm run build --script-shell=/bin/x *",
+    "pytest ./tests/ pkg/test_a.py unit_tests/b.py app/models_test.py tests.py": "pytest *",
+    "pytest --rootdir=/tmp/x tests": "pytest --rootdir=/tmp/x *",
     "go test ./...": "go test *",
-    "cargo test --release fast": "cargo test --release *",
-    "ruff check --fix src": "ruff check --fix *",
+    "go build -o bin/x ./cmd/x": "go build -o bin/x *",
+    "ruff check --fix src pkg/a.py stubs/b.pyi": "ruff check --fix *",
+    "mypy --strict src": "mypy --strict *",
+    "pylint ./src pkg/a.py": "pylint *",
+    "shellcheck ci.sh": "shellcheck *",
+    "vitest run src/components a.test.ts": "vitest run *",
+    "bun test cart ./src/b.spec.tsx": "bun test *",
+    "rspec spec/a_spec.rb": "rspec *",
+    "bundle exec rspec spec/a_spec.rb": "bundle exec rspec *",
+    "phpunit tests/CartTest.php": "phpunit *",
+    "mix test test/a_test.exs": "mix test *",
     "mkdir -p a/b": "mkdir -p *",
 }
 
@@ -87,24 +95,126 @@ NONE = """
     pytest .
     pytest .env
     ruff format .git/hooks/pre-commit
-    npm run env node
-    npm run start x
-    yarn run node evil.js
-    yarn run tsx x
     python3 -m unittest link.mod
     pytest --pyargs pkg link.mod
     jest --reporters default
     git push origin
-    npm run
-    npm run -- x
-    npm run $SCRIPT
     mkdir -p .git/hooks
+"""
+TO_ANOTHER_PROGRAM = """
+    npm test
+    npm test web
+    npm test script.txt
+    npm test -- --grep fast web
+    npm run build web
+    npm run build-and-deploy staging
+    npm run env node
+    npm run
+    pnpm test web
+    pnpm run test:unit web
+    yarn test web
+    yarn run node evil.js
+    pdm run pytest tests
+    make test
+    dotnet test tests
+    dotnet test evil.dll
+    cargo build
+    cargo test deploy
+    go test ./a -args ./b
+    go test -v ./a --args=x ./b
+"""
+RUN_OR_PRINTED = """
+    pytest notes.txt
+    pytest notes.txt/
+    pytest docs/notes.rst
+    pytest tests/notes.txt::x
+    pytest deploy.py
+    pytest scripts/deploy.py
+    pytest latest/deploy.py
+    pytest greatest.py
+    rspec deploy.rb
+    rspec runme
+    rspec spec/
+    phpunit deploy.php
+    phpunit tests
+    phpunit a.phpt
+    mix test deploy.exs
+    mix test test
+    bun test ./deploy.ts
+    bun test ./deploy
+    vitest run ./deploy.ts
+    eslint vendor/a.js
+    prettier --write vendor/a.js
+    rubocop vendor/a.rb
+    tsc a.ts
+    ruff check keys.json
+    ruff format notes.md
+    shellcheck notes.txt
+"""
+FOUND_ELSEWHERE = """
+    go test net/http
+    go test ...
+    go build cmd
+    go vet all
+    go build example.com/x@latest
+    go build ./x@latest
+    pylint os
+    pylint os.path
+    pylint email/mime
+    pylint email/
+    pytest a.b
+    pytest --pyargs json
+    pytest -o addopts=--pyargs json
+    mypy os.path
 """
 
 
-@pytest.mark.parametrize("line", [line.strip() for line in NONE.strip().splitlines()])
+def each(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("line", each(NONE))
 def test_no_prefix(line: str) -> None:
     assert prefix_of(line) is None
+
+
+@pytest.mark.parametrize("line", each(TO_ANOTHER_PROGRAM))
+def test_no_prefix_where_names_go_to_another_program_or_choose_what_is_built(line: str) -> None:
+    assert prefix_of(line) is None
+
+
+@pytest.mark.parametrize("line", each(RUN_OR_PRINTED))
+def test_no_prefix_for_files_that_a_program_runs_or_prints_though_they_are_none_of_its_own(line: str) -> None:
+    assert prefix_of(line) is None
+
+
+@pytest.mark.parametrize("line", each(FOUND_ELSEWHERE))
+def test_no_prefix_for_names_that_may_be_found_elsewhere(line: str) -> None:
+    assert prefix_of(line) is None
+
+
+def test_pytest_runs_nothing_but_tests_behind_a_prefix(tmp_path: Path) -> None:
+    """Files that leave a mark when they are run, given to the real program."""
+    folders, stems = ("", "docs/", "scripts/"), ("deploy", "notes", "latest", "test_a", "b_test")
+    names = [
+        f"{at}{stem}{end}" for at in folders for stem in stems for end in ("", ".py", ".txt", ".rst", ".PY", ".md")
+    ]
+    for number, name in enumerate(names):
+        mark = f"open({os.fspath(tmp_path / f'{number}.ran')!r}, 'w')"
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{mark}\n" if name.lower().endswith(".py") else f">>> _ = {mark}\n")
+
+    def ran(given: list[str]) -> set[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir=.", "--import-mode=importlib"]
+        subprocess.run([*command, "-p", "no:cacheprovider", *given], cwd=tmp_path, capture_output=True, check=False)
+        return {name for number, name in enumerate(names) if (tmp_path / f"{number}.ran").exists()}
+
+    like = [name for name in [*names, *(f"{name}/" for name in names)] if prefix_of(f"pytest {name}")]
+    assert ran([name for name in like if "." not in name]) == set(), "a file that looks like a folder is not run"
+    tests = {f"{at}{stem}.py" for at in folders for stem in ("test_a", "b_test")}
+    assert ran([name for name in like if "." in name]) == tests
+    others = {"deploy.py", "scripts/latest.py", "notes.txt", "docs/notes.rst"}
+    assert others.isdisjoint(like) and ran(sorted(others)) == tests | others, "which it would have run"
 
 
 def test_a_prefix_is_one_readable_line() -> None:
@@ -119,12 +229,12 @@ def test_a_prefix_is_one_readable_line() -> None:
 BITS = (
     *(" ", "  ", "\t", "\n", ";", "&", "&&", "|", "||", "(", ")", "{", "}", "<", ">", ">>", "$", "$(", "`", '"', "'"),
     *("\\", "#", "*", "?", "[", "]", "~", "/", "..", "../", "=", ":", "::", "@", "-", "--", "-x", "-p", "--c=/tmp"),
-    *("pytest", "npm", "test", "run", "tests", "a.py", "sh", "id", "A=1", "!", "%", "^", "\0", "\r"),
+    *("pytest", "go", "test", "ruff", "tests", "a.py", "sh", "id", "A=1", "!", "%", "^", "\0", "\r"),
     *("\u202e", "\u00a0", "é"),
 )
 lines = st.builds(
     "{}{}".format,
-    st.sampled_from(["pytest ", "pytest -x ", "npm test ", "npm run build ", "mkdir ", ""]),
+    st.sampled_from(["pytest ", "pytest -x ", "go test ", "ruff check ", "mkdir ", ""]),
     st.lists(st.sampled_from(BITS), max_size=7).map("".join),
 )
 
@@ -146,7 +256,7 @@ def test_a_line_with_a_prefix_is_one_command_of_these_words_and_names(line: str)
         assert name.isascii() and name.isprintable() and not set(name) & set(" =*?[]{}$`\\'\"<>|&;()!#%^~")
 
 
-FUNCTIONS = " ".join(f'{name}() {{ say {name} "$@"; }};' for name in ("pytest", "npm", "mkdir"))
+FUNCTIONS = " ".join(f'{name}() {{ say {name} "$@"; }};' for name in ("pytest", "go", "ruff", "mkdir"))
 SAY = f'say() {{ printf "%s\\0" "$@"; }}; {FUNCTIONS}'
 
 

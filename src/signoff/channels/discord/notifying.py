@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from signoff.channels.discord.sheet import Sheet
-from signoff.channels.discord.standing import named, without_answer
+from signoff.channels.discord.standing import named
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import moment, short_span
+from signoff.core.card import without_answer
 from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Occasion
@@ -105,7 +106,7 @@ def _words(reminder: Reminder) -> str:
         return f"**Nobody knows whether {tool} ran.** Look for yourself, then say what happened."
     until = ""
     if request.deadline is not None:
-        until = f" Otherwise {without_answer(request)} {moment(request.deadline, 'R')}."
+        until = f" Otherwise {without_answer(request, named)} {moment(request.deadline, 'R')}."
     if reminder.occasion is Occasion.ESCALATED:
         to = named(request.requirement.role or "")
         return f"**Escalated to {to}:** {request.silence}. May {tool} run?{until}"

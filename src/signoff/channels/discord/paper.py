@@ -229,7 +229,8 @@ def _how_many(count: int, pending: int) -> str:
 
 def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[Part]:
     for number, request in enumerate(requests[:_MOST_LINES], 1):
-        yield Part(label=f"**{number}** {summary_span(request, _LONGEST_LINE)} {in_a_word(request)}")
+        again = " (asked again)" if request.changed else ""
+        yield Part(label=f"**{number}** {summary_span(request, _LONGEST_LINE)} {in_a_word(request)}{again}")
     if len(requests) > _MOST_LINES:
         yield Part(label=f"… and {len(requests) - _MOST_LINES:,} more")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from signoff.channels.discord.parts import Part
 from signoff.channels.discord.words import moment, short_span
 from signoff.core.canonical import canonical
-from signoff.core.card import Card
+from signoff.core.card import Card, without_answer
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.lifecycle import SILENCE
 from signoff.core.people import Answerer
@@ -17,7 +17,6 @@ from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import kept_text, safe_text, visible_around
-from signoff.core.verdict import OnTimeout
 from signoff.core.visible import visible
 from signoff.core.vote import Vote
 
@@ -65,7 +64,7 @@ def waiting(request: ApprovalRequest, card: Card) -> Iterator[Part]:
     """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
     if request.deadline is not None:
         until = f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')})"
-        yield Part(label=f"{until}, then {without_answer(request)}")
+        yield Part(label=f"{until}, then {without_answer(request, named)}")
     if card.problem:
         yield Part(label="**Not accepted before:**", text=card.problem)
     if card.needs:
@@ -175,20 +174,6 @@ def _answer(request: ApprovalRequest, decision: ApprovalDecision) -> str:
 def _is_silence(decision: ApprovalDecision) -> bool:
     """Whether a rule approved it because nobody answered."""
     return decision.approved and decision.by == SILENCE
-
-
-def without_answer(request: ApprovalRequest) -> str:
-    """What happens once time is up."""
-    requirement = request.requirement
-    match requirement.on_timeout:
-        case OnTimeout.ALLOW:
-            return "it runs"
-        case OnTimeout.PARK:
-            return "it goes on waiting"
-        case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
-            return f"{named(requirement.escalate_to)} is asked instead"
-        case _:
-            return "it is denied"
 
 
 def _by(request: ApprovalRequest, by: Answerer | None) -> str:

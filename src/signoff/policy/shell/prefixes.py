@@ -1,8 +1,8 @@
 """What may be remembered of a command line besides all of it: its first words, with names that may vary behind them.
 
 Only a line that is one simple command of a program in `prefixes.toml` has a prefix. Whoever approves `pytest -x *`
-approves those words with any names and paths below the folder, and nothing that a shell or the program could take for
-more: no further option, no variable, no pattern for files, no place elsewhere, no secret.
+approves those words with names and paths below the folder, and nothing that a shell or the program could take for more:
+no further option, no variable, no pattern for files, no place elsewhere, no secret, no file that is none of its kind.
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from typing import NamedTuple
 
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.line import Simple
 from signoff.policy.shell.words import Refused, read_line
 
-NAME = "NAME"
-_SCRIPT = re.compile(r"(?:build|check|compile|format|lint|test|typecheck)(?:[:-][a-z0-9]+)*", re.ASCII)
-"""Scripts of a project whose names say that operands only choose. `npm run env X` would run X."""
-_ELSEWHERE = frozenset({"--pyargs"})
-"""Options after which names are no paths: they may be found anywhere."""
+_HANDED_ON = re.compile(r".*pyargs.*|--?args(?:=.*)?")
+"""Options after which names are no paths: they may be found anywhere, or are handed on to another program."""
 _LONGEST = 120
 """A prefix that is longer is not one readable line."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_@.,+/-]*(?:::[A-Za-z0-9_]+)*", re.ASCII)
@@ -50,28 +46,34 @@ def prefix_of(line: str) -> Prefix | None:
     [simple] = read.commands
     if simple.redirects or any(word.glob or word.tilde for word in simple.words):
         return None
-    fixed = _fixed(simple)
-    if not fixed or not _ELSEWHERE.isdisjoint(simple.argv) or not all(map(_FIXED.fullmatch, simple.argv[:fixed])):
-        return None
-    text = " ".join((*simple.argv[:fixed], "*"))
-    names = simple.argv[fixed:]
-    return Prefix(text, names) if len(text) <= _LONGEST and all(map(_is_plain, names)) else None
-
-
-def _fixed(simple: Simple) -> int:
-    """How many words stay as they are; 0 where the command is not one of those that are known."""
     argv = simple.argv
-    for words, flags in _commands():
-        if len(argv) >= len(words) and all(map(_is_word, words, argv)):
-            rest = range(len(words), len(argv))
-            last = max((at for at in rest if argv[at].startswith("-")), default=len(words) - 1)
-            takes_next = last >= len(words) and argv[last] not in flags and "=" not in argv[last]
-            return min(last + 1 + takes_next, len(argv))
-    return 0
+    command = next((one for one in _commands() if argv[: len(one.words)] == one.words), None)
+    if command is None or any(map(_HANDED_ON.fullmatch, argv)):
+        return None
+    fixed = _fixed(argv, command)
+    text, names = " ".join((*argv[:fixed], "*")), argv[fixed:]
+    if len(text) > _LONGEST or not all(map(_FIXED.fullmatch, argv[:fixed])):
+        return None
+    return Prefix(text, names) if all(_is_plain(name) and command.names.fullmatch(name) for name in names) else None
 
 
-def _is_word(wanted: str, word: str) -> bool:
-    return word == wanted or (wanted == NAME and bool(_SCRIPT.fullmatch(word)))
+class _Command(NamedTuple):
+    """A command that may have a prefix."""
+
+    words: tuple[str, ...]
+    """Its first words."""
+    flags: frozenset[str]
+    """Options that take no value."""
+    names: re.Pattern[str]
+    """What each of its operands has to be."""
+
+
+def _fixed(argv: Sequence[str], command: _Command) -> int:
+    """How many words stay as they are."""
+    start = len(command.words)
+    last = max((at for at in range(start, len(argv)) if argv[at].startswith("-")), default=start - 1)
+    takes_next = last >= start and argv[last] not in command.flags and "=" not in argv[last]
+    return min(last + 1 + takes_next, len(argv))
 
 
 def _is_plain(word: str) -> bool:
@@ -82,14 +84,14 @@ def _is_plain(word: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _commands() -> Sequence[tuple[tuple[str, ...], frozenset[str]]]:
-    """The first words of each command and the options that take no value, the longest first."""
+def _commands() -> Sequence[_Command]:
+    """Every command, the longest first."""
     data: Mapping[str, Mapping[str, str]] = tomllib.loads(
         files("signoff.policy.shell").joinpath("prefixes.toml").read_text(encoding="utf-8")
     )
     found = [
-        (tuple(line.split()), frozenset(group["flags"].split()))
+        _Command(tuple(line.split()), frozenset(group["flags"].split()), re.compile(group["names"], re.ASCII))
         for group in data.values()
         for line in group["commands"].strip().splitlines()
     ]
-    return sorted(found, key=lambda one: -len(one[0]))
+    return sorted(found, key=lambda one: -len(one.words))

@@ -1,0 +1,82 @@
+"""Who is asked at the terminal of a run, what is offered to them, and what becomes of their answer."""
+
+from __future__ import annotations
+
+import re
+
+import pexpect
+import pytest
+from tests.cli.desk import Desk
+
+PEOPLE = "people: {ana: {roles: [ops]}, ben: {roles: [ops]}, cleo: {roles: [dev]}}\n"
+FILES = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
+SCRIPT = "- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]\n- say: done\n"
+COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    (desk.folder / "workers").mkdir()
+    (desk.folder / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
+    (desk.folder / "script.yaml").write_text(SCRIPT)
+    return desk
+
+
+def runs(shop: Desk, rule: str, who: str) -> pexpect.spawn[str]:
+    """A run whose question somebody sees."""
+    (shop.folder / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, {rule}}}\n")
+    command = ["run", "writer", "go", "--model", "script:script.yaml"]
+    return shop.sits_down(*command, SIGNOFF_AS=who)
+
+
+def rest_of(child: pexpect.spawn[str]) -> str:
+    child.expect(pexpect.EOF)
+    child.wait()
+    return COLOUR.sub("", str(child.before)).replace("\r", "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "who", "why"),
+    [
+        ("by: ops, not_by: requester", "ana", "ana is the requester, who may not answer this"),
+        ("by: ops", "cleo", "cleo does not have the role ops"),
+        ("by: ops", "zoe", "zoe does not have the role ops"),
+    ],
+)
+@pytest.mark.parametrize("leaves", ["q\r", "\x03"], ids=["q", "Ctrl-C"])
+def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, rule: str, who: str, why: str, leaves: str) -> None:
+    child = runs(shop, rule, who)
+    child.expect("your answer > ")
+    shown = COLOUR.sub("", str(child.before))
+    assert f"You cannot answer this: {why}" in " ".join(shown.split())
+    keys = shown.rpartition("╰─")[2]
+    assert not re.search(r"(^|· )(a|d|r|e|s|w|l|u) ", keys, re.MULTILINE), keys
+    assert "q stop the run (also Ctrl-C)" in keys
+    for typed in ("a", "d", "e", "u"):
+        child.sendline(typed)
+        child.expect("Nothing is decided")
+        child.expect("your answer > ")
+    child.send(leaves)
+    child.expect("left undecided at the terminal")
+    assert "Then go on:" in rest_of(child)
+    assert child.exitstatus == 3 and not (shop.folder / "a.txt").exists()
+
+
+def test_a_vote_is_called_a_vote_and_it_says_that_one_more_is_needed(shop: Desk) -> None:
+    child = runs(shop, "by: ops, quorum: 2", "ana")
+    child.expect("You answer as ana.")
+    child.expect("your answer > ")
+    assert "by a rule" not in str(child.before), "none is made that lets it run without these people"
+    child.sendline("a")
+    child.expect("you vote yes, once: ")
+    told = rest_of(child)
+    assert "1 of 2 have agreed so far; it waits: " in told.partition("Waiting for")[0]
+
+
+def test_time_that_runs_out_is_said_once_on_a_line_of_its_own(shop: Desk) -> None:
+    child = runs(shop, "timeout: 2s", "ana")
+    child.expect("your answer > ")
+    told = rest_of(child)
+    assert told.startswith("\n")
+    assert "denied    " not in told and "nobody waits" not in told
+    assert len(re.findall(r"in time", told)) == 1

@@ -1,0 +1,67 @@
+"""What a model says at a terminal: secrets are masked, however the text is cut, and nothing else is changed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff.cli.masking import MaskedStream
+from signoff.core.redact import Redactor
+
+TOKEN = "ghp_" + "a1B2" * 9
+KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEAx0y2zQ7m\n" * 4 + "-----END RSA PRIVATE KEY-----"
+TEXTS = [
+    f"I found {TOKEN}, and use it.",
+    f"{TOKEN}",
+    f"password: hunter2hunter2\nthen `{TOKEN}`\n\n{TOKEN}",
+    f"The key:\n{KEY}\nis mine. -----BEGIN is a word.",
+    "It is open sesame now, open the door, open sesame",
+    "Nothing of the kind.\n\n- one\n- two  \n",
+]
+
+
+def streamed(text: str, cuts: list[int]) -> list[str]:
+    stream, at, pieces = MaskedStream(["open sesame"]), 0, list[str]()
+    for cut in sorted(cuts):
+        pieces.append(stream.feed(text[at:cut]))
+        at = max(at, cut)
+    return [*pieces, stream.feed(text[at:]), stream.end()]
+
+
+@given(st.sampled_from(TEXTS), st.data())
+def test_however_a_text_is_cut_the_same_is_masked_in_it(text: str, data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(0, len(text))))
+    shown = "".join(streamed(text, cuts))
+    assert shown == Redactor(["open sesame"]).text(text)
+    assert not any(secret in shown for secret in (TOKEN, "hunter2", "MIIEow", "open sesame"))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_letter_by_letter_too(text: str) -> None:
+    assert "".join(streamed(text, list(range(len(text))))) == Redactor(["open sesame"]).text(text)
+
+
+def test_words_are_shown_as_they_come() -> None:
+    stream = MaskedStream()
+    assert stream.feed("I look ") == "I look "
+    assert stream.feed("at i") == "at "
+    assert stream.feed("t.") == ""
+    assert stream.end() == "it."
+
+
+@pytest.mark.parametrize("piece", ["abcd", "ab d", "word "], ids=["one word", "short words", "prose"])
+def test_time_grows_with_what_is_said_and_no_faster(piece: str) -> None:
+    """Of several tries the fastest counts: whatever else runs here only ever adds to it."""
+
+    def effort(pieces: int) -> float:
+        stream, begun = MaskedStream(["open sesame"]), time.thread_time()
+        for _ in range(pieces):
+            stream.feed(piece)
+        stream.end()
+        return time.thread_time() - begun
+
+    few = max(min(effort(1_000) for _ in range(3)), 1e-3)
+    assert any(effort(8_000) <= 24 * few for _ in range(3))
