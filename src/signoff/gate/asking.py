@@ -111,17 +111,22 @@ def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, .
 
 def context_of(gated: GatedCall) -> RequestContext:
     """What the run is for, what its model says, the calls before this one, and what was loosened."""
-    messages = gated.ctx.messages
-    response = newest_response(messages)
+    level, response = gated.level, newest_response(gated.ctx.messages)
+    if level.context is None or level.context[0] is not response:  # the same for all calls of a response
+        level.context = (response, _context(gated.ctx, level, response))
+    return level.context[1]
+
+
+def _context(ctx: RunContext[Any], innermost: Level, response: ModelResponse | None) -> RequestContext:
     said = [part.content for part in response.parts if isinstance(part, TextPart)] if response is not None else []
-    outermost, level = gated.ctx, gated.level
+    outermost, level = ctx, innermost
     while level.enclosing is not None:
         outermost, level = level.enclosing.ctx, level.enclosing.level
-    gate, root = gated.level.gate, gated.level.root
+    gate, root = innermost.gate, innermost.root
     return RequestContext(
         prompt=shortened(_prompt(outermost.messages), LONGEST_PROMPT),
         words=shortened("\n".join(said), LONGEST_WORDS),
-        recent=tuple(_recent(messages, gate.secrets)),
+        recent=tuple(_recent(ctx.messages, gate.secrets)),
         loosened=gate.loosened | root.run.setup.loosened if root is not None else gate.loosened,
     )
 

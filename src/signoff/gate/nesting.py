@@ -18,10 +18,12 @@ from typing import Any, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, UserError
+from pydantic_ai.messages import ModelResponse
 from pydantic_core import to_json
 
 from signoff.broker.runs import Progress
 from signoff.core.call import Call
+from signoff.core.context import RequestContext
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, KeptRun, RunState
 from signoff.errors import WrongUse
@@ -55,6 +57,8 @@ class Level:
     """Ids of calls at hand that wait for a run inside them."""
     inner: list[Level] = field(default_factory=list["Level"])
     """Runs that began inside its calls."""
+    context: tuple[ModelResponse | None, RequestContext] | None = None
+    """What led to the questions about the calls at hand, and the response that made these."""
 
     @property
     def run_id(self) -> str:

@@ -9,11 +9,13 @@ agent write inside `src` means them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from signoff.policy.places import HOOKS, folded, runs_later
 from signoff.policy.secret import secret_place
 
 
+@lru_cache(1024)
 def sensitive_place(path: str, root: str = "") -> str:
     """Why no folder stands for this path, as words that follow it; empty where nothing is known against it.
 
