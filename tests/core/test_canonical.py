@@ -13,6 +13,7 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical, digest, same_form
@@ -114,9 +115,7 @@ def test_keys_are_ordered_as_utf16() -> None:
     assert canonical({"\ue000": 1, "😀": 2}) == '{"😀":2,"\ue000":1}'
 
 
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()]
-)
+@table("value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()])
 def test_what_has_no_json_form_is_refused(value: Any) -> None:
     with pytest.raises(CannotCanonicalise):
         canonical(value)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
@@ -112,7 +113,7 @@ def test_what_was_said_about_other_arguments_is_left_out_and_that_is_said(said: 
     assert card_for(plain).note == "", "nothing was said"
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "text"),
     [
         ("5", '"5"'),

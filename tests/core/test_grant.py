@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.codec import dump_grant, load_grant
@@ -219,7 +220,7 @@ def test_a_pattern_speaks_of_all_arguments_and_no_others() -> None:
         assert not wide.covers(Call(tool="pay", args=args))
 
 
-@pytest.mark.parametrize(
+@table(
     ("amount", "fits"),
     [
         (0, True),
@@ -295,7 +296,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "inside"), PATHS)
+@table(("path", "inside"), PATHS)
 def test_a_path_that_leaves_its_folder_is_not_inside(path: str, inside: bool) -> None:
     assert Condition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()) is inside
 
@@ -346,8 +347,8 @@ def test_it_is_used_up() -> None:
 NO_AMOUNTS = [-1, -200, float("nan"), float("inf"), float("-inf"), True, False, "5", "-5", None, [5], {}]
 
 
-@pytest.mark.parametrize("odd", NO_AMOUNTS)
-@pytest.mark.parametrize("daily", [False, True])
+@table("odd", NO_AMOUNTS)
+@table("daily", [False, True])
 def test_what_is_no_amount_neither_uses_a_budget_nor_refills_it(odd: object, daily: bool) -> None:
     budgeted = grant(budget=Budget(arg="amount", limit=Decimal(10), daily=daily))
     spent = spend(budgeted, [6, odd, odd])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
@@ -130,7 +131,7 @@ def test_edited_arguments_are_what_is_remembered() -> None:
 # --- what is not ---
 
 
-@pytest.mark.parametrize(
+@table(
     "change",
     [
         {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops", quorum=2))},
@@ -179,7 +180,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("args", PROGRAMS)
+@table("args", PROGRAMS)
 def test_no_pattern_over_what_is_run_as_a_program(args: dict[str, Any]) -> None:
     assert not patterns(args, "do_it")
     assert not patterns(args, "do_it", labels=frozenset({"fs.write"}))
@@ -208,7 +209,7 @@ def test_not_every_text_with_a_slash_is_a_path() -> None:
         assert not patterns({name: value}), name
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "docs/",

@@ -11,6 +11,7 @@ from time import thread_time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff.core.visible import is_clean, suspicious, visible
 
@@ -98,7 +99,7 @@ def test_blanks_at_the_end_of_a_line_are_seen(text: str, lines: bool) -> None:
     assert not any(line.endswith((" ", "\t")) for line in visible(text, lines=lines).split("\n"))
 
 
-@pytest.mark.parametrize("char", sorted(set(HIDDEN)), ids=lambda char: f"U+{ord(char):04X}")
+@table("char", sorted(set(HIDDEN)), ids=lambda char: f"U+{ord(char):04X}")
 def test_every_hidden_character_is_marked(char: str) -> None:
     shown = visible(f"r{char}m")
     assert char not in shown
@@ -106,7 +107,7 @@ def test_every_hidden_character_is_marked(char: str) -> None:
     assert not is_clean(f"r{char}m")
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@table("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert visible(text) == text
     assert is_clean(text)
@@ -117,7 +118,7 @@ def test_a_clean_text_is_shown_as_it_is(text: str) -> None:
     assert is_clean(text) == (visible(text) == text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "shown"),
     [
         ("ls\x1b[2K\x1b[1Grm", "ls⟦ESC⟧[2K⟦ESC⟧[1Grm"),
@@ -173,7 +174,7 @@ def test_quotes_are_only_suspicious_in_code() -> None:
     assert not suspicious("It’s “done” – see below")
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@table("text", ORDINARY)
 def test_ordinary_text_is_not_suspicious(text: str) -> None:
     assert suspicious(text) == ()
 

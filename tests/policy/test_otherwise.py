@@ -15,6 +15,7 @@ from tests.policy.sql.test_sql_properties import TEXTS as SQL_TEXTS
 from tests.policy.test_properties import TEXTS, arguments, calls, paths, rules, tool_patterns
 from tests.policy.test_reach import hidden, named_layers, told
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
@@ -42,7 +43,7 @@ def shell(command: str) -> Call:
 
 
 @pytest.mark.mission("P12")
-@pytest.mark.parametrize(
+@table(
     ("command", "said"),
     [
         ("git status", "allow"),
@@ -202,7 +203,7 @@ def test_it_is_kept_with_the_question_and_changes_the_revision() -> None:
 # --- how it is written, checked and explained ---
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "says"),
     [
         ("{otherwise: ask}", "f:2:15: policy[0].otherwise: `otherwise` denies: what no rule names is asked about"),
@@ -277,7 +278,7 @@ def test_a_misspelt_tool_is_found() -> None:
     assert (problem.what, problem.fix) == ("there is no tool `shel`", "did you mean `shell`?")
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "effect"),
     [
         ([DENY], "deny"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 from tests.policy.rules import ROOT, policy
 from tests.policy.test_properties import calls, rules
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect
@@ -24,7 +24,7 @@ def reached(*written: dict[str, Any], **known: Any) -> Reach:
     return reach([policy(*written)], known.pop("tool", "pay"), **known)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "effect", "unasked"),
     [
         ([], "ask", ()),

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from tests.policy.shell.commands import spoken
 from tests.profiles import NIGHTLY, examples
+from tests.tables import table
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.policy.shell.facts import ShellFacts, read_shell
@@ -254,7 +255,7 @@ def test_any_text_is_judged(text: str) -> None:
     all_of(read_shell(text))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@table("shape", SHAPES)
 def test_a_megabyte_comes_back_and_is_not_allowed(shape: str) -> None:
     facts = read_shell(SHAPES[shape](1_000_000))
     all_of(facts)

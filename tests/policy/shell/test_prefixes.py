@@ -13,6 +13,7 @@ from benchmarks import corpora
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.prefixes import prefix_of
 from signoff.policy.shell.tree import parse_tree
@@ -46,7 +47,7 @@ PREFIXES = {
 }
 
 
-@pytest.mark.parametrize(("line", "prefix"), PREFIXES.items())
+@table(("line", "prefix"), PREFIXES.items())
 def test_the_words_that_stay(line: str, prefix: str) -> None:
     found = prefix_of(line)
     assert found is not None and found.text == prefix
@@ -173,22 +174,22 @@ def each(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
-@pytest.mark.parametrize("line", each(NONE))
+@table("line", each(NONE))
 def test_no_prefix(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(TO_ANOTHER_PROGRAM))
+@table("line", each(TO_ANOTHER_PROGRAM))
 def test_no_prefix_where_names_go_to_another_program_or_choose_what_is_built(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(RUN_OR_PRINTED))
+@table("line", each(RUN_OR_PRINTED))
 def test_no_prefix_for_files_that_a_program_runs_or_prints_though_they_are_none_of_its_own(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(FOUND_ELSEWHERE))
+@table("line", each(FOUND_ELSEWHERE))
 def test_no_prefix_for_names_that_may_be_found_elsewhere(line: str) -> None:
     assert prefix_of(line) is None
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.tree import LONGEST, Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -17,7 +18,7 @@ def words(text: str) -> list[tuple[str | None, ...]]:
     return [command.words for command in parse_tree(text).commands]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "inside"),
     [
         ("rm x", ""),
@@ -77,7 +78,7 @@ def test_a_command_is_found_wherever_it_stands(text: str, inside: str) -> None:
     assert found[0].at == text.rindex("rm x") or text.startswith("A=1")
 
 
-@pytest.mark.parametrize(
+@table(
     ("source", "text"),
     [
         ("plain", "plain"),
@@ -121,21 +122,19 @@ def test_odd_escapes_are_not_guessed(source: str) -> None:
     assert tree.opaque
 
 
-@pytest.mark.parametrize(
-    "program", ["$TOOL", '"$TOOL"', "$(which rm)", "`which rm`", "/bin/r?", "/bin/[r]m", "*", "r$x"]
-)
+@table("program", ["$TOOL", '"$TOOL"', "$(which rm)", "`which rm`", "/bin/r?", "/bin/[r]m", "*", "r$x"])
 def test_a_program_that_is_not_literal(program: str) -> None:
     tree = parse_tree(f"{program} -rf /")
     assert tree.commands[0].words == (None, "-rf", "/")
     assert any(reason.startswith("runs a program whose name is not literal") for reason in tree.opaque)
 
 
-@pytest.mark.parametrize("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])
+@table("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])
 def test_quotes_do_not_hide_a_program(source: str) -> None:
     assert parse_tree(f"{source} x") == Tree((Command(("rm", "x")),))
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "argv", "writes", "reads"),
     [
         ("rm > out -rf /", ("rm", "-rf", "/"), ("out",), ()),
@@ -174,7 +173,7 @@ def test_reading_and_writing_one_file() -> None:
     assert tree.opaque and "file" in tree.writes
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "opaque"),
     [
         ("sh <<'E'\nrm x\nE\n", False),
@@ -260,7 +259,7 @@ PITFALLS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), PITFALLS)
+@table(("text", "reason"), PITFALLS)
 def test_pitfalls_are_opaque(text: str, reason: str) -> None:
     assert [said for said in parse_tree(text).opaque if reason in said]
 
@@ -296,7 +295,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@table("text", HOSTILE)
 def test_hostile_lines_show_the_command(text: str) -> None:
     assert ("rm", "-rf", "/") in words(text)
 

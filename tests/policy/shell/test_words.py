@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.line import Join, Line, Redirect, Word
 from signoff.policy.shell.words import LONGEST, Refused, read_line
@@ -26,7 +27,7 @@ def only(text: str) -> Word:
     return command.words[1]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "argv"),
     [
         ("ls -la", ("ls", "-la")),
@@ -65,7 +66,7 @@ def test_every_word_knows_where_it_stands() -> None:
     assert [text[word.at : word.end] for word in words] == ["p", "a", "'b c'", '"d"', "e*\\ f", "~/g"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "plain", "glob"),
     [
         ("*.py", "*.py", "*.py"),
@@ -109,7 +110,7 @@ def test_pipelines_and_what_joins_them() -> None:
 ERR_TO_OUT = Redirect(2, None, 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "redirects"),
     [
         ("p >/dev/null", [Redirect(1)]),
@@ -230,7 +231,7 @@ REFUSED = [
 KEYWORDS = "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()
 
 
-@pytest.mark.parametrize(("text", "why"), REFUSED)
+@table(("text", "why"), REFUSED)
 def test_everything_else_is_refused_and_says_why(text: str, why: str) -> None:
     refused = read_line(text)
     assert isinstance(refused, Refused), (text, refused)
@@ -242,8 +243,8 @@ def test_everything_else_is_refused_and_says_why(text: str, why: str) -> None:
     )
 
 
-@pytest.mark.parametrize("keyword", KEYWORDS)
-@pytest.mark.parametrize("before", ["", "p; ", "p | ", "p && ", "2>&1 ", "p\n"])
+@table("keyword", KEYWORDS)
+@table("before", ["", "p; ", "p | ", "p && ", "2>&1 ", "p\n"])
 def test_keywords_are_refused_where_a_command_begins(keyword: str, before: str) -> None:
     refused = read_line(f"{before}{keyword} a")
     assert isinstance(refused, Refused) and refused[1:] == (keyword, len(before))

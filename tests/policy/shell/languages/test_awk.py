@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, check_awk
 
@@ -185,7 +186,7 @@ def test_harmless(script: str, scratch: Scratch) -> None:
     assert scratch.effect([AWK, script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize(("script", "effect"), HARMFUL)
+@table(("script", "effect"), HARMFUL)
 def test_harmful(script: str, effect: str) -> None:
     trouble = check_awk(script)
     assert trouble is not None
@@ -213,7 +214,7 @@ def test_what_is_asked_about_is_real(script: str, scratch: Scratch) -> None:
     assert scratch.effect([AWK, script, "in.txt"])
 
 
-@pytest.mark.parametrize("script", UNKNOWN)
+@table("script", UNKNOWN)
 def test_not_understood(script: str) -> None:
     trouble = check_awk(script)
     assert trouble is not None

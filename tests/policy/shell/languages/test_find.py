@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, FindResult, Trouble, check_find
 from signoff.policy.shell.line import Word
@@ -166,19 +167,19 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("find"), "find", NAMES)
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@table("line", HARMLESS)
 def test_harmless(line: str) -> None:
     assert isinstance(check_find(words(line)), FindResult)
 
 
-@pytest.mark.parametrize(("line", "effect"), HARMFUL)
+@table(("line", "effect"), HARMFUL)
 def test_harmful(line: str, effect: str) -> None:
     trouble = check_find(words(line))
     assert isinstance(trouble, Trouble)
     assert trouble.why.startswith(f"{effect}: ")
 
 
-@pytest.mark.parametrize("line", UNKNOWN)
+@table("line", UNKNOWN)
 def test_not_understood(line: str) -> None:
     trouble = check_find(words(line))
     assert isinstance(trouble, Trouble)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, check_jq
 
@@ -129,7 +130,7 @@ def test_harmless(script: str, scratch: Scratch) -> None:
     assert scratch.effect(["jq", script, "in.json"]) == ""
 
 
-@pytest.mark.parametrize(("script", "effect"), HARMFUL)
+@table(("script", "effect"), HARMFUL)
 def test_harmful(script: str, effect: str) -> None:
     trouble = check_jq(script)
     assert trouble is not None
@@ -145,7 +146,7 @@ def test_what_is_asked_about_is_real(script: str, scratch: Scratch) -> None:
     assert scratch.effect(["jq", script, "in.json"])
 
 
-@pytest.mark.parametrize("script", UNKNOWN)
+@table("script", UNKNOWN)
 def test_not_understood(script: str) -> None:
     trouble = check_jq(script)
     assert trouble is not None

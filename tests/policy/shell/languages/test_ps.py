@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.facts import read_shell
 
@@ -80,7 +81,7 @@ def test_harmless(command: str) -> None:
     assert not shows(command.split()[1:])
 
 
-@pytest.mark.parametrize("command", listed(HARMFUL))
+@table("command", listed(HARMFUL))
 def test_harmful(command: str) -> None:
     assert not read_shell(command).read_only
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, check_sed
 
@@ -174,7 +175,7 @@ def test_harmless(script: str, scratch: Scratch) -> None:
     assert scratch.effect(["sed", script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize("script", HARMFUL)
+@table("script", HARMFUL)
 def test_harmful(script: str) -> None:
     trouble = check_sed(script)
     assert trouble is not None
@@ -206,7 +207,7 @@ def test_several_lines(script: str, passes: bool, scratch: Scratch) -> None:
         assert scratch.effect(["sed", script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize("script", UNKNOWN)
+@table("script", UNKNOWN)
 def test_not_understood(script: str) -> None:
     trouble = check_sed(script)
     assert trouble is not None
