@@ -120,14 +120,14 @@ def _typed(value: object) -> str:
 
 
 @given(grants, grants)
-@examples(1_000)
+@examples(1_000, daily=70)
 def test_grants_that_mean_different_things_never_read_the_same(one: Grant, other: Grant) -> None:
     assume(meaning(one) != meaning(other))
     assert grant_text(one) != grant_text(other)
 
 
 @given(grants, st.data())
-@examples(4_000, daily=60)
+@examples(4_000, daily=30)
 def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)

@@ -31,7 +31,7 @@ def patched(before: str, diff: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-@examples(600, daily=60)
+@examples(600, daily=50)
 @given(texts, texts)
 @example("a", "a\n")
 @example("", "a")

@@ -315,7 +315,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, str]:
     return shlex.join(pattern), f"{shown} {shlex.join(flat)} {draw(st.sampled_from(('', 'more', '-q')))}"
 
 
-@examples(5_000)
+@examples(5_000, daily=40)
 @given(spelled())
 def test_the_sample_of_a_pattern_is_denied_in_every_spelling(case: tuple[str, str]) -> None:
     pattern, command = case

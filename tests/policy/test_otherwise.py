@@ -339,7 +339,7 @@ def law(policy: Policy, one: Call) -> Effect | None:
     return Effect.ASK if doubt else answer
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=20)
 @given(mixed, calls)
 def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any]], one: Call) -> None:
     verdict = made(written).judge_layer(one)
@@ -348,7 +348,7 @@ def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any
     assert made(written).explain(one).verdict == made(written).judge(one)
 
 
-@examples(1_500, daily=100)
+@examples(1_500, daily=25)
 @given(mixed, calls, st.integers(0, 6))
 def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
     written: list[dict[str, Any]], one: Call, at: int
@@ -359,7 +359,7 @@ def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
     assert more.strictness >= made(written).judge(one).effect.strictness
 
 
-@examples(1_500, daily=100)
+@examples(1_500, daily=30)
 @given(st.lists(mixed | rules, min_size=1, max_size=2), calls, hidden)
 @example([[{"otherwise": "deny", "tool": "[px]*"}, {"otherwise": "deny"}]], Call(tool="pay\n", args={}), frozenset())
 def test_a_verdict_is_always_within_reach(
@@ -402,7 +402,7 @@ SHELL = [
 ]
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=15)
 @given(commands | st.text(max_size=30))
 @example("git push; make")
 @example("git status; make")
@@ -419,13 +419,13 @@ SQL = [
 ]
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=25)
 @given(SQL_TEXTS | READS | OTHERS | st.tuples(READS, OTHERS).map("; ".join))
 def test_over_sql(text: str) -> None:
     narrows(made(SQL), made([*SQL, DENY]), Call(tool="query", args={"sql": text}))
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=70)
 @given(
     st.lists(paths, min_size=1, max_size=2),
     st.sampled_from(["allow", "ask"]),

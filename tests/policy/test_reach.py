@@ -157,7 +157,7 @@ claims = st.frozensets(st.sampled_from(sorted(LABELS)), max_size=1)
 
 
 @given(st.lists(rules, min_size=1, max_size=3), calls, claims, hidden, label_sets)
-@examples(1_500, daily=60)
+@examples(1_500, daily=30)
 @example(
     [[{"allow": BIG}, {"ask": BIG}, {"allow": "*"}]],
     Call(tool="pay", args={"amount": "x"}),
@@ -190,7 +190,7 @@ def test_a_verdict_is_always_within_reach(
     assert bool(found.unasked) == (found.effect in ("allow", "conditional"))
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=25)
 @given(st.lists(rules, min_size=1, max_size=3), calls, hidden)
 def test_knowing_less_never_looks_safer(written: list[list[dict[str, Any]]], one: Call, unsure: frozenset[str]) -> None:
     policies = named_layers(written)

@@ -153,7 +153,7 @@ MAILBOX = st.builds(
 )
 
 
-@examples(5_000)
+@examples(5_000, daily=50)
 @given(st.lists(MAILBOX, min_size=1, max_size=4))
 def test_what_a_mail_library_writes_is_read_or_in_doubt(boxes: list[tuple[str, str]]) -> None:
     taken = read_recipients(", ".join(written for written, _ in boxes))

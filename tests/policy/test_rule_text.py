@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4), st.sampled_from(["", "  ", "      "]))
-@examples(nightly=5_000)
+@examples(nightly=5_000, daily=50)
 def test_the_lines_of_a_rule_are_read_as_its_values(rule: dict[str, Any], indent: str) -> None:
     lines = rule_lines(rule)
     text = "policy:\n" + "".join(f"{indent}{line}\n" for line in lines)

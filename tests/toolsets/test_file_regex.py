@@ -53,7 +53,7 @@ TEXTS = st.text(alphabet="abcAé1_-. {]", max_size=12)
 
 
 @given(PATTERNS, TEXTS, st.booleans())
-@examples(3_000)
+@examples(3_000, daily=60)
 @example("(?:^|b)a$", "ba", False)
 @example("(a|b)*c{2,3}", "abccc", False)
 @example("x{0}", "", False)

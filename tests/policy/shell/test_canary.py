@@ -181,7 +181,7 @@ def test_a_secret_that_is_printed_is_seen(canary: Canary) -> None:
         link.unlink()
 
 
-@examples(3_000, suppress=CHECKS, database=None)
+@examples(3_000, daily=25, suppress=CHECKS, database=None)
 @given(argv=argvs(files_only=True), data=st.data())
 def test_what_is_allowed_prints_no_secret(canary: Canary, argv: Argv, data: st.DataObject) -> None:
     assume(shutil.which(argv[0], path=FOLDERS))

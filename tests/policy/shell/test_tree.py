@@ -310,12 +310,20 @@ def test_a_text_that_is_too_long_is_not_parsed() -> None:
     assert parse_tree("rm x" + " " * (LONGEST - 4)).commands == (Command(("rm", "x")),)
 
 
-@pytest.mark.parametrize("unit", ["(", "$(", '"$(', "${x:-", "{ ", "<(", "`", "[[ ", "if a; then ", "sh -c '", "eval "])
+@table("unit", ["(", "$(", '"$(', "${x:-", "{ ", "<(", "`", "[[ ", "if a; then ", "sh -c '"])
 def test_deep_nesting_is_no_error(unit: str) -> None:
     assert parse_tree(unit * 4000).opaque
 
 
-@pytest.mark.parametrize("unit", ["a|", "a=(", ")", ">", "${", "$[", "<<A\n", "\nE\n case a", "|=}", "for ", "sudo "])
+@pytest.mark.parametrize("deep", [1_200, pytest.param(4_000, marks=pytest.mark.nightly)])
+def test_texts_within_texts_are_no_error(deep: int) -> None:
+    assert parse_tree("eval " * deep).opaque
+
+
+FOR = pytest.param("for ", marks=pytest.mark.nightly)  # two seconds; the limit that ends it ends `sudo`, too
+
+
+@pytest.mark.parametrize("unit", ["a|", "a=(", ")", ">", "${", "$[", "<<A\n", "\nE\n case a", "|=}", "sudo ", FOR])
 def test_what_makes_the_parser_slow_is_cut_short(unit: str) -> None:
     """Without the limits these take up to 40 s each; the bound is wide for slow machines."""
     text = unit * (LONGEST // len(unit))
@@ -341,7 +349,7 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-@examples(100_000)
+@examples(100_000, daily=90)
 @given(TEXTS)
 @example("")
 @example("\ud800")
@@ -363,7 +371,7 @@ PLAIN = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@examples(10_000)
+@examples(10_000, daily=60)
 @given(PLAIN)
 def test_both_readings_agree(text: str) -> None:
     """Where the strict reading accepts a line, the full parse has the same words, or says that it is not sure."""

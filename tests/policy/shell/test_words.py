@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.profiles import examples
+from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
 from signoff.policy.shell.line import Join, Line, Redirect, Word
@@ -256,7 +255,7 @@ def test_the_longest_text_is_read() -> None:
     assert read("p " + "a" * (LONGEST - 2)).commands[0].argv[1] == "a" * (LONGEST - 2)
 
 
-@examples(3_000)
+@examples(3_000, daily=70)
 @given(st.text(st.characters() | st.sampled_from("\ud800'\"\\$`|&;<>{}[]*?~!#=: \n"), max_size=40))
 def test_no_text_raises(text: str) -> None:
     assert isinstance(read_line(text), Line | Refused)
@@ -304,7 +303,7 @@ PIECES += [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@table("piece", PIECES if NIGHTLY else PIECES[::3])
 def test_time_grows_with_the_length_only(piece: str) -> None:
     """Twice the text would take four times as long if any part of it were read again and again."""
     for start in ("", "p ", 'p "'):

@@ -180,7 +180,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("awk"), AWK)
 
 
-@pytest.mark.parametrize("script", HARMLESS)
+@table("script", HARMLESS)
 def test_harmless(script: str, scratch: Scratch) -> None:
     assert check_awk(script) is None
     assert scratch.effect([AWK, script, "in.txt"]) == ""
@@ -226,7 +226,7 @@ def test_too_long() -> None:
     assert check_awk("{a}\n" * (LIMIT // 4) + "1") is not None
 
 
-@examples(3_000)
+@examples(3_000, daily=40)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=9))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     script = "".join(pieces)
@@ -234,7 +234,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect([AWK, script, "in.txt"]) == ""
 
 
-@examples(2_000)
+@examples(2_000, daily=80)
 @given(st.text())
 def test_never_raises(script: str) -> None:
     check_awk(script)

@@ -217,7 +217,7 @@ def in_bash(line: str) -> list[str]:
     return ["bash", "-c", " ".join(["find", *quoted])]
 
 
-@examples(3_000)
+@examples(3_000, daily=30)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=7))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     line = " ".join(pieces)
@@ -225,7 +225,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect(in_bash(line)) == ""
 
 
-@examples(2_000)
+@examples(2_000, daily=25)
 @given(st.lists(st.builds(Word, st.text(), st.just("") | st.text(), st.booleans())))
 def test_never_raises(given_words: list[Word]) -> None:
     check_find(given_words)

@@ -169,7 +169,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("sed"), "sed")
 
 
-@pytest.mark.parametrize("script", HARMLESS)
+@table("script", HARMLESS)
 def test_harmless(script: str, scratch: Scratch) -> None:
     assert check_sed(script) is None
     assert scratch.effect(["sed", script, "in.txt"]) == ""
@@ -245,7 +245,7 @@ def test_too_long() -> None:
     assert check_sed("p;" * (LIMIT // 2) + "p") is not None
 
 
-@examples(3_000)
+@examples(3_000, daily=60)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=8), extended=st.booleans())
 def test_what_passes_changes_nothing(pieces: list[str], extended: bool, scratch: Scratch) -> None:
     script = "".join(pieces)
