@@ -184,7 +184,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = examples(1_000, daily=50)
+TestLife.settings = examples(1_000, daily=25)
 
 
 def test_a_second_claim_is_told_the_approval_is_spent() -> None:

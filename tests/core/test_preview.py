@@ -88,9 +88,9 @@ def test_a_diff_made_elsewhere_is_counted_by_its_hunks() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("".join(f"{n}\n" for n in range(50_000)), "".join(f"{n * 7 % 30_000}\n" for n in range(30_000))),
-        ("a\n" * 50_000, "b\n" * 50_000),
-        ("a\nb\n" * 20_000, "b\na\nc\n" * 15_000),
+        ("".join(f"{n}\n" for n in range(20_000)), "".join(f"{n * 7 % 12_000}\n" for n in range(12_000))),
+        ("a\n" * 20_000, "b\n" * 20_000),
+        ("a\nb\n" * 8_000, "b\na\nc\n" * 6_000),
         ("a\n" * 1900, "b\na\n" * 950),
     ],
     ids=["shuffled", "all other", "periodic", "interleaved"],
