@@ -143,7 +143,7 @@ json_values = st.recursive(
 )
 
 
-@examples(1_000, daily=70)
+@examples(1_000, daily=40)
 @given(json_values, json_values)
 def test_two_calls_never_look_the_same(one: Any, other: Any) -> None:
     try:
@@ -181,7 +181,7 @@ def test_every_text_is_safe_to_print() -> None:
             assert "\ufe0f" not in text
 
 
-@examples(1_000, daily=90)
+@examples(1_000, daily=40)
 @given(
     st.dictionaries(st.text(max_size=4), st.text(max_size=30) | st.lists(st.text(max_size=5), max_size=2), max_size=4)
 )

@@ -120,14 +120,14 @@ def _typed(value: object) -> str:
 
 
 @given(grants, grants)
-@examples(1_000, daily=70)
+@examples(1_000, daily=30)
 def test_grants_that_mean_different_things_never_read_the_same(one: Grant, other: Grant) -> None:
     assume(meaning(one) != meaning(other))
     assert grant_text(one) != grant_text(other)
 
 
 @given(grants, st.data())
-@examples(4_000, daily=30)
+@examples(4_000, daily=25)
 def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)
@@ -138,6 +138,7 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     assert grant_text(one) != grant_text(changed)
 
 
+@examples(1_000, daily=30)
 @given(grants)
 def test_every_condition_stands_in_the_text(one: Grant) -> None:
     text = grant_text(one)
@@ -368,7 +369,7 @@ amounts = st.one_of(tiny_and_large, st.integers(0, 250), st.floats(0, 250), st.s
 
 
 @given(st.lists(amounts, max_size=20), st.sampled_from([1, 3, 28, 50]))
-@examples(4_000)
+@examples(4_000, daily=60)
 def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], digits: int) -> None:
     limit = Decimal(200)
     budgeted = grant(budget=Budget(arg="amount", limit=limit))
@@ -386,7 +387,7 @@ def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], dig
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 12)), max_size=25))
-@examples(3_000)
+@examples(3_000, daily=50)
 def test_a_daily_budget_is_not_refilled_by_clocks_that_disagree(uses: list[tuple[int, int]]) -> None:
     """Each machine has its own clock: whatever they say in whatever order, a day has one budget."""
     budgeted = grant(budget=Budget(arg="amount", limit=Decimal(10), daily=True))

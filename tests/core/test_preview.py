@@ -31,7 +31,7 @@ def patched(before: str, diff: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-@examples(600, daily=50)
+@examples(600, daily=30)
 @given(texts, texts)
 @example("a", "a\n")
 @example("", "a")
@@ -42,6 +42,7 @@ def test_the_diff_turns_one_text_into_the_other(before: str, after: str) -> None
     assert not diff or patched(before, diff) == after
 
 
+@examples(1_000, daily=70)
 @given(texts, texts)
 def test_lines_are_counted(before: str, after: str) -> None:
     preview = unified_diff(before, after, "f")

@@ -83,7 +83,7 @@ values = st.recursive(
 )
 
 
-@examples(1_000, daily=40)
+@examples(1_000, daily=25)
 @given(st.dictionaries(st.text(max_size=8), values, max_size=6), st.text(), st.text(), st.integers(1, 2**53))
 def test_the_fast_path_gives_the_very_same_bytes(body: dict[str, Any], kind: str, request: str, seq: int) -> None:
     from hashlib import sha256

@@ -258,14 +258,14 @@ values = st.recursive(
 )
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_untouched_masks_give_the_original_back(args: dict[str, Any]) -> None:
     redacted = redact(args, secrets=["s3cret"])
     assert restore(json.loads(json.dumps(redacted.args)), args, redacted) == args
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_no_declared_secret_survives(args: dict[str, Any]) -> None:
     assert "s3cret" not in json.dumps(redact(args, secrets=["s3cret"]).args)
