@@ -122,19 +122,17 @@ async def test_annotations_are_claims_that_never_allow_by_themselves(desk: Proje
     assert [outcome for outcome, _ in told] == ["denied"] * 4
 
 
-@pytest.mark.parametrize(
-    ("more", "rest"),
-    [
+async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project) -> None:
+    """Where the server is trusted, and by labels of its own, unless the server itself claims more."""
+    ways = (
         (", trust_annotations: true", ", policy: [{allow: data.read}]"),
         ("", ', labels: {"*_ticket*": data.read}, policy: [{allow: data.read}]'),
-    ],
-    ids=["the server is trusted", "labels of its own, unless the server itself claims more"],
-)
-async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project, more: str, rest: str) -> None:
+    )
     with served(desk) as url:
-        ui, told = await run(at(url, desk, more, rest).build("tickets"), [*READ, *CHANGE], "deny", "deny")
-    assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
-    assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
+        for more, rest in ways:
+            ui, told = await run(at(url, desk, more, rest).build("tickets"), [*READ, *CHANGE], "deny", "deny")
+            assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"], more or rest
+            assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"], more or rest
 
 
 async def test_a_tool_about_which_nothing_is_said_counts_as_one_that_writes(desk: Project) -> None:
