@@ -77,7 +77,7 @@ def block_files(draw: st.DrawFn) -> tuple[str, int]:
 
 
 @given(block_files(), st.data())
-@examples(nightly=5_000, daily=300)
+@examples(nightly=5_000, daily=40)
 def test_only_lines_are_added_to_rules_in_lines(file: tuple[str, int], data: st.DataObject) -> None:
     text, count = file
     try:
@@ -115,7 +115,7 @@ def flow_files(draw: st.DrawFn) -> tuple[str, int]:
 
 
 @given(flow_files(), st.data())
-@examples(nightly=3_000, daily=200)
+@examples(nightly=3_000, daily=30)
 def test_a_rule_goes_between_brackets(file: tuple[str, int], data: st.DataObject) -> None:
     text, count = file
     try:

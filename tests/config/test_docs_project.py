@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.tables import table
 
 from signoff.config import load_settings, load_workers
 from signoff.config.channels import CHANNEL_KEYS, KIND_KEYS
@@ -34,7 +35,7 @@ def test_the_files_on_the_page_load_without_a_warning(tmp_path: Path, monkeypatc
     assert settings.toolsets["reports_db"].use == "mycompany.toolsets:DatabaseToolset"
 
 
-@pytest.mark.parametrize(
+@table(
     "key",
     [
         *PROJECT_KEYS,

@@ -48,7 +48,7 @@ def unasked_there(command: str, rules: list[dict[str, Any]]) -> bool:
 
 
 @given(rules=st.lists(RULE, max_size=5), default=DEFAULT)
-@examples(500)
+@examples(500, daily=25)
 def test_an_import_never_loosens_a_shell(rules: list[dict[str, Any]], default: dict[str, Any] | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shell = {"rules": rules, **({"default": default} if default is not None else {})}

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.config.mistakes import IN_THE_PROJECT, IN_WORKERS, MISTAKES, PROJECT, WORKER, Mistake
+from tests.tables import table
 
 from signoff.config import (
     filled_config,
@@ -99,7 +100,7 @@ def test_every_row_of_the_page_is_a_mistake_that_was_made() -> None:
     assert list(rows(section("Worker files"))) == [*names(IN_WORKERS), "a file of another user"]
 
 
-@pytest.mark.parametrize("mistake", [one for one in MISTAKES if one.wrong], ids=lambda one: one.title)
+@table("mistake", [one for one in MISTAKES if one.wrong], ids=lambda one: one.title)
 def test_the_schema_refuses_it_too(mistake: Mistake) -> None:
     schema = schema_of("project" if mistake.wrong == PROJECT else "worker")
     value = yaml.safe_load(mistake.files[mistake.wrong])

@@ -13,6 +13,7 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical, digest, same_form
@@ -59,6 +60,7 @@ def respelt(value: Any, rng: random.Random) -> Any:
     return value
 
 
+@examples(1_000, daily=30)
 @given(values, values)
 @example(10**21, 1e21)
 @example(123456789012345670000, 123456789012345667584.0)
@@ -72,6 +74,7 @@ def test_texts_are_equal_exactly_when_values_are(a: Any, b: Any) -> None:
     assert (digest(a) == digest(b)) == equal(a, b)
 
 
+@examples(1_000, daily=30)
 @given(values, st.randoms(use_true_random=False))
 def test_spelling_does_not_matter(value: Any, rng: random.Random) -> None:
     again = respelt(value, rng)
@@ -79,6 +82,7 @@ def test_spelling_does_not_matter(value: Any, rng: random.Random) -> None:
     assert Call(tool="t", args={"v": again}).fingerprint == Call(tool="t", args={"v": value}).fingerprint
 
 
+@examples(1_000, daily=30)
 @given(values)
 def test_agrees_with_an_independent_implementation(value: Any) -> None:
     """The library refuses large integers, which RFC 8785 has no form for; on everything else we agree."""
@@ -114,9 +118,7 @@ def test_keys_are_ordered_as_utf16() -> None:
     assert canonical({"\ue000": 1, "😀": 2}) == '{"😀":2,"\ue000":1}'
 
 
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()]
-)
+@table("value", [math.nan, math.inf, -math.inf, "\ud800", {"\udfff": 1}, {1: 2}, {1, 2}, b"x", object()])
 def test_what_has_no_json_form_is_refused(value: Any) -> None:
     with pytest.raises(CannotCanonicalise):
         canonical(value)
@@ -154,7 +156,7 @@ def test_keys_that_meet_in_one_form_cannot_be_remembered() -> None:
         same_form({"é": 1, "e\u0301": 2})
 
 
-@examples(1_000)
+@examples(1_000, daily=25)
 @given(st.text(max_size=20), st.dictionaries(st.text(max_size=5), values, max_size=4))
 def test_what_identifies_a_call_is_the_digest_of_its_parts(tool: str, args: dict[str, object]) -> None:
     """Worked out from one text of the arguments, and the same as always: remembered answers are found by it."""

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
@@ -112,7 +114,7 @@ def test_what_was_said_about_other_arguments_is_left_out_and_that_is_said(said: 
     assert card_for(plain).note == "", "nothing was said"
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "text"),
     [
         ("5", '"5"'),
@@ -141,6 +143,7 @@ json_values = st.recursive(
 )
 
 
+@examples(1_000, daily=40)
 @given(json_values, json_values)
 def test_two_calls_never_look_the_same(one: Any, other: Any) -> None:
     try:
@@ -178,6 +181,7 @@ def test_every_text_is_safe_to_print() -> None:
             assert "\ufe0f" not in text
 
 
+@examples(1_000, daily=40)
 @given(
     st.dictionaries(st.text(max_size=4), st.text(max_size=30) | st.lists(st.text(max_size=5), max_size=2), max_size=4)
 )

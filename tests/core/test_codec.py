@@ -198,7 +198,7 @@ def veiled(args: Any) -> set[str]:
     return {name for name, value in args.items() if isinstance(value, Veiled)}
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(questions())
 def test_a_question_comes_back_as_it_was(request: ApprovalRequest) -> None:
     back = codec.load_question(codec.dump_question(request), changing(request))
@@ -223,7 +223,7 @@ ROUND_TRIPS: list[tuple[st.SearchStrategy[Any], Callable[[Any], str], Callable[[
 
 
 @pytest.mark.parametrize(("values", "dump", "load"), ROUND_TRIPS, ids=lambda one: getattr(one, "__name__", ""))
-@examples(1_000, daily=50)
+@examples(1_000, daily=15)
 @given(data=st.data())
 def test_everything_comes_back_as_it_was(
     values: st.SearchStrategy[Any], dump: Callable[[Any], str], load: Callable[[str], Any], data: st.DataObject

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.codec import dump_grant, load_grant
@@ -119,14 +120,14 @@ def _typed(value: object) -> str:
 
 
 @given(grants, grants)
-@examples(1_000)
+@examples(1_000, daily=30)
 def test_grants_that_mean_different_things_never_read_the_same(one: Grant, other: Grant) -> None:
     assume(meaning(one) != meaning(other))
     assert grant_text(one) != grant_text(other)
 
 
 @given(grants, st.data())
-@examples(4_000, daily=60)
+@examples(4_000, daily=25)
 def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)
@@ -137,6 +138,7 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     assert grant_text(one) != grant_text(changed)
 
 
+@examples(1_000, daily=30)
 @given(grants)
 def test_every_condition_stands_in_the_text(one: Grant) -> None:
     text = grant_text(one)
@@ -219,7 +221,7 @@ def test_a_pattern_speaks_of_all_arguments_and_no_others() -> None:
         assert not wide.covers(Call(tool="pay", args=args))
 
 
-@pytest.mark.parametrize(
+@table(
     ("amount", "fits"),
     [
         (0, True),
@@ -295,7 +297,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "inside"), PATHS)
+@table(("path", "inside"), PATHS)
 def test_a_path_that_leaves_its_folder_is_not_inside(path: str, inside: bool) -> None:
     assert Condition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()) is inside
 
@@ -346,8 +348,8 @@ def test_it_is_used_up() -> None:
 NO_AMOUNTS = [-1, -200, float("nan"), float("inf"), float("-inf"), True, False, "5", "-5", None, [5], {}]
 
 
-@pytest.mark.parametrize("odd", NO_AMOUNTS)
-@pytest.mark.parametrize("daily", [False, True])
+@table("odd", NO_AMOUNTS)
+@table("daily", [False, True])
 def test_what_is_no_amount_neither_uses_a_budget_nor_refills_it(odd: object, daily: bool) -> None:
     budgeted = grant(budget=Budget(arg="amount", limit=Decimal(10), daily=daily))
     spent = spend(budgeted, [6, odd, odd])
@@ -367,7 +369,7 @@ amounts = st.one_of(tiny_and_large, st.integers(0, 250), st.floats(0, 250), st.s
 
 
 @given(st.lists(amounts, max_size=20), st.sampled_from([1, 3, 28, 50]))
-@examples(4_000)
+@examples(4_000, daily=60)
 def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], digits: int) -> None:
     limit = Decimal(200)
     budgeted = grant(budget=Budget(arg="amount", limit=limit))
@@ -385,7 +387,7 @@ def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], dig
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 12)), max_size=25))
-@examples(3_000)
+@examples(3_000, daily=50)
 def test_a_daily_budget_is_not_refilled_by_clocks_that_disagree(uses: list[tuple[int, int]]) -> None:
     """Each machine has its own clock: whatever they say in whatever order, a day has one budget."""
     budgeted = grant(budget=Budget(arg="amount", limit=Decimal(10), daily=True))

@@ -32,7 +32,7 @@ def written(value: Any, maker: Any, **options: Any) -> str:
     return write(value)
 
 
-@examples(1_000, daily=30)
+@examples(1_000, daily=10)
 @given(value=VALUES)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("maker", MAKERS)

@@ -106,7 +106,7 @@ def votes_needed(one: ApprovalRequest) -> bool:
 
 
 @given(requirements, st.lists(st.tuples(events, st.integers(0, 400)), max_size=14))
-@examples(4_000)
+@examples(4_000, daily=30)
 def test_no_sequence_reaches_approved_without_the_votes_nor_leaves_a_final_state(
     requirement: Requirement, steps: list[tuple[Event, int]]
 ) -> None:
@@ -184,7 +184,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = examples(1_000, daily=50)
+TestLife.settings = examples(1_000, daily=25)
 
 
 def test_a_second_claim_is_told_the_approval_is_spent() -> None:

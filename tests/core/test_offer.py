@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
@@ -130,7 +131,7 @@ def test_edited_arguments_are_what_is_remembered() -> None:
 # --- what is not ---
 
 
-@pytest.mark.parametrize(
+@table(
     "change",
     [
         {"verdict": Verdict(effect=Effect.ASK, requirement=Requirement(role="ops", quorum=2))},
@@ -179,7 +180,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("args", PROGRAMS)
+@table("args", PROGRAMS)
 def test_no_pattern_over_what_is_run_as_a_program(args: dict[str, Any]) -> None:
     assert not patterns(args, "do_it")
     assert not patterns(args, "do_it", labels=frozenset({"fs.write"}))
@@ -208,7 +209,7 @@ def test_not_every_text_with_a_slash_is_a_path() -> None:
         assert not patterns({name: value}), name
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "docs/",
@@ -289,7 +290,7 @@ calls = st.builds(
 
 
 @given(calls)
-@examples(5_000)
+@examples(5_000, daily=60)
 def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: ApprovalRequest) -> None:
     assert asked.call is not None
     offered = offers(asked)
@@ -315,7 +316,7 @@ def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: Ap
 
 
 @given(calls)
-@examples(3_000)
+@examples(3_000, daily=50)
 def test_no_offer_is_a_whole_tool(asked: ApprovalRequest) -> None:
     programs = {"command", "sql"} & set(asked.args)
     money = {"amount", "price", "total_cost", "value"} & set(asked.args)
@@ -337,7 +338,7 @@ elsewhere = st.lists(
 
 
 @given(elsewhere, st.sampled_from(["", "/", "docs/", "//docs/", "docs\\", "./docs/", "docs/x/"]))
-@examples(5_000)
+@examples(5_000, daily=70)
 def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
     grant = remembered(offers(asked)[2], asked)
@@ -353,7 +354,7 @@ def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str]
 
 
 @given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.sampled_from([10**400, -0.0])))
-@examples(3_000)
+@examples(3_000, daily=70)
 def test_always_on_one_dollar_covers_nothing_above_one_dollar(amount: object) -> None:
     asked = request({"to": "bob", "amount": 1}, "pay")
     grant = remembered(offers(asked)[1], asked)

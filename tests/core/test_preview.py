@@ -31,7 +31,7 @@ def patched(before: str, diff: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-@examples(600, daily=60)
+@examples(600, daily=30)
 @given(texts, texts)
 @example("a", "a\n")
 @example("", "a")
@@ -42,6 +42,7 @@ def test_the_diff_turns_one_text_into_the_other(before: str, after: str) -> None
     assert not diff or patched(before, diff) == after
 
 
+@examples(1_000, daily=70)
 @given(texts, texts)
 def test_lines_are_counted(before: str, after: str) -> None:
     preview = unified_diff(before, after, "f")
@@ -88,9 +89,9 @@ def test_a_diff_made_elsewhere_is_counted_by_its_hunks() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("".join(f"{n}\n" for n in range(50_000)), "".join(f"{n * 7 % 30_000}\n" for n in range(30_000))),
-        ("a\n" * 50_000, "b\n" * 50_000),
-        ("a\nb\n" * 20_000, "b\na\nc\n" * 15_000),
+        ("".join(f"{n}\n" for n in range(20_000)), "".join(f"{n * 7 % 12_000}\n" for n in range(12_000))),
+        ("a\n" * 20_000, "b\n" * 20_000),
+        ("a\nb\n" * 8_000, "b\na\nc\n" * 6_000),
         ("a\n" * 1900, "b\na\n" * 950),
     ],
     ids=["shuffled", "all other", "periodic", "interleaved"],

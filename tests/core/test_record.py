@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.records import KEY, NOON, chain, checkpoint, drafts, exported, is_sealed, rewritten
+from tests.tables import table
 
 from signoff.core.account import account_of
 from signoff.core.canonical import canonical
@@ -82,7 +83,7 @@ values = st.recursive(
 )
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(st.dictionaries(st.text(max_size=8), values, max_size=6), st.text(), st.text(), st.integers(1, 2**53))
 def test_the_fast_path_gives_the_very_same_bytes(body: dict[str, Any], kind: str, request: str, seq: int) -> None:
     from hashlib import sha256
@@ -292,7 +293,7 @@ def test_an_event_survives_as_a_line() -> None:
         assert event_of(event_line(entry)) == entry
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "what"),
     [
         (b'{"seq": 1}\n', "not an event"),
@@ -323,7 +324,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@table("spelling", SPELLINGS)
 def test_there_is_one_spelling(spelling: str) -> None:
     line = event_line(linked(Draft(kind="asked", at=NOON, body={"args": {}, "by": "ana", "tool": "pay"}), 1, START))
     spoiled = SPELLINGS[spelling](line)
@@ -332,7 +333,7 @@ def test_there_is_one_spelling(spelling: str) -> None:
         event_of(spoiled)
 
 
-@pytest.mark.parametrize("depth", [90, 120, 300, 480, 700, 900, 990, 2_000, 50_000])
+@table("depth", [90, 120, 300, 480, 700, 900, 990, 2_000, 50_000])
 def test_a_bottomless_body_is_read_or_refused(depth: int) -> None:
     line = event_line(CHAIN[0]._replace(body='{"a":' + "[" * depth + "]" * depth + "}"))
     try:
@@ -341,8 +342,8 @@ def test_a_bottomless_body_is_read_or_refused(depth: int) -> None:
         assert depth > 100
 
 
-@pytest.mark.parametrize("field", ["at", "hash", "kind", "prev", "request", "run"])
-@pytest.mark.parametrize("value", [b"5", b"null", b"[]", b"{}"])
+@table("field", ["at", "hash", "kind", "prev", "request", "run"])
+@table("value", [b"5", b"null", b"[]", b"{}"])
 def test_a_field_that_should_be_a_text(field: str, value: bytes) -> None:
     entry = CHAIN[0]
     text = canonical(getattr(entry, field)).encode()
@@ -415,7 +416,7 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
 # --- in words, and for spreadsheets ---
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "who", "what"),
     [
         ({"title": "Delete a.txt", "reason": "rule"}, "", "Delete a.txt: rule"),
@@ -462,9 +463,7 @@ def cells(row: str) -> list[str]:
     return read
 
 
-@pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "'=1", "|x", "%x", "=cmd|' /C calc'!A0"]
-)
+@table("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "'=1", "|x", "%x", "=cmd|' /C calc'!A0"])
 def test_a_spreadsheet_computes_nothing(text: str) -> None:
     entry = linked(Draft(kind=text, at=NOON, request=text, run=text, body={"by": text, "title": text}), 1, START)
     read = cells(csv_row(entry))
@@ -498,7 +497,7 @@ def test_drafts_are_repeatable() -> None:
 HIDDEN = "\u180b\uffa0\u2800\u3164\u115f\u1160\u17b4\u17b5\ufe0f\u200b\u202e\u00ad\U000e0100\x1b\n\t"
 
 
-@pytest.mark.parametrize("hidden", HIDDEN, ids=[f"U+{ord(one):04X}" for one in HIDDEN])
+@table("hidden", HIDDEN, ids=[f"U+{ord(one):04X}" for one in HIDDEN])
 def test_nothing_hidden_is_left_in_a_spreadsheet(hidden: str) -> None:
     told = f"a{hidden}b"
     entry = linked(Draft(kind="asked", at=NOON, request=told, body={"title": told, "by": told}), 1, START)

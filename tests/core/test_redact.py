@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.profiles import examples
+from tests.profiles import NIGHTLY, examples
+from tests.tables import table
 
 from signoff.core.credential import secret_name, target_name
 from signoff.core.redact import Redacted, redact, redact_text, restore
@@ -58,7 +59,7 @@ def shown(args: dict[str, Any], *secrets: str) -> str:
 # --- by name ---
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
+@table("name", SECRET_NAMES)
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     redacted = redact({name: "hunter2"})
     assert "hunter2" not in json.dumps(redacted.args)
@@ -68,13 +69,13 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert redacted.args[name] == masked.placeholder
 
 
-@pytest.mark.parametrize("name", PLAIN_NAMES)
+@table("name", PLAIN_NAMES)
 def test_a_name_that_only_resembles_a_secret_is_not_one(name: str) -> None:
     assert secret_name(name) == ""
     assert redact({name: "hunter2"}) == Redacted(args={name: "hunter2"})
 
 
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@table("name", TARGET_NAMES)
 def test_a_target_is_never_masked_whole(name: str) -> None:
     assert target_name(name)
     for value in ("hunter2", TOKENS["GitHub token"], "/srv/" + TOKENS["GitHub token"], 42, [TOKENS["API key"]]):
@@ -146,10 +147,8 @@ def test_overlapping_secrets_leave_nothing() -> None:
 # --- by shape ---
 
 
-@pytest.mark.parametrize("kind", TOKENS)
-@pytest.mark.parametrize(
-    "around", ["{}", "curl -H 'X: {}' https://api.example.com; rm -rf x", "a={}\nb", '{{"k": "{}"}}']
-)
+@table("kind", TOKENS)
+@table("around", ["{}", "curl -H 'X: {}' https://api.example.com; rm -rf x", "a={}\nb", '{{"k": "{}"}}'])
 def test_a_credential_is_known_by_its_shape(kind: str, around: str) -> None:
     text = redact_text(around.format(TOKENS[kind]))
     assert TOKENS[kind] not in text
@@ -159,7 +158,7 @@ def test_a_credential_is_known_by_its_shape(kind: str, around: str) -> None:
     assert text.endswith(after)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "secret", "kept"),
     [
         ('curl -H "Authorization: Bearer abc123def456" https://api', "abc123def456", '" https://api'),
@@ -187,7 +186,7 @@ def test_only_the_secret_part_is_masked(text: str, secret: str, kept: str) -> No
     assert masked[0] == text[0] or text.startswith("-----BEGIN")
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         'curl -H "X: sk-aaaa; rm -rf ~"',
@@ -204,10 +203,8 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert redact_text(text) == text
 
 
-@pytest.mark.parametrize(
-    "danger", ["; rm -rf ~", "\nrm -rf ~\n", " | sh", " && rm x", "$(rm x)", "`rm x`", " > /etc/x"]
-)
-@pytest.mark.parametrize("secret", [*TOKENS.values(), "Bearer abc123def", "PASSWORD=hunter2", "https://a:b1c2@h"])
+@table("danger", ["; rm -rf ~", "\nrm -rf ~\n", " | sh", " && rm x", "$(rm x)", "`rm x`", " > /etc/x"])
+@table("secret", [*TOKENS.values(), "Bearer abc123def", "PASSWORD=hunter2", "https://a:b1c2@h"])
 def test_a_mask_never_hides_a_command(secret: str, danger: str) -> None:
     assert danger in redact_text(f"{secret}{danger}")
 
@@ -261,14 +258,14 @@ values = st.recursive(
 )
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_untouched_masks_give_the_original_back(args: dict[str, Any]) -> None:
     redacted = redact(args, secrets=["s3cret"])
     assert restore(json.loads(json.dumps(redacted.args)), args, redacted) == args
 
 
-@examples(1_000, daily=50)
+@examples(1_000, daily=25)
 @given(st.dictionaries(keys, values, max_size=5))
 def test_no_declared_secret_survives(args: dict[str, Any]) -> None:
     assert "s3cret" not in json.dumps(redact(args, secrets=["s3cret"]).args)
@@ -295,7 +292,7 @@ def test_a_masked_value_may_be_replaced_or_removed() -> None:
 MASK = SHOWN.args["password"]
 
 
-@pytest.mark.parametrize(
+@table(
     "change",
     [
         {"list": [MASK]},
@@ -342,9 +339,9 @@ PIECES += (
 )
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@table("piece", PIECES)
 def test_large_texts_take_no_time(piece: str) -> None:
-    big = piece * (300_000 // len(piece))
+    big = piece * ((300_000 if NIGHTLY else 100_000) // len(piece))
     start = thread_time()
     redact_text(big, secrets=["aaaa", "a=b"])
     assert thread_time() - start < 5

@@ -73,22 +73,28 @@ def left_behind(project: Path) -> list[str]:
     return [path.name for path in (project / "tmp").iterdir()]
 
 
+CODES: list[tuple[dict[str, str], int]] = [
+    ({"BROKEN": "pyright"}, 1),
+    ({}, 0),
+    ({"SUITE_CODE": "1"}, 1),
+    ({"SUITE_CODE": "5"}, 5),
+    ({"BROKEN": "ruff lint-imports"}, 1),
+    ({"BROKEN": "pyright", "SUITE_CODE": "2"}, 1),
+]
+
+
 @pytest.mark.parametrize(
-    ("settings", "code"),
+    ("nightly", "settings", "code"),
     [
-        ({}, 0),
-        ({"SUITE_CODE": "1"}, 1),
-        ({"SUITE_CODE": "5"}, 5),
-        ({"BROKEN": "pyright"}, 1),
-        ({"BROKEN": "ruff lint-imports"}, 1),
-        ({"BROKEN": "pyright", "SUITE_CODE": "2"}, 1),
+        *((False, *one) for one in CODES),
+        (True, *CODES[0]),
+        *(pytest.param(True, *one, marks=pytest.mark.nightly) for one in CODES[1:]),
     ],
 )
-@pytest.mark.parametrize("arguments", [("test",), ("test", "--nightly")])
 def test_the_exit_code_is_that_of_the_suite_and_of_the_checks(
-    project: Path, arguments: tuple[str, ...], settings: dict[str, str], code: int
+    project: Path, nightly: bool, settings: dict[str, str], code: int
 ) -> None:
-    done = dev(project, *arguments, **settings)
+    done = dev(project, "test", *(["--nightly"] if nightly else []), **settings)
     assert done.returncode == code
     assert "suite: -m pytest" in done.stdout
     assert left_behind(project) == []

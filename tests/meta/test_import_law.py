@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "signoff"
@@ -84,14 +86,6 @@ def test_the_law_holds() -> None:
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
-@pytest.mark.parametrize("module", ["attic/__init__.py", "attic.py"])
-def test_a_module_without_a_place_in_the_law_fails(project: Path, module: str) -> None:
-    write(project, module, '"""Nobody said where this belongs."""\n')
-    outcome = lint_imports(project)
-    assert outcome.returncode == 1
-    assert "attic" in outcome.stdout
-
-
 FORBIDDEN = {
     "core/up.py": "import signoff.policy\n",
     "policy/up.py": "def later() -> None:\n    import signoff.ports\n",
@@ -100,24 +94,27 @@ FORBIDDEN = {
     "cli/agent.py": "def later() -> None:\n    from pydantic_ai.messages import ModelMessage\n",
 }
 """Up, to a sibling, and an agent where none belongs; at once, and when a function is called."""
+CIRCLE = {
+    "core/hen.py": "import signoff.core.egg\n",
+    "core/egg.py": "def later() -> None:\n    import signoff.core.hen\n",
+}
 
 
-def test_a_forbidden_import_fails(project: Path) -> None:
-    for module, source in FORBIDDEN.items():
+NOWHERE = dict.fromkeys(("attic/__init__.py", "garret.py"), '"""Nobody said where this belongs."""\n')
+
+
+def test_whatever_breaks_the_law_is_named(project: Path) -> None:
+    """A forbidden import, a circle and a module without a place; a circle also where one of the two imports the other
+    only when it is called."""
+    for module, source in (FORBIDDEN | CIRCLE | NOWHERE).items():
         write(project, module, source)
     outcome = lint_imports(project)
     assert outcome.returncode == 1
     named = [module for module in FORBIDDEN if module.removesuffix(".py").replace("/", ".") in outcome.stdout]
     assert named == list(FORBIDDEN)
-
-
-def test_a_circle_fails(project: Path) -> None:
-    """Also where one of the two imports the other only when it is called."""
-    write(project, "core/hen.py", "import signoff.core.egg\n")
-    write(project, "core/egg.py", "def later() -> None:\n    import signoff.core.hen\n")
-    outcome = lint_imports(project)
-    assert outcome.returncode == 1
-    assert "hen" in outcome.stdout
+    assert ".hen -> .egg" in outcome.stdout or ".egg -> .hen" in outcome.stdout
+    assert "attic" in outcome.stdout
+    assert "garret" in outcome.stdout
 
 
 def test_no_module_imports_itself_through_others() -> None:
@@ -130,13 +127,17 @@ def test_no_module_imports_itself_through_others() -> None:
     assert sorted(edges) == [], "these import each other, or what does"
 
 
+FRONT_DOOR = re.compile(r"\bimport\b[^\n]*\bsignoff\b(?!\.)|\bfrom\s+signoff\s+import\b")
+"""To parse every file takes seconds."""
+
+
 def test_rooms_import_each_other_and_never_the_front_door() -> None:
     """`import signoff` is for users; inside it would hide which room is meant. Only the CLI may ask for the version."""
     guests = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in PACKAGE.rglob("*.py")
-        if path.parent != PACKAGE / "cli"
-        for line, module in imported(ast.parse(path.read_text("utf-8")))
+        if path.parent != PACKAGE / "cli" and FRONT_DOOR.search(text := path.read_text("utf-8"))
+        for line, module in imported(ast.parse(text))
         if module == "signoff"
     ]
     assert not guests
@@ -183,7 +184,7 @@ def pure_modules() -> list[str]:
     return [file.relative_to(PACKAGE).as_posix() for file in files]
 
 
-@pytest.mark.parametrize("module", pure_modules())
+@table("module", pure_modules())
 def test_a_pure_room_touches_nothing(module: str) -> None:
     source = (PACKAGE / module).read_text("utf-8")
     assert not impurities(source, extra=EXTRA.get(module, frozenset()), awaits=module == "ports.py")

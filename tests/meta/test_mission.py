@@ -40,6 +40,7 @@ def all_tests() -> set[str]:
     return {f"{file}::{name}" for file, text in modules().items() for name in FUNCTION.findall(text)}
 
 
+@cache
 def marked_tests() -> dict[str, set[str]]:
     """Mission id -> the tests that carry it, as `path::name`."""
     found: dict[str, set[str]] = defaultdict(set)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff import Call, Policy
 from signoff.errors import PolicyError
 from signoff.policy.amounts import Amount, read_amount
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "number", "currency"),
     [
         (5, "5", ""), (0.1, "0.1", ""), ("1,000.50", "1000.50", ""), ("EUR 12", "12", "EUR"),
@@ -25,7 +26,7 @@ def test_amounts(value: Any, number: str, currency: str) -> None:
     assert read_amount(value) == Amount(Decimal(number), currency)
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         "",
@@ -57,7 +58,7 @@ PAY = Policy.from_rules(
 )
 
 
-@pytest.mark.parametrize(
+@table(
     ("args", "effect"),
     [
         ({"amount": 100, "currency": "EUR"}, "allow"),

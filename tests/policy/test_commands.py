@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff import Call, Policy
 from signoff.core.verdict import Effect, Verdict
@@ -34,7 +35,7 @@ def test_known_reading_is_allowed(command: str) -> None:
     assert judge(READ, command) is Effect.ALLOW
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "named"),
     [
         ("sort -o a.txt a.txt", "`sort -o` writes"),
@@ -57,7 +58,7 @@ def test_the_verdict_names_the_command_and_the_word_that_decided(command: str, n
 NPM = [{"allow": {"command": ["read-only", "npm test", "cargo build *", "npm run lint:*", "git *"]}}]
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "effect"),
     [
         ("npm test", Effect.ALLOW),
@@ -100,7 +101,7 @@ def test_a_pattern_that_allows_means_its_words(command: str, effect: Effect) -> 
     assert judge(NPM, command) is effect
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "command", "effect"),
     [
         ("rm build/*", "rm build/x", Effect.ALLOW),
@@ -141,7 +142,7 @@ def test_what_a_wildcard_does_not_cover(pattern: str, command: str, effect: Effe
 DENY = [{"deny": {"command": ["rm -rf", "git push --force", "curl", "mkfs*"]}}, {"allow": "shell"}]
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         "rm -rf x", "rm -r -f x", "rm x -fr", "/bin/rm -rf x", "r''m -rf x", "sudo rm -rf x", "env A=1 rm -rf x",
@@ -162,7 +163,7 @@ def test_what_it_does_not_mean_is_left_alone(command: str) -> None:
     assert judge(DENY, command) is Effect.ALLOW
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         "$X -rf y",
@@ -180,7 +181,7 @@ def test_what_nobody_can_see_through_is_asked_about(command: str) -> None:
     assert judge(DENY, command) is Effect.ASK
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "command"),
     [
         ("git checkout -- *", "git checkout -- f"),
@@ -238,7 +239,7 @@ def test_a_pattern_that_denies_finds_every_spelling(pattern: str, command: str) 
     assert judge([{"deny": {"command": pattern}}, {"allow": "shell"}], command) is Effect.DENY
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "command", "effect"),
     [
         ("git checkout -- *", "git checkout f", Effect.ASK),
@@ -314,14 +315,14 @@ def spelled(draw: st.DrawFn) -> tuple[str, str]:
     return shlex.join(pattern), f"{shown} {shlex.join(flat)} {draw(st.sampled_from(('', 'more', '-q')))}"
 
 
-@examples(5_000)
+@examples(5_000, daily=40)
 @given(spelled())
 def test_the_sample_of_a_pattern_is_denied_in_every_spelling(case: tuple[str, str]) -> None:
     pattern, command = case
     assert judge([{"deny": {"command": pattern}}, {"allow": "shell"}], command) is Effect.DENY
 
 
-@pytest.mark.parametrize(
+@table(
     "prefix",
     """
     choom -n 0 -- ;; systemd-cat ;; run0 ;; nsjail -Mo -- ;; machinectl shell host ;; flatpak-spawn --host ;;
@@ -367,7 +368,7 @@ def test_effects() -> None:
     assert judge(rules, "frobnicate") is Effect.ASK
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "effect"),
     [
         ("npm install left-pad", Effect.DENY),
@@ -491,9 +492,7 @@ def test_explain_says_what_stood_in_the_way() -> None:
     assert "`sort -o` writes" in explained.considered[0].why
 
 
-@pytest.mark.parametrize(
-    "pattern", ["bash *", "sudo *", "python3 *", "xargs *", "env *", "*make", "bash.exe *", "python -c *", "node"]
-)
+@table("pattern", ["bash *", "sudo *", "python3 *", "xargs *", "env *", "*make", "bash.exe *", "python -c *", "node"])
 def test_a_pattern_that_lets_anything_run_is_warned_about(pattern: str) -> None:
     [warning] = Policy.from_rules([{"allow": {"command": pattern}}]).warnings
 
@@ -582,7 +581,7 @@ def test_a_pattern_without_a_tail_is_not_broad(pattern: str) -> None:
     assert CommandPattern(pattern).breadth == ""
 
 
-@pytest.mark.parametrize(
+@table(
     "pattern", ["pytest *", "make *", "bash", "python3", "node", "ghci", "iex", "tsx", "jshell", "sudo", "python3 -c *"]
 )
 def test_a_pattern_for_what_runs_its_words_or_its_input_is_broad(pattern: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy import composer
@@ -24,7 +25,7 @@ def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("loader")
-@pytest.mark.parametrize(
+@table(
     ("text", "value"),
     [
         ("", None),
@@ -51,7 +52,7 @@ def test_reads(text: str, value: Any) -> None:
 
 
 @pytest.mark.usefixtures("loader")
-@pytest.mark.parametrize(
+@table(
     ("text", "place", "says", "fix"),
     [
         ("a: 1\nb: 2\na: 3", "f.yaml:3:1", "the key `a` is already there on line 1", "keep one"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy.loading import parse_policy
 
 
-@pytest.mark.parametrize(
+@table(
     "rule",
     [
         "{ask: pay, examples: {match: [{args: {}}, {tool: pay}, {}], miss: [{tool: tip}]}}",
@@ -28,7 +29,7 @@ def test_examples_that_hold(rule: str) -> None:
         assert len(parse_policy(f"policy:\n- {rule}", root=root).rules) == 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "place", "says"),
     [
         (

@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff.policy.finding import Truth
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
@@ -15,7 +16,7 @@ from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "text", "answer"),
     [
         ("bash", "bash", YES),
@@ -73,7 +74,7 @@ def test_over_values(pattern: str, text: str, answer: Truth) -> None:
     assert Glob(pattern).find(text) is answer
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "text", "answer"),
     [
         ("*", "a/b", YES),
@@ -149,8 +150,8 @@ def test_visible_means_no_control_characters(text: str) -> None:
     assert is_visible(text) == (Glob("**").find(text) is YES)
 
 
-@pytest.mark.parametrize("pattern", ["*a*a*a*a*a*a*a*b", "**a*b**a*b**a*c*", "**/a*b/**/a*b/**/c*d*", "**" + "a?" * 20])
-@pytest.mark.parametrize("text", ["a" * 50_000, "a/" * 25_000, "ab" * 25_000, "ab/" * 16_000])
+@table("pattern", ["*a*a*a*a*a*a*a*b", "**a*b**a*b**a*c*", "**/a*b/**/a*b/**/c*d*", "**" + "a?" * 20])
+@table("text", ["a" * 50_000, "a/" * 25_000, "ab" * 25_000, "ab/" * 16_000])
 def test_no_text_makes_it_slow(pattern: str, text: str) -> None:
     glob = Glob(pattern)
     started = time.process_time()

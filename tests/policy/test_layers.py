@@ -6,8 +6,8 @@ import itertools
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from tests.policy.rules import call, policy
+from tests.tables import table
 
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
@@ -23,7 +23,7 @@ LAYERS = {
 STRICTNESS = ["abstain", "allow", "ask", "deny"]
 
 
-@pytest.mark.parametrize("names", list(itertools.product(LAYERS, repeat=3)))
+@table("names", list(itertools.product(LAYERS, repeat=3)))
 def test_the_strictest_answer_holds(names: tuple[str, ...]) -> None:
     strictest = max(names, key=STRICTNESS.index)
     verdict = Layers(tuple(LAYERS[name] for name in names)).judge(call("pay"))
@@ -63,7 +63,7 @@ def test_where_several_ask_all_have_to_be_satisfied() -> None:
 ALLOWS = Requirement(timeout=timedelta(minutes=1), on_timeout=OnTimeout.ALLOW)
 
 
-@pytest.mark.parametrize(
+@table(
     ("requirements", "result"),
     [
         ([ANYONE], ANYONE),

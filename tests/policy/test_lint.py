@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.policy.rules import policy
+from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy.loading import parse_policy
@@ -17,7 +18,7 @@ def warned(*rules: dict[str, Any]) -> list[str]:
     return [problem.what for problem in policy(*rules).warnings]
 
 
-@pytest.mark.parametrize(
+@table(
     "rules",
     [
         [{"allow": "pay"}, {"ask": BIG}],
@@ -53,7 +54,7 @@ def test_the_warning_says_what_to_do() -> None:
     assert problem.rule == "rule-2"
 
 
-@pytest.mark.parametrize(
+@table(
     "rules",
     [
         [{"ask": BIG}, {"allow": "pay"}],

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.policy.rules import call, finding
+from tests.tables import table
 
 from signoff.core.call import LABELS
 from signoff.core.verdict import Effect
@@ -15,7 +16,7 @@ from signoff.policy.finding import Truth
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
 
-@pytest.mark.parametrize(
+@table(
     ("match", "tool", "answer"),
     [
         ("bash", "bash", YES),
@@ -63,7 +64,7 @@ def test_toolsets() -> None:
     assert finding({"toolset": "f*"}, call(toolset="f\n")).truth is UNKNOWN
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "worker", "answer"),
     [
         ("triage", ("triage",), YES),

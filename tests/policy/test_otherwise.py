@@ -15,6 +15,7 @@ from tests.policy.sql.test_sql_properties import TEXTS as SQL_TEXTS
 from tests.policy.test_properties import TEXTS, arguments, calls, paths, rules, tool_patterns
 from tests.policy.test_reach import hidden, named_layers, told
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
@@ -42,7 +43,7 @@ def shell(command: str) -> Call:
 
 
 @pytest.mark.mission("P12")
-@pytest.mark.parametrize(
+@table(
     ("command", "said"),
     [
         ("git status", "allow"),
@@ -202,7 +203,7 @@ def test_it_is_kept_with_the_question_and_changes_the_revision() -> None:
 # --- how it is written, checked and explained ---
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "says"),
     [
         ("{otherwise: ask}", "f:2:15: policy[0].otherwise: `otherwise` denies: what no rule names is asked about"),
@@ -277,7 +278,7 @@ def test_a_misspelt_tool_is_found() -> None:
     assert (problem.what, problem.fix) == ("there is no tool `shel`", "did you mean `shell`?")
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "effect"),
     [
         ([DENY], "deny"),
@@ -338,7 +339,7 @@ def law(policy: Policy, one: Call) -> Effect | None:
     return Effect.ASK if doubt else answer
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=20)
 @given(mixed, calls)
 def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any]], one: Call) -> None:
     verdict = made(written).judge_layer(one)
@@ -347,7 +348,7 @@ def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any
     assert made(written).explain(one).verdict == made(written).judge(one)
 
 
-@examples(1_500, daily=100)
+@examples(1_500, daily=25)
 @given(mixed, calls, st.integers(0, 6))
 def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
     written: list[dict[str, Any]], one: Call, at: int
@@ -358,7 +359,7 @@ def test_taking_it_away_never_denies_more_and_adding_it_never_allows_more(
     assert more.strictness >= made(written).judge(one).effect.strictness
 
 
-@examples(1_500, daily=100)
+@examples(1_500, daily=30)
 @given(st.lists(mixed | rules, min_size=1, max_size=2), calls, hidden)
 @example([[{"otherwise": "deny", "tool": "[px]*"}, {"otherwise": "deny"}]], Call(tool="pay\n", args={}), frozenset())
 def test_a_verdict_is_always_within_reach(
@@ -401,7 +402,7 @@ SHELL = [
 ]
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=15)
 @given(commands | st.text(max_size=30))
 @example("git push; make")
 @example("git status; make")
@@ -418,13 +419,13 @@ SQL = [
 ]
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=25)
 @given(SQL_TEXTS | READS | OTHERS | st.tuples(READS, OTHERS).map("; ".join))
 def test_over_sql(text: str) -> None:
     narrows(made(SQL), made([*SQL, DENY]), Call(tool="query", args={"sql": text}))
 
 
-@examples(3_000, daily=150)
+@examples(3_000, daily=70)
 @given(
     st.lists(paths, min_size=1, max_size=2),
     st.sampled_from(["allow", "ask"]),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.policy.rules import ROOT, call, finding, policy
+from tests.tables import table
 
 from signoff.policy.facts import Facts, is_path_key
 from signoff.policy.finding import Truth
@@ -13,7 +14,7 @@ from signoff.policy.finding import Truth
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
 
-@pytest.mark.parametrize(
+@table(
     "written",
     [
         ".env",
@@ -40,7 +41,7 @@ YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
         "nope/" * 3000 + "../" * 3000 + ".env",
     ],
 )
-@pytest.mark.parametrize("key", ["path", "where", "anything"])
+@table("key", ["path", "where", "anything"])
 def test_a_denied_name_is_found_however_it_is_written(written: str, key: str) -> None:
     assert finding({"path": "**/.env"}, call("x", args={key: written}), effect="deny").truth is YES
 
@@ -63,7 +64,7 @@ def test_other_names_are_not_denied(written: str) -> None:
     assert finding({"path": "**/.env"}, call("x", path=written), effect="deny").truth is NO
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "answer"),
     [
         ("src/a.py", YES),
@@ -154,7 +155,7 @@ def test_a_denied_folder_includes_itself(written: str, answer: Truth) -> None:
     assert finding({"path": "**/secrets/**"}, call("rmtree", path=written), effect="deny").truth is answer
 
 
-@pytest.mark.parametrize(
+@table(
     ("match", "written", "answer"),
     [
         ({"inside": "."}, "a", YES),
@@ -177,7 +178,7 @@ def test_a_denied_folder_includes_itself(written: str, answer: Truth) -> None:
         ("a//b", "a/b", YES),
     ],
 )
-@pytest.mark.parametrize("effect", ["allow", "deny"])
+@table("effect", ["allow", "deny"])
 def test_patterns_and_folders(match: Any, written: str, answer: Truth, effect: str) -> None:
     assert finding({"path": match}, call("x", path=written), effect=effect).truth is answer
 
@@ -207,7 +208,7 @@ def test_the_root_of_a_policy_is_checked_and_tidied() -> None:
         policy(root="srv")
 
 
-@pytest.mark.parametrize(
+@table(
     "key",
     "path paths file files filename file_name fileName dir directory directories cwd root src dst source destination "
     "target dest folder old_path newPath FILE_PATH outputFile log_dir path2 file_1 to from filepath working_directory "
@@ -217,9 +218,7 @@ def test_names_that_hold_paths(key: str) -> None:
     assert is_path_key(key)
 
 
-@pytest.mark.parametrize(
-    "key", ["content", "file_text", "text", "profile", "pathology", "targets_met", "name", "", "42"]
-)
+@table("key", ["content", "file_text", "text", "profile", "pathology", "targets_met", "name", "", "42"])
 def test_names_that_do_not(key: str) -> None:
     assert not is_path_key(key)
 

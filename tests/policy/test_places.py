@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.places import path_trouble, runs_later
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "why"),
     [
         ("", "empty"),
@@ -58,7 +59,7 @@ def test_paths_are_refused_with_a_reason(path: str, why: str) -> None:
     assert why in path_trouble(path)
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     ["a", "a/b", "./a", "../a", "/a/b", "a//b", "te..st", "test..", "....", "..a", "a b", "file~", "a/~b", "dollar$",
      "Q1_25%_growth", "com0", "com10", "null", "console", "caf\u00e9", "cafe\u0301", "日本語.txt", "std::vector.html",
@@ -91,12 +92,12 @@ node_modules/x/i.js venv/lib/python3/site-packages/x.py a/__pycache__/x.pyc x.se
 """.split()
 
 
-@pytest.mark.parametrize("path", RUN_LATER)
+@table("path", RUN_LATER)
 def test_what_is_run_later(path: str) -> None:
     assert runs_later(path)
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     ["a.py", "src/main.py", "README.md", "docs/index.html", ".gitignore", ".dockerignore", ".editorconfig",
      "src/hooks/useX.ts", "hooks/index.ts", "notes.txt", "workers/queue.py", "build/out.txt", ".env.example",

@@ -124,7 +124,7 @@ def naive(policy: Policy, call: Call) -> tuple[Effect | None, tuple[str, ...]]:
     return Effect.ASK if doubts or call.unreadable else answer, tuple(doubts)
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=40)
 @given(rules, calls)
 def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any]], call: Call) -> None:
     policy = made(written)
@@ -136,7 +136,7 @@ def test_the_index_agrees_with_looking_at_every_rule(written: list[dict[str, Any
         assert verdict.errors == () or verdict.effect is Effect.ASK
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=30)
 @given(rules, calls)
 def test_every_verdict_has_a_reason_and_asks_in_doubt(written: list[dict[str, Any]], call: Call) -> None:
     policy = made(written)
@@ -152,14 +152,14 @@ def test_every_verdict_has_a_reason_and_asks_in_doubt(written: list[dict[str, An
     assert isinstance(policy.warnings, tuple)
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=50)
 @given(rules, calls, st.integers(0, 6))
 def test_deny_anywhere_is_deny(written: list[dict[str, Any]], call: Call, at: int) -> None:
     denied = [*written[:at], {"deny": "*"}, *written[at:]]
     assert made(denied).judge(call).effect is Effect.DENY
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=40)
 @given(rules, a_rule(st.just("allow")), calls, st.integers(0, 6))
 @example([{"deny": "pay"}], {"allow": "*"}, Call(tool="pay"), 0)
 def test_an_allow_rule_never_weakens_a_deny(
@@ -170,7 +170,7 @@ def test_an_allow_rule_never_weakens_a_deny(
     assert (after is Effect.DENY) == (before is Effect.DENY)
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=50)
 @given(rules, a_rule(st.just("deny")), calls, st.integers(0, 6))
 def test_a_deny_rule_never_loosens_anything(
     written: list[dict[str, Any]], deny: dict[str, Any], call: Call, at: int
@@ -180,7 +180,7 @@ def test_a_deny_rule_never_loosens_anything(
     assert after.strictness >= before.strictness
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=30)
 @given(st.lists(rules, min_size=1, max_size=3), calls)
 def test_layers_are_as_strict_as_the_strictest(written: list[list[dict[str, Any]]], call: Call) -> None:
     policies = tuple(map(made, written))
@@ -223,7 +223,7 @@ half_right = st.recursive(
 
 
 @given(half_right | st.lists(half_right, max_size=3), calls)
-@examples(1_500, daily=60)
+@examples(1_500, daily=40)
 @example([{"ask": {"args": {"a": {"regex": "(?P<n>"}}}}], Call(tool="x"))
 @example([{"ask": {"args": {"a": {"regex": "(" * 5000}}}}], Call(tool="x"))
 @example([{"ask": "x", "timeout": 10**400}], Call(tool="x"))

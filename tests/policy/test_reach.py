@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 from tests.policy.rules import ROOT, policy
 from tests.policy.test_properties import calls, rules
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect
@@ -24,7 +24,7 @@ def reached(*written: dict[str, Any], **known: Any) -> Reach:
     return reach([policy(*written)], known.pop("tool", "pay"), **known)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "effect", "unasked"),
     [
         ([], "ask", ()),
@@ -157,7 +157,7 @@ claims = st.frozensets(st.sampled_from(sorted(LABELS)), max_size=1)
 
 
 @given(st.lists(rules, min_size=1, max_size=3), calls, claims, hidden, label_sets)
-@examples(1_500, daily=60)
+@examples(1_500, daily=30)
 @example(
     [[{"allow": BIG}, {"ask": BIG}, {"allow": "*"}]],
     Call(tool="pay", args={"amount": "x"}),
@@ -190,7 +190,7 @@ def test_a_verdict_is_always_within_reach(
     assert bool(found.unasked) == (found.effect in ("allow", "conditional"))
 
 
-@examples(1_500, daily=60)
+@examples(1_500, daily=25)
 @given(st.lists(rules, min_size=1, max_size=3), calls, hidden)
 def test_knowing_less_never_looks_safer(written: list[list[dict[str, Any]]], one: Call, unsure: frozenset[str]) -> None:
     policies = named_layers(written)

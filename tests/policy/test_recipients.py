@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff import Call, Policy
 from signoff.core.verdict import Effect
@@ -26,7 +27,7 @@ def judge(rules: list[dict[str, Any]], **args: Any) -> Effect:
     return Policy.from_rules(rules).judge(Call(tool="send", args=args)).effect
 
 
-@pytest.mark.parametrize(
+@table(
     "to",
     [
         "ana@acme.com", "Ana@ACME.com", "ana@acme.com.", " ana@acme.com ", "mailto:ana@acme.com",
@@ -40,7 +41,7 @@ def test_colleagues_in_any_form_are_allowed(to: Any) -> None:
     assert judge(RULES, to=to) is Effect.ALLOW
 
 
-@pytest.mark.parametrize(
+@table(
     "to",
     [
         "x@evil.example", "x@EVIL.example", "x@evil.example.", "Ana <x@evil.example>", "x@evil.example, ana@acme.com",
@@ -56,7 +57,7 @@ def test_whom_a_rule_denies_is_found_in_any_form(to: Any) -> None:
     assert judge(RULES, message={"to": "ana@acme.com", "bcc": to}) is Effect.DENY
 
 
-@pytest.mark.parametrize(
+@table(
     "to",
     [
         "x@other.example", "ana@acme.com, x@other.example", ["ana@acme.com", "x@other.example"],
@@ -81,7 +82,7 @@ def test_every_argument_that_names_recipients_counts() -> None:
     assert judge(RULES, subject="hello") is Effect.ASK, "nobody is named"
 
 
-@pytest.mark.parametrize(
+@table(
     ("condition", "to", "holds"),
     [
         ({"outside": "acme.com"}, "ana@acme.com", False),
@@ -113,7 +114,7 @@ def test_what_cannot_be_read_is_in_doubt_unless_enough_is_read() -> None:
     assert denies({"any": "x@evil.example"}, "/tmp/file") is Effect.ALLOW, "a tool that moves files has a `to` as well"
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "said"),
     [
         ({"allow": {"recipients": {"any": "acme.com"}}}, "`any` makes no sense where a rule allows"),
@@ -152,7 +153,7 @@ MAILBOX = st.builds(
 )
 
 
-@examples(5_000)
+@examples(5_000, daily=50)
 @given(st.lists(MAILBOX, min_size=1, max_size=4))
 def test_what_a_mail_library_writes_is_read_or_in_doubt(boxes: list[tuple[str, str]]) -> None:
     taken = read_recipients(", ".join(written for written, _ in boxes))
@@ -172,7 +173,7 @@ def test_whoever_a_mail_library_finds_is_found_or_in_doubt(text: str) -> None:
     assert theirs == {one.text for one in taken.found}
 
 
-@pytest.mark.parametrize(
+@table(
     "args",
     [
         {"CC": "x@other.example"}, {"cc_list": ["x@other.example"]}, {"ccs": ["x@other.example"]},
@@ -190,7 +191,7 @@ def test_recipients_under_other_names_count(args: dict[str, Any]) -> None:
     assert judge(evil, to="ana@acme.com", **args) is Effect.DENY
 
 
-@pytest.mark.parametrize(
+@table(
     "args",
     [
         {"from": "x@other.example"}, {"sender_email": "x@acme.com"}, {"reply_to": "x@other.example"},
@@ -202,7 +203,7 @@ def test_who_writes_and_what_is_written_are_no_recipients(args: dict[str, Any]) 
     assert judge(RULES, to="ana@acme.com", **args) is Effect.ALLOW
 
 
-@pytest.mark.parametrize(
+@table(
     "to",
     [
         "ana@acme.com#.other.example", "ana@acme.com?cc=x", "mailto:ana@acme.com?bcc=x\uff20other.example",

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
@@ -18,7 +19,7 @@ def refused(text: str) -> PolicyError:
     return caught.value
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "column", "key", "says", "fix"),
     [
         # the rule itself
@@ -148,7 +149,7 @@ def test_a_wrong_rule(rule: str, column: int, key: str, says: str, fix: str) -> 
     assert str(error).startswith(f"signoff.yaml:3:{column}: policy[0]{key}: ")
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "place", "says", "fix"),
     [
         ("", "signoff.yaml:1:1", "there is no `policy` here", "policy:\n      - {allow: read_file}"),

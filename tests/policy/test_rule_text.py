@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.canonical import canonical
 from signoff.policy.composer import read_document
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4), st.sampled_from(["", "  ", "      "]))
-@examples(nightly=5_000)
+@examples(nightly=5_000, daily=50)
 def test_the_lines_of_a_rule_are_read_as_its_values(rule: dict[str, Any], indent: str) -> None:
     lines = rule_lines(rule)
     text = "policy:\n" + "".join(f"{indent}{line}\n" for line in lines)
@@ -42,7 +42,7 @@ def test_a_value_stands_on_one_line_anywhere(value: Any) -> None:
     assert canonical(read) == canonical({"policy": [value, {"a": value}]})
 
 
-@pytest.mark.parametrize("text", ODD, ids=ascii)
+@table("text", ODD, ids=ascii)
 def test_a_text_stays_a_text(text: str) -> None:
     assert read_document(f"a: {flow_text(text)}", file="f").value == {"a": text}
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 
@@ -49,12 +50,12 @@ PLAIN = """
 """
 
 
-@pytest.mark.parametrize("path", SECRET.split())
+@table("path", SECRET.split())
 def test_a_secret_place_is_known(path: str) -> None:
     assert secret_place(path)
 
 
-@pytest.mark.parametrize("path", PLAIN.split())
+@table("path", PLAIN.split())
 def test_an_ordinary_place_is_not(path: str) -> None:
     assert secret_place(path) == ""
 
@@ -98,13 +99,13 @@ def test_another_spelling_is_as_secret(pair: tuple[str, str]) -> None:
     assert secret_place(pair[1]), pair
 
 
-@examples(2_000)
+@examples(2_000, daily=80)
 @given(_pairs(PLAIN, "//", "/./", "///"))
 def test_another_spelling_is_not_more_secret(pair: tuple[str, str]) -> None:
     assert secret_place(pair[1]) == secret_place(pair[0])
 
 
-@pytest.mark.parametrize(
+@table(
     "pattern",
     r"""~/.ss?/id* ~/.ssh/* .ssh/* .e* .* .[e]nv .en[uvw] .??? .aws/credential? .a*/credentials *.pem *.key *.env id_*
     [i]d_rsa id_rs? [h-j]d_rsa ??_rsa credential* *secret* s*.yaml pass* ~/.*_history ~/.bash* /etc/* /etc/sh* /etc/s*
@@ -116,7 +117,7 @@ def test_a_pattern_may_find_a_secret(pattern: str) -> None:
     assert may_match_secret(pattern)
 
 
-@pytest.mark.parametrize(
+@table(
     "pattern",
     r"""* *.py *.json *.txt *.md src/* src/*.py docs/*.md */*.c test_* README* *.[ch] /tmp/* /tmp/*.log /usr/bin/*
     /var/log/*.log ~/* ~/project/* .github/* .github/*.yml package*.json *.ts Make* ?? *test* /home/ana/project/*
@@ -155,7 +156,7 @@ def test_what_bash_finds_by_a_pattern_that_names_something(tmp_path: Path) -> No
         assert not secret or may_match_secret(pattern), (pattern, secret)
 
 
-@pytest.mark.parametrize(
+@table(
     "folder", "/ // /home /home/ /home/ana ~ ~/ ~bob /root /etc /proc /proc/1 /var/run /run /dev /Users/Ana .. ../.. "
     ".ssh ~/.aws /etc/ssh ~/.config /private/etc /tmp/.. /home/ana/x/.. /HOME".split(),
 )  # fmt: skip
@@ -163,9 +164,7 @@ def test_a_folder_above_secrets(folder: str) -> None:
     assert holds_secrets(folder)
 
 
-@pytest.mark.parametrize(
-    "folder", ". src ./src /home/ana/project ~/project /usr /usr/share /tmp /opt/app ../lib /srv".split()
-)
+@table("folder", ". src ./src /home/ana/project ~/project /usr /usr/share /tmp /opt/app ../lib /srv".split())
 def test_a_folder_without_known_secrets(folder: str) -> None:
     assert holds_secrets(folder) == ""
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.policy.test_places import RUN_LATER
 from tests.policy.test_secret import SECRET
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
@@ -40,13 +41,13 @@ ORDINARY = """
 """.split()
 
 
-@pytest.mark.parametrize("path", [*RUN, *HELD, *RUN_LATER, *SECRET.split()])
+@table("path", [*RUN, *HELD, *RUN_LATER, *SECRET.split()])
 def test_no_folder_stands_for_it(path: str) -> None:
     assert sensitive_place(path)
     assert sensitive_place(f"notes/{path}") or path[0] in "/~", "wherever it lies"
 
 
-@pytest.mark.parametrize("path", ORDINARY)
+@table("path", ORDINARY)
 def test_a_folder_stands_for_an_ordinary_file_and_nothing_is_read_into_other_texts(path: str) -> None:
     assert sensitive_place(path) == ""
 

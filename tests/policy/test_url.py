@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tables import table
 
 from signoff import Call, Policy
 from signoff.policy.url import read_url
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "host"),
     [
         ("https://Example.COM/x", "example.com"),
@@ -30,7 +31,7 @@ def test_the_host_is_the_one_that_would_be_reached(text: str, host: str) -> None
     assert read_url(text).host == host
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "http://localhost/", "http://a.localhost/", "http://127.0.0.1/", "http://10.1.2.3/", "http://192.168.0.9/",
@@ -50,7 +51,7 @@ def test_public_places(text: str) -> None:
     assert not url.doubt
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "", "example.com", "https:///x", "https://user:pw@example.com/", "https://example.com\\@evil.example/",
@@ -79,7 +80,7 @@ FETCH = Policy.from_rules(
 )
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "effect"),
     [
         ("https://api.example.com/x", "allow"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.policy.rules import call, finding
+from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.errors import PolicyError
@@ -18,7 +19,7 @@ from signoff.policy.finding import Truth
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 
 
-@pytest.mark.parametrize(
+@table(
     ("condition", "value", "answer"),
     [
         # equals: JSON equality
@@ -90,14 +91,14 @@ YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
         ({">": 10, "matches": "*"}, "x", UNKNOWN),
     ],
 )
-@pytest.mark.parametrize("source", ["args", "deps"])
+@table("source", ["args", "deps"])
 def test_operators(condition: Any, value: Any, answer: Truth, source: str) -> None:
     found = finding({source: {"x": condition}}, call(**{source: {"x": value}}))
     assert found.truth is answer
     assert bool(found.why) == (answer is not YES)
 
 
-@pytest.mark.parametrize(
+@table(
     "condition",
     [
         "a",
@@ -121,7 +122,7 @@ def test_absent_can_be_asked_for() -> None:
     assert finding({"args": {"x": {"exists": False}}}, call(y=1)).truth is YES
 
 
-@pytest.mark.parametrize(
+@table(
     ("key", "args", "answer"),
     [
         ("user.name", {"user": {"name": "ana"}}, YES),
@@ -197,7 +198,7 @@ class Deps:
 DEPS = Deps(User("admin"), {"dry.run": True, "list": [1]})
 
 
-@pytest.mark.parametrize(
+@table(
     ("condition", "answer"),
     [
         ({"user.role": "admin"}, YES),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
+from tests import start
 from tests.gate.agents import calls, returns
 
 from signoff import ApprovalMemory, Signoff
@@ -56,6 +59,30 @@ def project(tmp_path: Path) -> Iterator[Project]:
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+SEVERAL = """
+import json, sys
+from contextlib import suppress
+from signoff.cli.main import main
+
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["signoff", *arguments]
+    with suppress(SystemExit):
+        main()
+    print("\\f", end="", flush=True)
+"""
+
+
+def several(commands: Sequence[Sequence[str]], cwd: Path, **environment: str) -> list[str]:
+    """What each of these commands of `signoff` prints. They share a process, as most of its time is its start."""
+    plain = {**os.environ, "COLUMNS": "80", "TERM": "dumb", **environment}
+    words = [sys.executable, "-c", SEVERAL, json.dumps(commands)]
+    done = start.run(words, cwd=cwd, env=plain, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    *told, rest = done.stdout.split("\f")
+    assert (len(told), rest) == (len(commands), "")
+    return told
 
 
 async def run(

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.start import signoff
+from tests.toolsets.projects import several
 
 UV = Path(sys.executable).with_name("uv")
 MODULE = '''
@@ -251,18 +253,18 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shown(name: str, project: Path, installed: Path) -> str:
-    """What is said about config, from its empty line on."""
-    done = signoff("toolsets", "show", name, cwd=project, PYTHONPATH=str(installed))
-    assert done.stderr == ""
-    assert "hunter2" not in done.stdout
-    at = max(done.stdout.rfind("\nconfig:"), done.stdout.rfind("\nit takes no config"))
-    return done.stdout[at:]
+def shown(names: Sequence[str], project: Path, installed: Path) -> dict[str, str]:
+    """What is said about config of each, from its empty line on."""
+    told = several([("toolsets", "show", name) for name in names], cwd=project, PYTHONPATH=str(installed))
+    assert not any("hunter2" in text for text in told)
+    return {
+        name: text[max(text.rfind("\nconfig:"), text.rfind("\nit takes no config")) :]
+        for name, text in zip(names, told, strict=True)
+    }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_config_is_told_however_it_is_declared(name: str, project: Path, installed: Path) -> None:
-    assert shown(name, project, installed) == EXPECTED[name]
+def test_config_is_told_however_it_is_declared(project: Path, installed: Path) -> None:
+    assert shown(NAMES, project, installed) == EXPECTED
 
 
 def test_an_entry_of_the_project_tells_the_same_and_so_does_the_class_it_puts_in(
@@ -276,8 +278,8 @@ toolsets:
   path: {use: "desk:registered"}
   inner: {use: filesystem_ro, config: {inner_class: "desk:Tickets"}}
 """)
-    for name in ("mine", "path", "inner"):
-        assert shown(name, project, installed) == WHOLE, name
+    names = ("mine", "path", "inner")
+    assert shown(names, project, installed) == dict.fromkeys(names, WHOLE)
 
 
 def test_programs_read_the_same_as_a_schema(project: Path, installed: Path) -> None:

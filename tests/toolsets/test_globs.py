@@ -62,7 +62,7 @@ PATTERN = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join)
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
-@examples(600, daily=60)
+@examples(600, daily=15)
 @given(st.lists(PATTERN, min_size=10, max_size=20))
 def test_a_pattern_stands_for_what_bash_finds(tree: Path, patterns: list[str]) -> None:
     patterns = [one for one in patterns if not one.startswith("/") and re.search(r"(?<!\\)[*?\[]", one)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset, WrapperToolset
 from tests.gate.agents import calls, returns
+from tests.pairwise import cases
 from tests.toolsets.projects import Project, project, run
 
 from signoff import ApprovalMemory, Signoff
@@ -96,21 +98,24 @@ def by_attribute(value: Any, name: str = "approval_policy") -> FunctionToolset[A
 PRE_APPROVED = {"look": {"pre_approved": True}, "wipe": {"blocked": True, "block_reason": "never"}}
 
 
+MAKES: tuple[Callable[[], AbstractToolset[Any]], ...] = (
+    lambda: by_attribute(RULES),
+    lambda: by_attribute(PRE_APPROVED),
+    lambda: by_attribute(PRE_APPROVED, "approval_config"),
+    lambda: by_attribute(PRE_APPROVED, "__llm_do_approval__"),
+    lambda: by_attribute(PRE_APPROVED, "__llm_do_approval_config__"),
+    lambda: with_approval(FunctionToolset[Any]([look, wipe]), PRE_APPROVED),
+    lambda: ByClass([look, wipe]),
+    lambda: Below([look, wipe]),
+)
+AROUND = ("nothing", "prefixed and back", "made for each run")
+
+
 @pytest.mark.mission("C10")
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: by_attribute(RULES),
-        lambda: by_attribute(PRE_APPROVED),
-        lambda: by_attribute(PRE_APPROVED, "approval_config"),
-        lambda: by_attribute(PRE_APPROVED, "__llm_do_approval__"),
-        lambda: by_attribute(PRE_APPROVED, "__llm_do_approval_config__"),
-        lambda: with_approval(FunctionToolset[Any]([look, wipe]), PRE_APPROVED),
-        lambda: ByClass([look, wipe]),
-        lambda: Below([look, wipe]),
-    ],
+    ("make", "around"),
+    cases(product(MAKES, AROUND), {(make, AROUND[number % 3]) for number, make in enumerate(MAKES)}),
 )
-@pytest.mark.parametrize("around", ["nothing", "prefixed and back", "made for each run"])
 async def test_c10_an_attribute_means_the_same_as_the_call(
     make: Callable[[], AbstractToolset[Any]], around: str
 ) -> None:

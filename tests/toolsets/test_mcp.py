@@ -85,7 +85,10 @@ def child_processes() -> list[bytes]:
     return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids]
 
 
-async def test_a_server_over_its_pipes_is_started_in_the_projects_folder_and_ends_with_the_run(desk: Project) -> None:
+async def test_a_server_over_its_pipes_is_started_in_the_projects_folder_and_ends_with_the_run(
+    desk: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKETS", "/nowhere")  # which it would read: it is given no variable that nobody named
     built = stdio(desk).build("tickets")
     ui, told = await run(built, [*READ, *CHANGE], "approve", "approve", "approve", "deny")
     assert [one.tool_name for one in ui.asked] == [name for name, _ in [*READ, *CHANGE]]
@@ -119,19 +122,17 @@ async def test_annotations_are_claims_that_never_allow_by_themselves(desk: Proje
     assert [outcome for outcome, _ in told] == ["denied"] * 4
 
 
-@pytest.mark.parametrize(
-    ("more", "rest"),
-    [
+async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project) -> None:
+    """Where the server is trusted, and by labels of its own, unless the server itself claims more."""
+    ways = (
         (", trust_annotations: true", ", policy: [{allow: data.read}]"),
         ("", ', labels: {"*_ticket*": data.read}, policy: [{allow: data.read}]'),
-    ],
-    ids=["the server is trusted", "labels of its own, unless the server itself claims more"],
-)
-async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project, more: str, rest: str) -> None:
+    )
     with served(desk) as url:
-        ui, told = await run(at(url, desk, more, rest).build("tickets"), [*READ, *CHANGE], "deny", "deny")
-    assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"]
-    assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"]
+        for more, rest in ways:
+            ui, told = await run(at(url, desk, more, rest).build("tickets"), [*READ, *CHANGE], "deny", "deny")
+            assert [one.tool_name for one in ui.asked] == ["comment", "close_ticket"], more or rest
+            assert [outcome for outcome, _ in told] == ["success", "success", "denied", "denied"], more or rest
 
 
 async def test_a_tool_about_which_nothing_is_said_counts_as_one_that_writes(desk: Project) -> None:
@@ -160,20 +161,17 @@ async def test_only_the_named_tools_are_offered(desk: Project) -> None:
             await run(at(url, desk, ", tools: [list_ticket]").build("tickets"), [("list_tickets", {})])
 
 
-async def test_variables_reach_the_server_and_nothing_else_does(
+async def test_the_variables_that_are_named_reach_the_server(
     desk: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_text('{"1": {"title": "other desk", "state": "open", "comments": []}}')
     monkeypatch.setenv("DESK_FILE", str(elsewhere))
     monkeypatch.setenv("TICKETS", "/nowhere")
-    policy = ', policy: [{allow: "*"}]'
-    built = stdio(desk, ', env: {TICKETS: "${DESK_FILE}"}', policy).build("tickets")
+    built = stdio(desk, ', env: {TICKETS: "${DESK_FILE}"}', ', policy: [{allow: "*"}]').build("tickets")
     assert built.secrets == (str(elsewhere),)
     _, told = await run(built, [("list_tickets", {})])
     assert "other desk" in told[0][1]
-    _, told = await run(stdio(desk, rest=policy).build("tickets"), [("list_tickets", {})])
-    assert "invoice" in told[0][1]
 
 
 async def test_a_failing_tool_is_an_answer_to_the_model(desk: Project) -> None:

@@ -24,10 +24,20 @@ PLAIN = ("allow", "deny", "strict-deny")
 WAYS: tuple[How, ...] = ("openat2", "walk")
 
 
-def rows(*, platform: str = "posix", lexical: bool = False) -> Any:
-    """The rows of one kind, as parameters."""
-    chosen = [row for row in ROWS if row["platform"] == platform and ("allowed_dirs" in row) == lexical]
-    return pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in chosen])
+def chosen(platform: str, lexical: bool) -> list[dict[str, Any]]:
+    return [row for row in ROWS if row["platform"] == platform and ("allowed_dirs" in row) == lexical]
+
+
+def rows_and_ways(*, lexical: bool = False) -> Any:
+    """Each row with each way to open files; by day with one of them, in turn."""
+    return pytest.mark.parametrize(
+        ("row", "way"),
+        [
+            pytest.param(row, way, id=f"{row['id']}-{way}", marks=[pytest.mark.nightly] * ((number + turn) % 2))
+            for number, row in enumerate(chosen("posix", lexical))
+            for turn, way in enumerate(WAYS)
+        ],
+    )
 
 
 def tools(root: str, way: How) -> FilesToolset:
@@ -122,8 +132,7 @@ def swap_in(root: Path, row: dict[str, Any]) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("way", WAYS)
-@rows()
+@rows_and_ways()
 def test_paths_on_a_real_file_system(base: Path, row: dict[str, Any], way: How) -> None:
     root = base / "ROOT"
     build(root, row["fs"])
@@ -154,8 +163,7 @@ def test_paths_on_a_real_file_system(base: Path, row: dict[str, Any], way: How) 
 
 
 @needs_corpus
-@pytest.mark.parametrize("way", WAYS)
-@rows(lexical=True)
+@rows_and_ways(lexical=True)
 def test_absolute_paths_and_several_roots(tmp_path: Path, row: dict[str, Any], way: How) -> None:
     """The whole tree of a row is moved below a folder of its own; a root that cannot be opened allows nothing."""
     path = f"{tmp_path}{row['path']}"
@@ -171,7 +179,7 @@ def test_absolute_paths_and_several_roots(tmp_path: Path, row: dict[str, Any], w
 
 
 @needs_corpus
-@rows(platform="windows")
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in chosen("windows", lexical=False)])
 def test_names_that_windows_reads_differently(row: dict[str, Any]) -> None:
     assert bool(path_trouble(row["path"], windows=True)) == (row["expected"] != "allow")
     if row["expected"] != "allow":

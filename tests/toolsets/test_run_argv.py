@@ -280,7 +280,7 @@ PIPELINE = st.tuples(st.sampled_from(list(Join)), st.lists(STAGE, min_size=1, ma
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
-@examples(800, daily=80)
+@examples(800, daily=15)
 @given(st.lists(PIPELINE, min_size=1, max_size=4))
 async def test_a_line_does_what_bash_does(
     tmp_path_factory: pytest.TempPathFactory, made: list[tuple[Join, list[tuple[str, str]]]]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.start import signoff
+from tests.toolsets.projects import several
 
 PROGRAMS = ("pytest", "make", "rm", "npm", "tool", "git")
 RULES = [
@@ -116,26 +117,24 @@ def test_a_rule_covers_a_command_after_cd_only_where_it_means_the_same(project: 
     assert where == expected
     folders = " ".join(expected).split()
     assert ran.read_text().split() == [os.path.normpath(project / folder) for folder in folders]
+    store = ("--json", "--store", f"sqlite:{project.parent}/s.db")
+    cards = several([("show", request, *store) for request in asked.values()], cwd=project)
+    reasons = {command: json.loads(card)["card"]["why"] for command, card in zip(asked, cards, strict=True)}
     for command, told in zip(commands, CASES.values(), strict=True):
         if command in asked:
-            card = signoff("show", asked[command], "--json", "--store", f"sqlite:{project.parent}/s.db", cwd=project)
-            reason = json.loads(card.stdout)["card"]["why"]
-            assert told in reason, (command, reason)
+            assert told in reasons[command], (command, reasons[command])
 
 
-@pytest.mark.parametrize(
-    "command", ["cd . && pytest -q", "cd sub && make test", "cd leak && pytest -q", "cd - && pytest"]
-)
 @pytest.mark.parametrize("toolset", [(), ("--toolset", "shell_file_ops")])
-def test_explain_says_the_same(project: Path, command: str, toolset: tuple[str, ...]) -> None:
-    args = json.dumps({"command": command})
-    done = signoff(
-        "policy", "explain", "signoff.yaml", "--tool", "shell", *toolset, "--args", args, "--json", cwd=project
-    )
-    told = json.loads(done.stdout)
-    expected = CASES.get(command) or CASES["cd - && pytest -q"]
-    assert (told["verdict"] == "allow") is (expected == ".")
-    assert expected == "." or expected in told["reason"]
+def test_explain_says_the_same(project: Path, toolset: tuple[str, ...]) -> None:
+    commands = ("cd . && pytest -q", "cd sub && make test", "cd leak && pytest -q", "cd - && pytest")
+    explain = ("policy", "explain", "signoff.yaml", "--tool", "shell", *toolset, "--json", "--args")
+    explained = several([(*explain, json.dumps({"command": command})) for command in commands], cwd=project)
+    for command, text in zip(commands, explained, strict=True):
+        told = json.loads(text)
+        expected = CASES.get(command) or CASES["cd - && pytest -q"]
+        assert (told["verdict"] == "allow") is (expected == "."), command
+        assert expected == "." or expected in told["reason"], command
 
 
 def test_rules_of_the_toolsets_own_entry_go_by_its_folder(project: Path) -> None:
@@ -161,17 +160,16 @@ def test_a_link_that_the_line_itself_makes_leads_no_command_elsewhere(project: P
     rules = [{"allow": {"tool": "shell", "command": ["pytest *", "ln *", "mkdir *", "rmdir *"]}}]
     entry = {"use": "shell_file_ops", "config": {"root": ".", "sandbox": "off"}}
     (project / "signoff.yaml").write_text(yaml.safe_dump({"toolsets": {"sh": entry}, "policy": rules}))
-    commands = {
-        "ln -s ../out made && cd made && pytest 1": "",
-        "ln -s ../.git sub/made; cd sub/made; pytest 2": "",
-        "rmdir sub/build && ln -s ../../out sub/build && cd sub/build && pytest 3": "",
-        "mkdir fresh && cd fresh && pytest 4": "fresh",
-        "cd inner && pytest 5": "sub",
+    runs = {
+        ("ln -s ../out made && cd made && pytest 1",): [],
+        ("ln -s ../.git sub/made; cd sub/made; pytest 2",): [],
+        ("rmdir sub/build && ln -s ../../out sub/build && cd sub/build && pytest 3",): [],
+        ("mkdir fresh && cd fresh && pytest 4", "cd inner && pytest 5"): ["fresh", "sub"],
     }
     ran = project.parent / "ran"
-    for command, folder in commands.items():
-        turns = [{"calls": [{"tool": "shell", "args": {"command": command}}]}, {"say": "done"}]
-        (project / "script.yaml").write_text(yaml.safe_dump(turns))
+    for commands, folders in runs.items():
+        turns = [{"calls": [{"tool": "shell", "args": {"command": command}}]} for command in commands]
+        (project / "script.yaml").write_text(yaml.safe_dump([*turns, {"say": "done"}]))
         ran.write_text("")
         done = signoff(
             *("run", "coder", "go", "--model", "script:script.yaml", "--json", "--suspend"),
@@ -179,5 +177,5 @@ def test_a_link_that_the_line_itself_makes_leads_no_command_elsewhere(project: P
             PATH=f"{project.parent / 'bin'}:{os.environ['PATH']}",
             RAN=str(ran),
         )
-        assert done.returncode == (0 if folder else 3), (command, done.stdout, done.stderr)
-        assert ran.read_text() == (f"{project / folder}\n" if folder else ""), command
+        assert done.returncode == (0 if folders else 3), (commands, done.stdout, done.stderr)
+        assert ran.read_text().splitlines() == [str(project / folder) for folder in folders], commands

@@ -66,6 +66,10 @@ def test_a_program_that_is_left_out_is_named_with_the_way_to_trust_it(project: P
         in (last["output"])
     )
     assert "programs: [.venv/bin]" in last["output"]
+
+
+def test_a_program_that_is_nowhere_is_not_said_to_be_left_out(project: Path) -> None:
+    written(project, NARROW)
     [*_, last] = events(project, [shell("rm -q; mytest2")])
     assert "left out of PATH" not in last["output"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 from tests.gate.agents import calls, returns
+from tests.pairwise import cases, pairwise
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import PolicyError, WrongUse
@@ -70,7 +72,8 @@ def decorated(shop: Shop) -> AbstractToolset[Any]:
     return tools
 
 
-WAYS = pytest.mark.parametrize("way", [wrapped, registered, decorated])
+EVERY_WAY = (wrapped, registered, decorated)
+WAYS = pytest.mark.parametrize("way", EVERY_WAY)
 
 
 async def run(
@@ -161,9 +164,10 @@ WRAPPERS: dict[str, Callable[[AbstractToolset[Any]], AbstractToolset[Any]]] = {
 }
 
 
-@WAYS
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("gated", [True, False])
+WRAPPED = (EVERY_WAY, tuple(WRAPPERS), (True, False))
+
+
+@pytest.mark.parametrize(("way", "wrapper", "gated"), cases(product(*WRAPPED), pairwise(*WRAPPED)))
 @pytest.mark.mission("C7")
 async def test_c7_pydantic_ais_wrappers_keep_the_policy_of_what_they_wrap(
     way: Callable[[Shop], AbstractToolset[Any]], wrapper: str, gated: bool

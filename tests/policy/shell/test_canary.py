@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from tests.policy.shell.commands import FILES, Argv, Program, argvs, looks_at_files, readers
 from tests.profiles import examples
+from tests.tables import table
 from tests.toolsets.scratch import lay_out
 
 from signoff.policy.shell.facts import read_shell
@@ -94,7 +95,7 @@ FOUND = (
 """Commands that were allowed once, and printed a secret, used the network or wrote a file."""
 
 
-@pytest.mark.parametrize("command", FOUND)
+@table("command", FOUND)
 def test_holes_that_were_found_stay_closed(command: str) -> None:
     assert not read_shell(command).read_only
 
@@ -180,7 +181,7 @@ def test_a_secret_that_is_printed_is_seen(canary: Canary) -> None:
         link.unlink()
 
 
-@examples(3_000, suppress=CHECKS, database=None)
+@examples(3_000, daily=25, suppress=CHECKS, database=None)
 @given(argv=argvs(files_only=True), data=st.data())
 def test_what_is_allowed_prints_no_secret(canary: Canary, argv: Argv, data: st.DataObject) -> None:
     assume(shutil.which(argv[0], path=FOLDERS))

@@ -113,7 +113,7 @@ def numbered(pieces: list[tuple[str, str]], root: Path) -> str:
 
 @given(pieces=LINES)
 @example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
-@examples(nightly=20_000)
+@examples(nightly=20_000, daily=30)
 def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     text = numbered(pieces, shell.root)
     line = read_line(text)
@@ -140,7 +140,7 @@ def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list
 @given(pieces=LINES)
 @example(pieces=[("cd ''/ROOT", "&&")])
 @example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
-@examples(nightly=20_000)
+@examples(nightly=20_000, daily=15)
 def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     """`pytest *` goes along into folders below, `show` (which no table knows) is for the root alone."""
     text = numbered(pieces, shell.root)
@@ -157,7 +157,7 @@ def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: l
 
 
 @given(pieces=LINES)
-@examples(nightly=3_000, daily=50)
+@examples(nightly=3_000, daily=15)
 async def test_what_is_run_without_a_shell_goes_where_bash_goes(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     text = numbered(pieces, shell.root)
     line = read_line(text.replace("fail", "false"))

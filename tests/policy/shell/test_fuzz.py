@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from tests.policy.shell.commands import spoken
 from tests.profiles import NIGHTLY, examples
+from tests.tables import table
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.policy.shell.facts import ShellFacts, read_shell
@@ -248,20 +249,20 @@ TEXTS = st.one_of(
 CHECKS = [HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-@examples(100_000, suppress=CHECKS)
+@examples(100_000, daily=25, suppress=CHECKS)
 @given(TEXTS)
 def test_any_text_is_judged(text: str) -> None:
     all_of(read_shell(text))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@table("shape", SHAPES)
 def test_a_megabyte_comes_back_and_is_not_allowed(shape: str) -> None:
     facts = read_shell(SHAPES[shape](1_000_000))
     all_of(facts)
     assert not facts.read_only
 
 
-@pytest.mark.parametrize("shape", SHAPES if NIGHTLY else list(SHAPES)[::4])
+@pytest.mark.parametrize("shape", SHAPES if NIGHTLY else list(SHAPES)[::8])
 def test_time_grows_with_the_length_and_no_faster(shape: str) -> None:
     make = SHAPES[shape]
     assert len(make(LONGEST - 240)) <= LONGEST
@@ -348,7 +349,7 @@ LINES = st.one_of(spoken(files_only=True, most=2).map(lambda line: line.text()),
 SHARED = [*CHECKS, HealthCheck.function_scoped_fixture]
 
 
-@examples(10_000, suppress=SHARED, database=None)
+@examples(10_000, daily=15, suppress=SHARED, database=None)
 @given(text=LINES)
 def test_what_is_allowed_changes_no_file_when_bash_runs_it(bash: Bash, text: str) -> None:
     facts = read_shell(text)

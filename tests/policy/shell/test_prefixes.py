@@ -13,6 +13,7 @@ from benchmarks import corpora
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.prefixes import prefix_of
 from signoff.policy.shell.tree import parse_tree
@@ -46,7 +47,7 @@ PREFIXES = {
 }
 
 
-@pytest.mark.parametrize(("line", "prefix"), PREFIXES.items())
+@table(("line", "prefix"), PREFIXES.items())
 def test_the_words_that_stay(line: str, prefix: str) -> None:
     found = prefix_of(line)
     assert found is not None and found.text == prefix
@@ -173,22 +174,22 @@ def each(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
-@pytest.mark.parametrize("line", each(NONE))
+@table("line", each(NONE))
 def test_no_prefix(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(TO_ANOTHER_PROGRAM))
+@table("line", each(TO_ANOTHER_PROGRAM))
 def test_no_prefix_where_names_go_to_another_program_or_choose_what_is_built(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(RUN_OR_PRINTED))
+@table("line", each(RUN_OR_PRINTED))
 def test_no_prefix_for_files_that_a_program_runs_or_prints_though_they_are_none_of_its_own(line: str) -> None:
     assert prefix_of(line) is None
 
 
-@pytest.mark.parametrize("line", each(FOUND_ELSEWHERE))
+@table("line", each(FOUND_ELSEWHERE))
 def test_no_prefix_for_names_that_may_be_found_elsewhere(line: str) -> None:
     assert prefix_of(line) is None
 
@@ -206,7 +207,12 @@ def test_pytest_runs_nothing_but_tests_behind_a_prefix(tmp_path: Path) -> None:
 
     def ran(given: list[str]) -> set[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir=.", "--import-mode=importlib"]
-        subprocess.run([*command, "-p", "no:cacheprovider", *given], cwd=tmp_path, capture_output=True, check=False)
+        plain = {
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }  # they have no say in it, and take time
+        command += ["-p", "no:cacheprovider", *given]
+        subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, check=False)
         return {name for number, name in enumerate(names) if (tmp_path / f"{number}.ran").exists()}
 
     like = [name for name in [*names, *(f"{name}/" for name in names)] if prefix_of(f"pytest {name}")]
@@ -241,7 +247,7 @@ lines = st.builds(
 
 @given(lines)
 @example("pytest -x tests/a.py::b")
-@examples(20_000)
+@examples(20_000, daily=70)
 def test_a_line_with_a_prefix_is_one_command_of_these_words_and_names(line: str) -> None:
     """Held against the full parse, which is another program than the strict one."""
     if (found := prefix_of(line)) is None:
@@ -262,7 +268,7 @@ SAY = f'say() {{ printf "%s\\0" "$@"; }}; {FUNCTIONS}'
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to compare with")
 @given(lines)
-@examples(2_000, 60, suppress=[HealthCheck.function_scoped_fixture])
+@examples(2_000, daily=50, suppress=[HealthCheck.function_scoped_fixture])
 def test_bash_runs_exactly_that(tmp_path: Path, line: str) -> None:
     found = prefix_of(line)
     if found is None or BASH is None:
@@ -279,7 +285,7 @@ def test_bash_runs_exactly_that(tmp_path: Path, line: str) -> None:
 
 
 @given(lines, lines)
-@examples(20_000)
+@examples(20_000, daily=40)
 def test_two_lines_with_one_prefix_differ_in_names_only(one: str, other: str) -> None:
     first, second = prefix_of(one), prefix_of(other)
     if first is not None and second is not None and first.text == second.text:

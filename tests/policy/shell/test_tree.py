@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.tree import LONGEST, Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
@@ -17,7 +18,7 @@ def words(text: str) -> list[tuple[str | None, ...]]:
     return [command.words for command in parse_tree(text).commands]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "inside"),
     [
         ("rm x", ""),
@@ -77,7 +78,7 @@ def test_a_command_is_found_wherever_it_stands(text: str, inside: str) -> None:
     assert found[0].at == text.rindex("rm x") or text.startswith("A=1")
 
 
-@pytest.mark.parametrize(
+@table(
     ("source", "text"),
     [
         ("plain", "plain"),
@@ -121,21 +122,19 @@ def test_odd_escapes_are_not_guessed(source: str) -> None:
     assert tree.opaque
 
 
-@pytest.mark.parametrize(
-    "program", ["$TOOL", '"$TOOL"', "$(which rm)", "`which rm`", "/bin/r?", "/bin/[r]m", "*", "r$x"]
-)
+@table("program", ["$TOOL", '"$TOOL"', "$(which rm)", "`which rm`", "/bin/r?", "/bin/[r]m", "*", "r$x"])
 def test_a_program_that_is_not_literal(program: str) -> None:
     tree = parse_tree(f"{program} -rf /")
     assert tree.commands[0].words == (None, "-rf", "/")
     assert any(reason.startswith("runs a program whose name is not literal") for reason in tree.opaque)
 
 
-@pytest.mark.parametrize("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])
+@table("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])
 def test_quotes_do_not_hide_a_program(source: str) -> None:
     assert parse_tree(f"{source} x") == Tree((Command(("rm", "x")),))
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "argv", "writes", "reads"),
     [
         ("rm > out -rf /", ("rm", "-rf", "/"), ("out",), ()),
@@ -174,7 +173,7 @@ def test_reading_and_writing_one_file() -> None:
     assert tree.opaque and "file" in tree.writes
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "opaque"),
     [
         ("sh <<'E'\nrm x\nE\n", False),
@@ -260,7 +259,7 @@ PITFALLS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), PITFALLS)
+@table(("text", "reason"), PITFALLS)
 def test_pitfalls_are_opaque(text: str, reason: str) -> None:
     assert [said for said in parse_tree(text).opaque if reason in said]
 
@@ -296,7 +295,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@table("text", HOSTILE)
 def test_hostile_lines_show_the_command(text: str) -> None:
     assert ("rm", "-rf", "/") in words(text)
 
@@ -311,12 +310,20 @@ def test_a_text_that_is_too_long_is_not_parsed() -> None:
     assert parse_tree("rm x" + " " * (LONGEST - 4)).commands == (Command(("rm", "x")),)
 
 
-@pytest.mark.parametrize("unit", ["(", "$(", '"$(', "${x:-", "{ ", "<(", "`", "[[ ", "if a; then ", "sh -c '", "eval "])
+@table("unit", ["(", "$(", '"$(', "${x:-", "{ ", "<(", "`", "[[ ", "if a; then ", "sh -c '"])
 def test_deep_nesting_is_no_error(unit: str) -> None:
     assert parse_tree(unit * 4000).opaque
 
 
-@pytest.mark.parametrize("unit", ["a|", "a=(", ")", ">", "${", "$[", "<<A\n", "\nE\n case a", "|=}", "for ", "sudo "])
+@pytest.mark.parametrize("deep", [1_200, pytest.param(4_000, marks=pytest.mark.nightly)])
+def test_texts_within_texts_are_no_error(deep: int) -> None:
+    assert parse_tree("eval " * deep).opaque
+
+
+FOR = pytest.param("for ", marks=pytest.mark.nightly)  # two seconds; the limit that ends it ends `sudo`, too
+
+
+@pytest.mark.parametrize("unit", ["a|", "a=(", ")", ">", "${", "$[", "<<A\n", "\nE\n case a", "|=}", "sudo ", FOR])
 def test_what_makes_the_parser_slow_is_cut_short(unit: str) -> None:
     """Without the limits these take up to 40 s each; the bound is wide for slow machines."""
     text = unit * (LONGEST // len(unit))
@@ -342,7 +349,7 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-@examples(100_000)
+@examples(100_000, daily=90)
 @given(TEXTS)
 @example("")
 @example("\ud800")
@@ -364,7 +371,7 @@ PLAIN = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@examples(10_000)
+@examples(10_000, daily=60)
 @given(PLAIN)
 def test_both_readings_agree(text: str) -> None:
     """Where the strict reading accepts a line, the full parse has the same words, or says that it is not sure."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.profiles import examples
+from tests.profiles import NIGHTLY, examples
+from tests.tables import table
 
 from signoff.policy.shell.line import Join, Line, Redirect, Word
 from signoff.policy.shell.words import LONGEST, Refused, read_line
@@ -26,7 +26,7 @@ def only(text: str) -> Word:
     return command.words[1]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "argv"),
     [
         ("ls -la", ("ls", "-la")),
@@ -65,7 +65,7 @@ def test_every_word_knows_where_it_stands() -> None:
     assert [text[word.at : word.end] for word in words] == ["p", "a", "'b c'", '"d"', "e*\\ f", "~/g"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "plain", "glob"),
     [
         ("*.py", "*.py", "*.py"),
@@ -109,7 +109,7 @@ def test_pipelines_and_what_joins_them() -> None:
 ERR_TO_OUT = Redirect(2, None, 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "redirects"),
     [
         ("p >/dev/null", [Redirect(1)]),
@@ -230,7 +230,7 @@ REFUSED = [
 KEYWORDS = "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()
 
 
-@pytest.mark.parametrize(("text", "why"), REFUSED)
+@table(("text", "why"), REFUSED)
 def test_everything_else_is_refused_and_says_why(text: str, why: str) -> None:
     refused = read_line(text)
     assert isinstance(refused, Refused), (text, refused)
@@ -242,8 +242,8 @@ def test_everything_else_is_refused_and_says_why(text: str, why: str) -> None:
     )
 
 
-@pytest.mark.parametrize("keyword", KEYWORDS)
-@pytest.mark.parametrize("before", ["", "p; ", "p | ", "p && ", "2>&1 ", "p\n"])
+@table("keyword", KEYWORDS)
+@table("before", ["", "p; ", "p | ", "p && ", "2>&1 ", "p\n"])
 def test_keywords_are_refused_where_a_command_begins(keyword: str, before: str) -> None:
     refused = read_line(f"{before}{keyword} a")
     assert isinstance(refused, Refused) and refused[1:] == (keyword, len(before))
@@ -255,7 +255,7 @@ def test_the_longest_text_is_read() -> None:
     assert read("p " + "a" * (LONGEST - 2)).commands[0].argv[1] == "a" * (LONGEST - 2)
 
 
-@examples(3_000)
+@examples(3_000, daily=70)
 @given(st.text(st.characters() | st.sampled_from("\ud800'\"\\$`|&;<>{}[]*?~!#=: \n"), max_size=40))
 def test_no_text_raises(text: str) -> None:
     assert isinstance(read_line(text), Line | Refused)
@@ -303,7 +303,7 @@ PIECES += [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@table("piece", PIECES if NIGHTLY else PIECES[::3])
 def test_time_grows_with_the_length_only(piece: str) -> None:
     """Twice the text would take four times as long if any part of it were read again and again."""
     for start in ("", "p ", 'p "'):

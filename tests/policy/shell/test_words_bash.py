@@ -353,7 +353,7 @@ joined = st.lists(
 )
 
 
-@examples(1_000, daily=50, suppress=SHARED, database=None)
+@examples(1_000, daily=15, suppress=SHARED, database=None)
 @given(joined)
 def test_the_same_commands_run(shell: Shell, parts: list[tuple[str, str]]) -> None:
     text = "".join(f"{name} {number}{operator}" for number, (name, operator) in enumerate(parts)) + "p last"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.tables import table
 
 from signoff.policy.shell.literal import UNKNOWN, Arg
 from signoff.policy.shell.tree import Command, parse_tree
@@ -99,7 +100,7 @@ UNDERSTOOD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "via"), UNDERSTOOD)
+@table(("text", "via"), UNDERSTOOD)
 def test_what_a_wrapper_runs_is_listed_and_nothing_is_in_doubt(text: str, via: str) -> None:
     tree = parse_tree(text)
     assert Command(RM, (via,), "", 0) in tree.commands
@@ -107,7 +108,7 @@ def test_what_a_wrapper_runs_is_listed_and_nothing_is_in_doubt(text: str, via: s
     assert tree.opaque == ()
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "words", "via"),
     [
         ("xargs rm -rf", ("rm", "-rf", None), "xargs"),
@@ -211,7 +212,7 @@ OPAQUE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "reason"), OPAQUE)
+@table(("text", "reason"), OPAQUE)
 def test_what_cannot_be_seen_is_said(text: str, reason: str) -> None:
     assert [said for said in parse_tree(text).opaque if reason in said]
 
@@ -221,7 +222,7 @@ def test_a_file_of_another_language_is_a_program_like_any_other(text: str) -> No
     assert parse_tree(text).opaque == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     "PATH LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES GIT_SSH_COMMAND GIT_DIR BASH_ENV ENV IFS PS4 PAGER MANPAGER "
     "LESSOPEN EDITOR VISUAL PYTHONPATH PERL5OPT NODE_OPTIONS RUBYOPT PROMPT_COMMAND TAR_OPTIONS HOME http_proxy "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.tables import table
 
 from signoff.policy.sql import read_sql
 
@@ -366,7 +366,7 @@ sends     SELECT HTTPURITYPE('http://x').getclob() FROM dual
 CASES = [(dialect, *line.split(None, 1)) for dialect, lines in EFFECTS.items() for line in lines.strip().splitlines()]
 
 
-@pytest.mark.parametrize(("dialect", "effect", "sql"), CASES)
+@table(("dialect", "effect", "sql"), CASES)
 def test_it_is_no_read_and_the_reason_says_what_it_does(dialect: str, effect: str, sql: str) -> None:
     facts = read_sql(sql, dialect)
     assert not facts.read_only

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from tests import start
+from tests.tables import table
 
 from signoff.policy.sql import SqlFacts, Statement, read_sql
 
@@ -27,7 +28,7 @@ def test_a_query_names_its_tables_columns_and_functions() -> None:
     assert said.writes == ()
 
 
-@pytest.mark.parametrize(
+@table(
     ("sql", "columns"),
     [
         ("SELECT * FROM t", {"*"}),
@@ -45,7 +46,7 @@ def test_columns_are_told_and_a_star_for_all_of_them(sql: str, columns: set[str]
     assert set(only(sql).columns) == columns
 
 
-@pytest.mark.parametrize(
+@table(
     ("sql", "operation", "tables", "writes", "why"),
     [
         ("DELETE FROM t WHERE a = 1", "delete", {"t"}, {"t"}, "writes: `DELETE` removes rows of `t`"),
@@ -128,7 +129,7 @@ def test_a_known_write_is_told_even_where_the_rest_is_not_understood() -> None:
     assert facts.opaque, "its tables are not known, and a rule about tables has to hear that"
 
 
-@pytest.mark.parametrize(
+@table(
     ("sql", "operation", "why"),
     [
         ("SELECT f_write()", "select", "unknown: `f_write`"),

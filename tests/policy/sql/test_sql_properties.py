@@ -59,7 +59,7 @@ def test_a_write_after_it_is_never_lost(text: str, dialect: str) -> None:
     )
 
 
-@examples(2_000)
+@examples(2_000, daily=40)
 @given(st.one_of(READS, OTHERS), st.data(), st.sampled_from(("postgres", "sqlite", "generic")))
 def test_blanks_comments_and_case_change_nothing(sql: str, data: st.DataObject, dialect: str) -> None:
     before = read_sql(sql, dialect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.tables import table
 
 from signoff.policy.sql import read_sql
 
@@ -284,14 +284,14 @@ SELECT USER FROM DUAL
 CASES = [(dialect, sql) for dialect, lines in READS.items() for sql in lines.strip().replace(" \\\n", " ").splitlines()]
 
 
-@pytest.mark.parametrize(("dialect", "sql"), CASES)
+@table(("dialect", "sql"), CASES)
 def test_it_is_a_read(dialect: str, sql: str) -> None:
     facts = read_sql(sql, dialect)
     assert facts.read_only, facts.why
     assert facts.why == "" and facts.word == ""
 
 
-@pytest.mark.parametrize(("dialect", "sql"), CASES)
+@table(("dialect", "sql"), CASES)
 def test_with_a_write_after_it_it_is_not(dialect: str, sql: str) -> None:
     for tail in ("; DELETE FROM t", "\n;\nDROP TABLE t;", "; UPDATE t SET a = 1 -- x"):
         assert not read_sql(sql + ("\n" if "--" in sql or "#" in sql else "") + tail, dialect).read_only

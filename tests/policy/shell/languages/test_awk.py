@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, check_awk
 
@@ -179,13 +180,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("awk"), AWK)
 
 
-@pytest.mark.parametrize("script", HARMLESS)
+@table("script", HARMLESS)
 def test_harmless(script: str, scratch: Scratch) -> None:
     assert check_awk(script) is None
     assert scratch.effect([AWK, script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize(("script", "effect"), HARMFUL)
+@table(("script", "effect"), HARMFUL)
 def test_harmful(script: str, effect: str) -> None:
     trouble = check_awk(script)
     assert trouble is not None
@@ -213,7 +214,7 @@ def test_what_is_asked_about_is_real(script: str, scratch: Scratch) -> None:
     assert scratch.effect([AWK, script, "in.txt"])
 
 
-@pytest.mark.parametrize("script", UNKNOWN)
+@table("script", UNKNOWN)
 def test_not_understood(script: str) -> None:
     trouble = check_awk(script)
     assert trouble is not None
@@ -225,7 +226,7 @@ def test_too_long() -> None:
     assert check_awk("{a}\n" * (LIMIT // 4) + "1") is not None
 
 
-@examples(3_000)
+@examples(3_000, daily=40)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=9))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     script = "".join(pieces)
@@ -233,7 +234,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect([AWK, script, "in.txt"]) == ""
 
 
-@examples(2_000)
+@examples(2_000, daily=80)
 @given(st.text())
 def test_never_raises(script: str) -> None:
     check_awk(script)

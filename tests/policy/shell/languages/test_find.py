@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, FindResult, Trouble, check_find
 from signoff.policy.shell.line import Word
@@ -166,19 +167,19 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("find"), "find", NAMES)
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@table("line", HARMLESS)
 def test_harmless(line: str) -> None:
     assert isinstance(check_find(words(line)), FindResult)
 
 
-@pytest.mark.parametrize(("line", "effect"), HARMFUL)
+@table(("line", "effect"), HARMFUL)
 def test_harmful(line: str, effect: str) -> None:
     trouble = check_find(words(line))
     assert isinstance(trouble, Trouble)
     assert trouble.why.startswith(f"{effect}: ")
 
 
-@pytest.mark.parametrize("line", UNKNOWN)
+@table("line", UNKNOWN)
 def test_not_understood(line: str) -> None:
     trouble = check_find(words(line))
     assert isinstance(trouble, Trouble)
@@ -216,7 +217,7 @@ def in_bash(line: str) -> list[str]:
     return ["bash", "-c", " ".join(["find", *quoted])]
 
 
-@examples(3_000)
+@examples(3_000, daily=30)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=7))
 def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> None:
     line = " ".join(pieces)
@@ -224,7 +225,7 @@ def test_what_passes_changes_nothing(pieces: list[str], scratch: Scratch) -> Non
         assert scratch.effect(in_bash(line)) == ""
 
 
-@examples(2_000)
+@examples(2_000, daily=25)
 @given(st.lists(st.builds(Word, st.text(), st.just("") | st.text(), st.booleans())))
 def test_never_raises(given_words: list[Word]) -> None:
     check_find(given_words)

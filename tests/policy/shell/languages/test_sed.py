@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policy.shell.languages.scratch import Scratch
 from tests.profiles import examples
+from tests.tables import table
 
 from signoff.policy.shell.languages import LIMIT, check_sed
 
@@ -168,13 +169,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return Scratch(tmp_path_factory.mktemp("sed"), "sed")
 
 
-@pytest.mark.parametrize("script", HARMLESS)
+@table("script", HARMLESS)
 def test_harmless(script: str, scratch: Scratch) -> None:
     assert check_sed(script) is None
     assert scratch.effect(["sed", script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize("script", HARMFUL)
+@table("script", HARMFUL)
 def test_harmful(script: str) -> None:
     trouble = check_sed(script)
     assert trouble is not None
@@ -206,7 +207,7 @@ def test_several_lines(script: str, passes: bool, scratch: Scratch) -> None:
         assert scratch.effect(["sed", script, "in.txt"]) == ""
 
 
-@pytest.mark.parametrize("script", UNKNOWN)
+@table("script", UNKNOWN)
 def test_not_understood(script: str) -> None:
     trouble = check_sed(script)
     assert trouble is not None
@@ -244,7 +245,7 @@ def test_too_long() -> None:
     assert check_sed("p;" * (LIMIT // 2) + "p") is not None
 
 
-@examples(3_000)
+@examples(3_000, daily=60)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=8), extended=st.booleans())
 def test_what_passes_changes_nothing(pieces: list[str], extended: bool, scratch: Scratch) -> None:
     script = "".join(pieces)

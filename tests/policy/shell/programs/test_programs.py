@@ -6,6 +6,7 @@ import tomllib
 from importlib.resources import files
 
 import pytest
+from tests import tables
 from tests.policy.shell.programs.cases_a import CASES_A
 from tests.policy.shell.programs.cases_git import CASES_GIT
 
@@ -49,7 +50,7 @@ def test_a_programs_slice_is_its_table() -> None:
         assert tomllib.loads(table._slices()[name])[name] == entry  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize(
+@tables.table(
     "entry",
     [
         {}, {"does": "x", "flag": "-a"}, {"does": "x", "style": "bsd"}, {"does": "x", "operands": "file"},
