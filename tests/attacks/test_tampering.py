@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ready import ready
 from tests.records import NOON, chain, drafts, rewritten
 
 from signoff.broker.audit import export_store, verify_store
@@ -292,7 +293,7 @@ class Machine:
     """A store, the key that signs its record, and somebody who can write to the file."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "signoff.db"
+        self.file = ready(folder / "signoff.db")
         self.keys = Keys(folder / "keys")
         self.now = NOON
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.ready import ready
 from tests.records import NOON, chain, checkpoint, drafts
 
 from signoff.broker.audit import PAGE, export_store, verify_store
@@ -34,7 +35,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         case "memory":
             made: Store = MemoryStore(record=True)
         case "sqlite":
-            made = SqliteStore(tmp_path / "signoff.db")
+            made = SqliteStore(ready(tmp_path / "signoff.db"))
         case _:
             from signoff.store.postgres import PostgresStore
 

@@ -10,6 +10,7 @@ from tests.contracts.channels.discord_case import DiscordCase, discord_case
 from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase, WebhookCase, sketch_case
 from tests.contracts.channels.tui_case import TuiCase, tui_case
 from tests.contracts.channels.ui_case import BoothCase, TerminalCase, booth_case, terminal_case
+from tests.ready import ready
 
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ChannelCase, ChannelContract, Office
@@ -41,5 +42,7 @@ def applying() -> list[pytest.param]:
 
 @pytest.mark.parametrize(("case", "check"), applying())
 async def test_a_channel_keeps_the_contract(tmp_path: Path, case: type[ChannelCase], check: Check) -> None:
-    contract = ChannelContract(CASES[case](tmp_path), office=lambda: Office(SqliteStore(tmp_path / "signoff.db")))
+    contract = ChannelContract(
+        CASES[case](tmp_path), office=lambda: Office(SqliteStore(ready(tmp_path / "signoff.db")))
+    )
     assert await contract.run(check) == ""

@@ -12,6 +12,7 @@ from tests.contracts.channels.discord_case import discord_case
 from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase, WebhookCase, sketch_case
 from tests.contracts.channels.tui_case import tui_case
 from tests.contracts.channels.ui_case import Booth, BoothCase, booth_case, terminal_case
+from tests.ready import ready
 
 from signoff.channels.approver import ApproverChannel
 from signoff.core.delivery import DeliveryState
@@ -78,7 +79,7 @@ class House:
 
 @asynccontextmanager
 async def house(folder: Path, *routes: Route) -> AsyncIterator[House]:
-    office = Office(SqliteStore(folder / "signoff.db"))
+    office = Office(SqliteStore(ready(folder / "signoff.db")))
     made = House(office, *routes)
     try:
         yield made

@@ -17,6 +17,7 @@ from tests.contracts import samples
 from tests.contracts.samples import at, chained
 from tests.postgres import Reused
 from tests.profiles import examples
+from tests.ready import ready
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import (
@@ -216,7 +217,7 @@ expected_warnings = pytest.mark.filterwarnings("ignore:signoff store. 'work' was
 @expected_warnings
 def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        agree(SqliteStore(Path(folder) / "signoff.db"), groups)
+        agree(SqliteStore(ready(Path(folder) / "signoff.db")), groups)
 
 
 @examples(200, daily=10)
