@@ -124,7 +124,7 @@ PAIRS = [
 MANY = ("memory", True, False, 300)
 """With the most to do. Time grows faster than the number of requests, so there are hundreds of them by night only."""
 CASES = [
-    *(Case(*way, requests=100) for way in (*PAIRS, *WAYS[-2:])),
+    *(Case(*way, requests=100) for way in (*PAIRS, WAYS[-2])),
     Case(*MANY, requests=200),
     *(pytest.param(Case(*way, requests=500), marks=pytest.mark.nightly) for way in WAYS),
 ]
