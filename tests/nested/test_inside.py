@@ -78,6 +78,10 @@ KINDS: dict[str, tuple[Any, dict[str, Any] | str, Any]] = {
 }
 
 
+LIKE_OTHERS = ("list", "number", "tool output", "prompted")
+"""Played at night: they are remembered as a dict, a model and a native output are."""
+
+
 class Answering(ScriptedModel):
     """Looks once, then answers: through the agent's first output tool, or in words."""
 
@@ -101,7 +105,7 @@ WAYS = ("call_agent", "unchanged")
     ("kind", "way"),
     cases(
         product(KINDS, WAYS),
-        [(kind, WAYS[number % 2]) for number, kind in enumerate(KINDS)],  # every kind, in turns with every way
+        [(kind, WAYS[number % 2]) for number, kind in enumerate(KINDS) if kind not in LIKE_OTHERS],  # ways in turns
     ),
 )
 async def test_an_answer_of_any_kind_is_remembered(world: World, kind: str, way: str) -> None:
