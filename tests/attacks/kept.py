@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests
 from tests.gate.agents import calls
+from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.broker import Broker
@@ -44,7 +45,7 @@ class Place:
         self._stores: list[SqliteStore] = []
 
     def store(self) -> SqliteStore:
-        self._stores.append(SqliteStore(self.file))
+        self._stores.append(SqliteStore(ready(self.file)))
         return self._stores[-1]
 
     def gate(self, rules: Any, *, dies: bool = False, **options: Any) -> Signoff:

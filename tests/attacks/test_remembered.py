@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent
 from tests.gate.agents import calls
+from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import wider_terms
@@ -49,7 +50,7 @@ class Play:
     """Calls of one agent after another, over one store."""
 
     def __init__(self, folder: Path, approver: Once) -> None:
-        self._store = SqliteStore(folder / "signoff.db")
+        self._store = SqliteStore(ready(folder / "signoff.db"))
         self.approver = approver
 
     def gate(self, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.profiles import NIGHTLY
+from tests.ready import ready
 from tests.records import NOON, chain, drafts, rewritten
 
 from signoff.broker.audit import export_store, verify_store
@@ -25,7 +27,7 @@ from signoff.errors import RecordBroken, SignoffError
 from signoff.store.keys import Keys, is_signed
 from signoff.store.sqlite import SqliteStore
 
-EDITS = 1_000
+EDITS = 1_000 if NIGHTLY else 360
 EVENTS = 240
 ROUNDS = [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, 10))]
 
@@ -224,7 +226,7 @@ EDITORS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("part", ROUNDS)
-def test_a_thousand_random_edits_are_all_found(file: bytes, part: int) -> None:
+def test_random_edits_are_all_found(file: bytes, part: int) -> None:
     chance, missed, tried = random.Random(part), list[str](), Counter[str]()
     while tried.total() < EDITS:
         editor = EDITORS[tried.total() % len(EDITORS)]
@@ -248,7 +250,7 @@ def test_the_file_itself_is_fine(file: bytes) -> None:
 @pytest.mark.usefixtures("quick")
 def test_every_byte_at_the_end_counts(file: bytes) -> None:
     last = len(file.splitlines(keepends=True)[-1])
-    for cut_off in range(1, last + 2):
+    for cut_off in {*range(1, last, 1 if NIGHTLY else 5), last, last + 1}:
         with pytest.raises(RecordBroken):
             verified(file[:-cut_off])
 
@@ -257,7 +259,7 @@ def test_the_first_bad_event_is_named(file: bytes) -> None:
     chance = random.Random(7)
     lines = file.splitlines(keepends=True)
     numbers = {at: json.loads(line)["seq"] for at, line in enumerate(lines) if b'"prev":' in line}
-    for at, seq in chance.sample(sorted(numbers.items()), 40):
+    for at, seq in chance.sample(sorted(numbers.items()), 15):
         spoiled = [*lines]
         spoiled[at] = lines[at].replace(b'"tool":"pay"', b'"tool":"pry"').replace(b'\\"tool\\":\\"pay\\"', b"")
         with pytest.raises(RecordBroken) as raised:
@@ -292,7 +294,7 @@ class Machine:
     """A store, the key that signs its record, and somebody who can write to the file."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "signoff.db"
+        self.file = ready(folder / "signoff.db")
         self.keys = Keys(folder / "keys")
         self.now = NOON
 

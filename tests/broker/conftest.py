@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pytest
+from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.core.call import Call
@@ -78,7 +79,7 @@ def maker(kind: str, folder: Path) -> Callable[[], Store]:
         return lambda: store
     from signoff.store.sqlite import SqliteStore
 
-    return lambda: SqliteStore(folder / "signoff.db")
+    return lambda: SqliteStore(ready(folder / "signoff.db"))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
+from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 )
 from tests.broker.conftest import RAM
 from tests.broker.model import FILE, Happened, Life, Made, Model, No, Question, Remembered, same
+from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.broker.requests import enter
@@ -953,7 +954,7 @@ def in_a_file() -> AnyOrder:
     from signoff.store.sqlite import SqliteStore
 
     folder = TemporaryDirectory(dir=RAM)
-    return AnyOrder(lambda: SqliteStore(os.path.join(folder.name, "signoff.db")), folder.cleanup)
+    return AnyOrder(lambda: SqliteStore(ready(Path(folder.name) / "signoff.db")), folder.cleanup)
 
 
 MACHINES = {"memory": in_memory, "sqlite": in_a_file}

@@ -8,9 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.ready import ready
 from tests.records import NOON, chain, checkpoint, drafts
 
-from signoff.broker.audit import PAGE, export_store, verify_store
+from signoff.broker import audit
+from signoff.broker.audit import export_store, verify_store
 from signoff.broker.checkpoints import AGE, EVENTS, checkpoint_if_due, is_due, known_as, make_checkpoint, place_of
 from signoff.core.export import verify_export
 from signoff.core.record import Checkpoint, signed_text
@@ -34,7 +36,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         case "memory":
             made: Store = MemoryStore(record=True)
         case "sqlite":
-            made = SqliteStore(tmp_path / "signoff.db")
+            made = SqliteStore(ready(tmp_path / "signoff.db"))
         case _:
             from signoff.store.postgres import PostgresStore
 
@@ -147,13 +149,15 @@ async def test_a_store_in_memory_that_keeps_no_record(keys: Keys) -> None:
             await verify_store(store, keys, is_signed)
 
 
-async def test_a_long_record_is_walked_page_by_page(store: Store, keys: Keys) -> None:
-    count = 2 * PAGE
+async def test_a_long_record_is_walked_page_by_page(store: Store, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = 100
+    monkeypatch.setattr(audit, "PAGE", page)
+    count = 2 * page
     await append(store, count)
     seen: list[int] = []
     found = await verify_store(store, keys, is_signed, progress=seen.append)
     assert found.events == count
-    assert seen == [PAGE, 2 * PAGE, 2 * PAGE]
+    assert seen == [page, 2 * page, 2 * page]
     written: list[bytes] = []
     made = await export_store(store, keys, is_signed, NOON, written.append)
     assert made.record.events == count

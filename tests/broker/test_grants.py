@@ -396,7 +396,7 @@ amounts = st.one_of(
 
 
 @given(st.lists(st.tuples(amounts, st.integers(0, 30)), max_size=25), st.booleans(), st.none() | st.integers(1, 4))
-@examples(600, daily=60)
+@examples(600, daily=25)
 def test_whatever_is_paid_and_whenever_no_limit_is_passed(
     payments: list[tuple[object, int]], daily: bool, uses: int | None
 ) -> None:

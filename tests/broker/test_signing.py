@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests import start
+from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.broker.checkpoints import known_as, place_of
@@ -32,7 +33,7 @@ class CountedKeys(Keys):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    made = SqliteStore(tmp_path / "s.db")
+    made = SqliteStore(ready(tmp_path / "s.db"))
     yield made
     made.close()
 

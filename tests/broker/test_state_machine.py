@@ -20,7 +20,7 @@ LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
 STEPS_AT_MOST = 80 if NIGHTLY else 40
 
 
-@pytest.mark.parametrize(("store", "daily"), [("memory", 40), ("sqlite", 15)])
+@pytest.mark.parametrize(("store", "daily"), [("memory", 10), ("sqlite", 4)])
 @pytest.mark.parametrize("part", range(4) if NIGHTLY else [0])  # so that workers share it
 def test_whatever_happens_in_whatever_order_the_laws_hold(store: str, daily: int, part: int) -> None:
     run_state_machine_as_test(
@@ -48,8 +48,8 @@ def a_day(store: str, seed: int, steps: int) -> None:
         machine.teardown()
 
 
-@pytest.mark.parametrize("seed", range(6 if NIGHTLY else 3))
-@pytest.mark.parametrize(("store", "days"), [("memory", 7 if NIGHTLY else 3), ("sqlite", 2 if NIGHTLY else 1)])
+@pytest.mark.parametrize("seed", range(6 if NIGHTLY else 2))
+@pytest.mark.parametrize(("store", "days"), [("memory", 7 if NIGHTLY else 1), ("sqlite", 2 if NIGHTLY else 1)])
 def test_days_at_random(store: str, days: int, seed: int) -> None:
     for day in range(days):
         a_day(store, seed * days + day, 150)

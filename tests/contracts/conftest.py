@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.databases import STORES, Database
+from tests.ready import ready
 
 from signoff.ports import Store
 from signoff.store.memory import MemoryStore
@@ -33,7 +34,7 @@ def _maker(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store
 
         folder = tmp_path / "with spaces, ünïcode & 100% of ?#"
         folder.mkdir()
-        return lambda: SqliteStore(folder / "signoff.db")
+        return lambda: SqliteStore(ready(folder / "signoff.db"))
     url = request.getfixturevalue("postgres_store")
     from signoff.store.postgres import PostgresStore
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from tests.contracts.channels.discord_case import discord_case
 from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase, WebhookCase, sketch_case
 from tests.contracts.channels.tui_case import tui_case
 from tests.contracts.channels.ui_case import Booth, BoothCase, booth_case, terminal_case
+from tests.pairwise import cases
+from tests.ready import ready
 
 from signoff.channels.approver import ApproverChannel
 from signoff.core.delivery import DeliveryState
@@ -78,7 +81,7 @@ class House:
 
 @asynccontextmanager
 async def house(folder: Path, *routes: Route) -> AsyncIterator[House]:
-    office = Office(SqliteStore(folder / "signoff.db"))
+    office = Office(SqliteStore(ready(folder / "signoff.db")))
     made = House(office, *routes)
     try:
         yield made
@@ -173,8 +176,14 @@ class Broken(ApproverChannel):
 PROBLEMS = [ChannelFailed("no line"), ChannelFailed("no use", again=False), ValueError("a bug"), OSError("refused")]
 
 
-@pytest.mark.parametrize("starts", [True, False])
-@pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
+@pytest.mark.parametrize(
+    ("problem", "starts"),
+    cases(
+        product(PROBLEMS, [True, False]),
+        [(problem, number % 2 == 0) for number, problem in enumerate(PROBLEMS)],
+        lambda problem, starts: f"{problem!r}-{starts}",
+    ),
+)
 async def test_a_failing_channel_never_holds_up_another(tmp_path: Path, problem: Exception, starts: bool) -> None:
     broken = Broken(problem, starts=starts)
     async with booth_case() as ana, house(tmp_path, Route(broken), Route(ana.make())) as it:

@@ -17,6 +17,7 @@ from tests.contracts import samples
 from tests.contracts.samples import at, chained
 from tests.postgres import Reused
 from tests.profiles import examples
+from tests.ready import ready
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import (
@@ -211,15 +212,15 @@ GROUPS = st.lists(st.lists(works(), min_size=1, max_size=3), max_size=8)
 expected_warnings = pytest.mark.filterwarnings("ignore:signoff store. 'work' was not written:RuntimeWarning")
 
 
-@examples(600, daily=40)
+@examples(600, daily=12)
 @given(groups=GROUPS)
 @expected_warnings
 def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        agree(SqliteStore(Path(folder) / "signoff.db"), groups)
+        agree(SqliteStore(ready(Path(folder) / "signoff.db")), groups)
 
 
-@examples(200, daily=10)
+@examples(200, daily=6)
 @given(groups=GROUPS)
 @expected_warnings
 def test_memory_and_postgres_agree(postgres_tables: Reused, groups: list[list[tuple[bool, Change]]]) -> None:

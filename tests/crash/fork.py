@@ -1,7 +1,7 @@
 """Processes that call one function each: a server without threads or connections forks them.
 
-It is a server of its own, which has imported less than that of `tests.start`: a smaller process is forked more quickly,
-and here that is done some thousand times.
+It is a fork of the server of `tests.start`, which has everything imported; a process that had imported less would not
+be forked more quickly.
 """
 
 from __future__ import annotations
@@ -166,7 +166,6 @@ class ForkServer:
     def __init__(self) -> None:
         self._process = start.Process(
             [sys.executable, "-m", "tests.crash.fork"],
-            fresh=True,
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

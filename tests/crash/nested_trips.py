@@ -14,6 +14,8 @@ HELD = r"^(take|claim|enter|pause|ask|outcome)\b.*: committed$|^shown pay|^hand 
 """Steps around a call that is claimed, and has a run inside it."""
 NESTING = r"^(claim|enter|pause|outcome)\b.*: committed$|^pass_on "
 """The writes about a call that has a run inside it; of two such calls, what the inner one does."""
+AROUND = r"^(enter|pause)\b.*: committed$|^(outcome|outcome \(2\)): committed$"
+"""The writes that are made about no other call, and what is on record when the run inside is over, and the call."""
 ADDED = r"^(enter|pause)\b.*: committed$"
 """The writes that are made about no other call."""
 
@@ -55,11 +57,11 @@ SHOWN = {
 }
 """Of the trips below, those that are in the table of docs/reliability.md, and with which of their points."""
 EVERY_DAY = {
-    "2 levels, asked about, goes on, suspended": NESTING,
-    "2 levels, asked about, goes on, in place": HELD,
+    "2 levels, asked about, goes on, suspended": AROUND,
+    "2 levels, asked about, goes on, in place": r"^(ask \(2\)|claim|claim \(2\)): committed$|^hand (began|done)",
     "2 levels, asked about, ends, suspended": NESTING,
-    "3 levels, asked about, ends, in place": NESTING,
-    "3 levels, allowed, goes on, suspended": NESTING,
+    "3 levels, asked about, ends, in place": r"^(claim|outcome) \([23]\): committed$",
+    "3 levels, allowed, goes on, suspended": r"^pass_on ",
 }
 """The same, of what is played every day; on PostgreSQL `ADDED`, of one of them."""
 

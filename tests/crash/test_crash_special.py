@@ -13,7 +13,7 @@ from tests.crash.fork import ForkServer
 
 
 def test_crash_while_a_store_is_made(fork_server: ForkServer, database: str, url: str, tmp_path: Path) -> None:
-    _kill_while_it_is_made(fork_server, database, url, tmp_path, stride=3 if database == "sqlite" else 7)
+    _kill_while_it_is_made(fork_server, database, url, tmp_path, stride=9 if database == "sqlite" else 16)
 
 
 @pytest.mark.nightly

@@ -14,7 +14,7 @@ from tests.crash.table import Place
 from tests.crash.trips import TRIPS
 
 ON_BOTH = "suspended"
-"""The trip of which more statements are played every day, and on PostgreSQL as well."""
+"""The trip of which more statements are played every day, and some on PostgreSQL as well."""
 EVERY_DAY = (ON_BOTH, "in place", "batch")
 MAY_BE_FEWER = 12
 """Statements of an act: two pieces of work that nobody waits for are written by themselves, or with what is next."""
@@ -22,7 +22,7 @@ MAY_BE_FEWER = 12
 
 @on_both("trip", EVERY_DAY, postgres=[ON_BOTH], at_night=False)
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
-    _play(place, trip, database, stride=3 if (trip, database) == (ON_BOTH, "sqlite") else 10)
+    _play(place, trip, database, stride=6 if (trip, database) == (ON_BOTH, "sqlite") else 20)
 
 
 @pytest.mark.nightly
@@ -36,7 +36,8 @@ def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = 
     assert whole["problems"] == []
     base: dict[str, Any] = {"trip": trip, "timing": True, "reads": reads}
     cases = [{**base, "act": act, "statement": number} for act, number in _each(whole["statements"])[::stride]]
-    cases += [{**base, "act": act, "statement": number, "sent": True} for act, number in _each(whole["commits"])]
+    commits = _each(whole["commits"])[:: 1 if stride == 1 else 2]
+    cases += [{**base, "act": act, "statement": number, "sent": True} for act, number in commits]
     played = place.play(cases)
     wrong = [(one["killed"], one["found"], one["problems"]) for one in played if one["problems"]]
     assert wrong == []
@@ -49,7 +50,7 @@ def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = 
         counts: dict[str, int] = whole["commits" if "sent" in case else "statements"]
         return case["statement"] > counts[case["act"]] - MAY_BE_FEWER
 
-    assert all(map(is_last, missed)) and len(killed) >= 0.8 * len(cases), missed
+    assert all(map(is_last, missed)) and len(missed) <= max(2, 0.2 * len(cases)), missed
     print(f"\n{trip}, {database}: killed at {len(killed)} of {sum(whole['statements'].values())} statements")
 
 

@@ -15,8 +15,11 @@ import pytest
 from tests.crash.databases import AT_NIGHT_ON_POSTGRES, DATABASES
 from tests.crash.fork import ForkServer
 from tests.pairwise import cases
+from tests.profiles import NIGHTLY
 
 MANY = 8
+MORE = 2 if NIGHTLY else 1
+"""How many times as much is raced for at night."""
 
 
 def race(fork_server: ForkServer, name: str, **options: Any) -> dict[str, Any]:
@@ -34,8 +37,9 @@ def winners(fared: list[list[list[str]]], place: int) -> list[int]:
     return [number for number, one in enumerate(fared) if one[place][0] == "won"]
 
 
-def test_race_to_answer_two_hundred_requests(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "answers", url=url, count=200)
+def test_race_to_answer_the_same_requests(fork_server: ForkServer, url: str) -> None:
+    count = 200 if NIGHTLY else 60
+    ended = race(fork_server, "answers", url=url, count=count)
     for place, request in enumerate(ended["ids"]):
         [winner] = winners(ended["fared"], place)
         assert ended["requests"][request] == ["approved" if winner % 2 else "denied", f"person{winner}"]
@@ -43,13 +47,14 @@ def test_race_to_answer_two_hundred_requests(fork_server: ForkServer, url: str) 
             error, text = one[place]
             assert number == winner or (error == "AlreadySettled" and f"by person{winner} at " in text), text
     assert kinds(ended, "voted") == kinds(ended, "settled") == dict.fromkeys(ended["ids"], 1)
-    won = Counter(number for place in range(200) for number in winners(ended["fared"], place))
+    won = Counter(number for place in range(count) for number in winners(ended["fared"], place))
     print(f"\nanswers won, by process: {sorted(won.values(), reverse=True)}")
 
 
 @pytest.mark.parametrize(("database", "cancels"), cases(product(DATABASES, [0, 3]), [("sqlite", 0), ("postgres", 3)]))
 def test_race_to_resume_the_same_runs(fork_server: ForkServer, url: str, tmp_path: Path, cancels: int) -> None:
-    ended = race(fork_server, "resumes", url=url, folder=str(tmp_path), count=12, cancels=cancels)
+    count = 6 * MORE
+    ended = race(fork_server, "resumes", url=url, folder=str(tmp_path), count=count, cancels=cancels)
     ran = Counter(line["key"] for line in ended["lines"])
     assert set(ran.values()) <= {1}
     for place, (run, state) in enumerate(_in_order(ended)):
@@ -63,7 +68,7 @@ def test_race_to_resume_the_same_runs(fork_server: ForkServer, url: str, tmp_pat
         story = [kind for kind, _, of in ended["events"] if of == run]
         assert "claimed" not in story[story.index("run ended") :]
     if not cancels:
-        assert len(ended["lines"]) == 12
+        assert len(ended["lines"]) == count
     assert len(ended["lines"]) == sum(kinds(ended, "claimed").values())
 
 
@@ -73,8 +78,8 @@ def _in_order(ended: dict[str, Any]) -> list[tuple[str, str]]:
 
 @AT_NIGHT_ON_POSTGRES
 def test_race_to_claim_the_same_approvals(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "claims", url=url, count=60)
-    for place in range(60):
+    ended = race(fork_server, "claims", url=url, count=30 * MORE)
+    for place in range(30 * MORE):
         assert len(winners(ended["fared"], place)) == 1
         assert Counter(one[place][0] for one in ended["fared"]) == {"won": 1, "AlreadySpent": MANY - 1}
     assert kinds(ended, "claimed") == dict.fromkeys(ended["ids"], 1)
@@ -82,7 +87,7 @@ def test_race_to_claim_the_same_approvals(fork_server: ForkServer, url: str) -> 
 
 @AT_NIGHT_ON_POSTGRES
 def test_race_of_people_where_two_are_needed(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "quorum", url=url, count=40)
+    ended = race(fork_server, "quorum", url=url, count=20 * MORE)
     for place, request in enumerate(ended["ids"]):
         assert len(winners(ended["fared"], place)) == 2
         assert ended["requests"][request][0] == "approved"
@@ -107,7 +112,7 @@ def test_race_to_spend_a_budget(fork_server: ForkServer, url: str) -> None:
 
 @AT_NIGHT_ON_POSTGRES
 def test_race_to_say_what_became_of_a_call(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "tells", url=url, count=40)
+    ended = race(fork_server, "tells", url=url, count=20 * MORE)
     for place, request in enumerate(ended["ids"]):
         [winner] = winners(ended["fared"], place)
         assert ended["requests"][request][0] == ("succeeded" if winner % 2 else "cancelled")
@@ -117,18 +122,19 @@ def test_race_to_say_what_became_of_a_call(fork_server: ForkServer, url: str) ->
 
 @AT_NIGHT_ON_POSTGRES
 def test_race_to_sweep_what_is_due(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "sweeps", url=url, count=30)
+    count = 15 * MORE
+    ended = race(fork_server, "sweeps", url=url, count=count)
     swept = Counter(request for one in ended["swept"] for request, _ in one)
-    assert len(swept) == 60 and set(swept.values()) == {1}
+    assert len(swept) == 2 * count and set(swept.values()) == {1}
     states = Counter(state for state, _ in ended["requests"].values())
-    assert states == {"expired": 30, "unknown": 30}
+    assert states == {"expired": count, "unknown": count}
     assert kinds(ended, "unknown") == {one: 1 for one, (state, _) in ended["requests"].items() if state == "unknown"}
     assert {request: kinds(ended, "settled")[request] for request in ended["due"]} == dict.fromkeys(ended["due"], 1)
 
 
 @AT_NIGHT_ON_POSTGRES
 def test_race_between_an_answer_and_the_end_of_its_time(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "votes_and_time", url=url, count=60)
+    ended = race(fork_server, "votes_and_time", url=url, count=30 * MORE)
     for place, request in enumerate(ended["ids"]):
         [winner] = winners(ended["fared"], place)
         assert ended["requests"][request][0] == ("approved" if winner % 2 else "expired")

@@ -148,7 +148,6 @@ TRIPS = {
             waits=True,
             at_terminal=True,
             edited={"amount": 3, "to": "shop"},
-            every_day=WRITES_AND_TOOLS,
         ),
         Trip(
             name="suspended",
@@ -156,7 +155,7 @@ TRIPS = {
             acts=(RUN, ANSWER, RESUME),
             turns=(calls(PAY), SAYS),
             shown="",
-            every_day=WRITES_AND_TOOLS,
+            every_day=rf"^(take|claim|outcome): in the transaction$|{COMMITS_AND_TOOLS}",
         ),
         Trip(
             name="hybrid",
@@ -166,7 +165,7 @@ TRIPS = {
             waits=True,
             at_most=0.05,
             shown="^put down",
-            every_day="^put down",
+            every_day="^put down: committed",
         ),
         Trip(
             name="batch",

@@ -291,7 +291,7 @@ LARGE = [HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 def test_whatever_happens_nothing_is_shown_twice_or_forgotten() -> None:
     steps = 60 if NIGHTLY else 30
-    run_state_machine_as_test(AnyPost, settings=examples(3_000, daily=60, suppress=LARGE, stateful_step_count=steps))
+    run_state_machine_as_test(AnyPost, settings=examples(3_000, daily=25, suppress=LARGE, stateful_step_count=steps))
 
 
 def a_day(machine: AnyPost, seed: int, steps: int) -> None:
@@ -325,6 +325,6 @@ def a_day(machine: AnyPost, seed: int, steps: int) -> None:
         raise
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(8 if NIGHTLY else 4))
 def test_days_at_random_in_a_file(seed: int) -> None:
     a_day(InAFile(), seed, 40)

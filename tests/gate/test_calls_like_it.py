@@ -11,6 +11,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.toolsets import FunctionToolset
 from tests.gate.agents import Till, agent_with, calls, pays
+from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers, wider_terms
@@ -47,7 +48,7 @@ class Approver:
 @pytest.fixture
 def gate(tmp_path: Path) -> Callable[..., Signoff]:
     def made(approver: Any, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:
-        return Signoff(list(rules), approver=approver, store=SqliteStore(tmp_path / "signoff.db"), **options)
+        return Signoff(list(rules), approver=approver, store=SqliteStore(ready(tmp_path / "signoff.db")), **options)
 
     return made
 

@@ -1,4 +1,7 @@
-"""The course of a call: every combination of facts, held against what is written down here in another way."""
+"""The course of a call: every combination of facts, held against what is written down here in another way.
+
+By day it is every fifth of them: no fact has a number of values that five divides, so any few values come together.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
+
+from tests.profiles import NIGHTLY
 
 from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
@@ -40,6 +45,7 @@ from signoff.gate.course import (
 )
 
 BOOL = (False, True)
+STRIDE = 1 if NIGHTLY else 5
 step_for = course.__wrapped__  # every combination, and none of them remembered
 
 
@@ -47,7 +53,7 @@ step_for = course.__wrapped__  # every combination, and none of them remembered
 def every_fact() -> Sequence[CallFacts]:
     """All of them, in no particular order: a difference is then found soon."""
     ways = (Effect, ApprovalMode, Wanted, BOOL, BOOL, BOOL, BOOL, OnRecord, Fit, (None, False, True), Recalled, BOOL)
-    facts = [CallFacts(*values) for values in itertools.product(*ways)]
+    facts = [CallFacts(*values) for values in itertools.islice(itertools.product(*ways), 0, None, STRIDE)]
     Random(7).shuffle(facts)
     return facts
 

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.run import AgentRunResult
 from tests.gate.agents import Till, agent_with, calls, pays, returns
+from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers
@@ -41,7 +42,7 @@ def process(tmp_path: Path) -> Callable[..., Signoff]:
     """A gate as another process would make it, over the same file."""
 
     def start(*, dies: bool = False, **options: Any) -> Signoff:
-        given = {"wait": "suspend", "store": SqliteStore(tmp_path / "signoff.db"), **options}
+        given = {"wait": "suspend", "store": SqliteStore(ready(tmp_path / "signoff.db")), **options}
         signoff = Signoff(given.pop("policy", RULES), **given)
         if dies:  # whoever looks for it finds nobody
             signoff.broker.ledger._process = replace(signoff.broker.process, born="long ago")

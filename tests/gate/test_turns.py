@@ -12,6 +12,7 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.broker.conftest import kinds
+from tests.ready import ready
 
 from signoff import Signoff
 from signoff.broker.conversations import was_said
@@ -25,7 +26,7 @@ TURNS = [{"calls": [{"tool": "look"}]}, {"say": "It is {{last}}."}]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    made = SqliteStore(tmp_path / "signoff.db")
+    made = SqliteStore(ready(tmp_path / "signoff.db"))
     yield made
     made.close()
 

@@ -10,6 +10,7 @@ from pydantic_ai import Agent, DeferredToolRequests
 from tests.nested.cells import Log
 from tests.nested.chain import OUTPUT, Listening
 from tests.nested.checks import check_ended
+from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff, resume_run
 from signoff.broker import Broker
@@ -38,12 +39,20 @@ class World:
         self.defaults: dict[str, Any] = {}
         """For every gate."""
         self._stores: list[SqliteStore] = []
+        self._eyes: SqliteStore | None = None
 
     # --- making ---
 
     def store(self) -> SqliteStore:
-        self._stores.append(SqliteStore(self.folder / "signoff.db"))
+        self._stores.append(SqliteStore(ready(self.folder / "signoff.db")))
         return self._stores[-1]
+
+    @property
+    def eyes(self) -> SqliteStore:
+        """What somebody beside the agents looks with: a store object like any other, and always the same."""
+        if self._eyes is None:
+            self._eyes = self.store()
+        return self._eyes
 
     def gate(self, rules: Any = None, **options: Any) -> Signoff:
         given = {"wait": "suspend", **self.defaults, **options}
@@ -89,7 +98,7 @@ class World:
 
     async def run(self) -> KeptRun:
         await self.flush()
-        [run] = await self.store().read(lambda tx: tx.runs.all())
+        [run] = await self.eyes.read(lambda tx: tx.runs.all())
         return run
 
     # --- looking and answering ---
@@ -104,27 +113,27 @@ class World:
     async def pending(self) -> dict[str, ApprovalRequest]:
         """By path."""
         await self.flush()
-        return {one.call.path: one for one in await self.broker().pending() if one.call}
+        return {one.call.path: one for one in await Broker(self.eyes).pending() if one.call}
 
     async def requests(self) -> list[ApprovalRequest]:
         run = await self.run()
-        return list(await self.store().read(lambda tx: tx.requests.of(run=run.id)))
+        return list(await self.eyes.read(lambda tx: tx.requests.of(run=run.id)))
 
     async def answer(self, path: str | None = None, decision: ApprovalDecision = YES) -> ApprovalRequest:
         """Answer one question, as another process would: the one with this path, or the only one."""
         pending = await self.pending()
         [request] = [pending[path]] if path is not None else pending.values()
-        return await self.broker().answer(request.id, decision, by=ANA)
+        return await Broker(self.eyes).answer(request.id, decision, by=ANA)
 
     async def ended(self) -> list[ApprovalRequest]:
         """All is over, and nothing is left; the requests there were."""
         await self.flush()
-        return (await check_ended(self.store(), self.folder))[1]
+        return (await check_ended(self.eyes, self.folder))[1]
 
     async def kinds(self, request: str) -> list[str]:
         """What the record says about a request."""
         await self.flush()
-        return [one.kind for one in await self.store().read(lambda tx: tx.record.entries(request=request))]
+        return [one.kind for one in await self.eyes.read(lambda tx: tx.record.entries(request=request))]
 
     def turns_of(self, agent: str) -> list[int]:
         """Which turns an agent's model was asked for."""

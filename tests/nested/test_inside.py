@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.usage import RunUsage, UsageLimits
 from tests.nested.kit import NO, RULES, YES, World, calls, waits
 from tests.nested.test_several import asks, runner
-from tests.pairwise import cases, pairwise
+from tests.pairwise import cases
 
 from signoff import Signoff, call_agent, resume
 from signoff.errors import WrongUse
@@ -78,6 +78,10 @@ KINDS: dict[str, tuple[Any, dict[str, Any] | str, Any]] = {
 }
 
 
+LIKE_OTHERS = ("list", "number", "tool output", "prompted")
+"""Played at night: they are remembered as a dict, a model and a native output are."""
+
+
 class Answering(ScriptedModel):
     """Looks once, then answers: through the agent's first output tool, or in words."""
 
@@ -101,7 +105,7 @@ WAYS = ("call_agent", "unchanged")
     ("kind", "way"),
     cases(
         product(KINDS, WAYS),
-        [(kind, WAYS[number % 2]) for number, kind in enumerate(KINDS)],  # every kind, in turns with every way
+        [(kind, WAYS[number % 2]) for number, kind in enumerate(KINDS) if kind not in LIKE_OTHERS],  # ways in turns
     ),
 )
 async def test_an_answer_of_any_kind_is_remembered(world: World, kind: str, way: str) -> None:
@@ -150,7 +154,13 @@ OTHERS: dict[str, tuple[Any, dict[str, Any] | str, Any]] = {
 AXES = (("allowed", "approved"), OTHERS, WAYS)
 
 
-@pytest.mark.parametrize(("outer", "case", "how"), cases(product(*AXES), pairwise(*AXES)))
+@pytest.mark.parametrize(
+    ("outer", "case", "how"),
+    cases(
+        product(*AXES),
+        [(AXES[0][number % 2], case, WAYS[number // 2 % 2]) for number, case in enumerate(OTHERS)],
+    ),
+)
 async def test_an_answer_that_fits_no_longer_is_said_so_and_nothing_is_lost(
     world: World, case: str, outer: str, how: str
 ) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.store.children import ended, started
 
 from signoff import ApprovalMemory
 from signoff.core.call import Call
@@ -107,20 +107,20 @@ def test_approved_must_be_a_plain_yes_or_no(file: Path) -> None:
         ApprovalMemory(file).lookup(call())
 
 
-def _remember_many(file: Path, start: int) -> None:
-    memory = ApprovalMemory(file)
-    for amount in range(start, start + 20):
-        memory.remember(grant("project", amount))
+REMEMBERS_MANY = """
+import sys
+from pathlib import Path
+from tests.store.test_grants import ApprovalMemory, grant
+memory = ApprovalMemory(Path(sys.argv[1]))
+for amount in range(int(sys.argv[2]), int(sys.argv[2]) + 20):
+    memory.remember(grant("project", amount))
+"""
 
 
 def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_remember_many, args=(file, start)) for start in (0, 100, 200)]
+    processes = [started(REMEMBERS_MANY, file, first) for first in (0, 100, 200)]
     for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
+        ended(process)
     assert len(ApprovalMemory(file).grants()) == 60
     assert sorted(one.name for one in file.parent.iterdir()) == ["grants.json", "grants.lock"]
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from signoff.core.codec import load_decision, load_votes
 from signoff.core.decision import ApprovalDecision, Remember
@@ -61,6 +62,7 @@ DECISIONS = st.builds(
 )
 
 
+@examples(1_000, daily=30)
 @given(decision=DECISIONS, by=PEOPLE)
 def test_answers_that_are_known_are_those_that_would_be_read(decision: ApprovalDecision, by: Answerer) -> None:
     """Or whoever wrote them would see another answer than everybody else."""
@@ -84,6 +86,7 @@ def test_only_so_many_and_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> N
     assert rows.run_of(rows.run_text(long)) is not long
 
 
+@examples(1_000, daily=40)
 @given(steps=st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=30), after=st.integers(0, 31))
 def test_steps_after_one_are_those_that_came_after_it(steps: list[str], after: int) -> None:
     record = Steps()

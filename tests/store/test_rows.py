@@ -54,7 +54,7 @@ def deliveries(draw: st.DrawFn) -> Delivery:
 DOWNS = st.builds(Down, since=TIMES, problem=TEXT, attempts=MANY, due=st.none() | TIMES, hopeless=st.booleans())
 
 
-@examples(1_000, daily=100)
+@examples(1_000, daily=30)
 @given(deliveries())
 def test_a_delivery(delivery: Delivery) -> None:
     columns = delivery_columns(delivery)
@@ -63,7 +63,7 @@ def test_a_delivery(delivery: Delivery) -> None:
         assert not isinstance(one, str) or "\0" not in one.encode().decode()
 
 
-@examples(1_000, daily=100)
+@examples(1_000, daily=30)
 @given(st.builds(Lease, channel=TEXT, process=TEXT, backup_for=TEXT, down=st.none() | DOWNS))
 def test_a_lease(lease: Lease) -> None:
     assert lease_of(lease_columns(lease)) == lease
