@@ -90,7 +90,7 @@ def check_visible(text: str) -> None:
     assert not hidden, f"something hides: {hidden!r}"
 
 
-@ANY
+@examples(600, 12, suppress=[HealthCheck.data_too_large])
 @given(any_request(), st.integers(1, 2))
 def test_any_request_is_drawn_within_all_limits_and_inert(request: ApprovalRequest, of: int) -> None:
     sheet = sheet_for(Asked(request=request, number=1, of=of))
@@ -103,7 +103,7 @@ def test_any_request_is_drawn_within_all_limits_and_inert(request: ApprovalReque
         assert not listed.rows
 
 
-@examples(600, 30, suppress=[HealthCheck.data_too_large])
+@examples(600, 8, suppress=[HealthCheck.data_too_large])
 @given(st.lists(any_request(), min_size=2, max_size=4))
 def test_any_requests_together_are_drawn_within_all_limits_and_inert(requests: list[ApprovalRequest]) -> None:
     sheet = sheet_for(Together(requests=tuple(requests)))

@@ -117,11 +117,11 @@ def test_h9_long_values_are_whole_behind_a_button_and_locked_until_then() -> Non
 @pytest.mark.parametrize(
     "args",
     [
-        {"content": "x" * 100_000},
+        {"content": "x" * 20_000},
         {"content": "`" * 10_000, "more": "```\n" * 5_000},
-        {f"argument_{number}": number for number in range(1000)},
+        {f"argument_{number}": number for number in range(400)},
         {"漢" * 500: "👨" * 5000},
-        {"content": ["deep"] * 3000},
+        {"content": ["deep"] * 1000},
     ],
     ids=["large", "fences", "many", "wide", "list"],
 )
@@ -149,7 +149,7 @@ def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:
         Vote(by=Answerer(name=f"{number}-" * 60), at=AT, decision=ApprovalDecision(approved=True), args_digest="0" * 64)
         for number in range(8)
     )
-    for length in range(2700, 3200, 20):
+    for length in range(2700, 3200, 40):
         request = asked(args={"content": "x" * length}, requirement=strict)
         busy = request.changed_to(votes=votes, deadline=LATER, assigned="a" * 500, problem="p" * 5000)
         assert shows_whole(request) == shows_whole(busy)

@@ -161,7 +161,7 @@ def near(draw: st.DrawFn, call: Call) -> Call:
 
 
 @given(st.sampled_from(BASES), CALLS, st.data())
-@examples(nightly=1_000, daily=60)
+@examples(nightly=1_000, daily=20)
 def test_what_the_sentence_says_is_exactly_what_is_let_through(
     home: Path, base: str, call: Call, data: st.DataObject
 ) -> None:
@@ -179,7 +179,7 @@ def test_what_the_sentence_says_is_exactly_what_is_let_through(
 
 
 @given(st.sampled_from(BASES), CALLS, st.sampled_from([Effect.DENY, Effect.ASK]), st.data())
-@examples(nightly=300, daily=25)
+@examples(nightly=300, daily=10)
 def test_a_rule_that_asks_or_denies_lets_nothing_through(
     home: Path, base: str, call: Call, effect: Effect, data: st.DataObject
 ) -> None:
@@ -230,8 +230,17 @@ BENIGN = (
 )  # fmt: skip
 
 
-@both
-@pytest.mark.parametrize("command", BENIGN)
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        *((command, "own") for command in BENIGN),
+        # Those of the corpora are thousands: by day against every fifth rule.
+        *(
+            pytest.param(command, "corpora", marks=[needs_corpora, *([] if number % 5 == 0 else [pytest.mark.nightly])])
+            for number, command in enumerate(BENIGN)
+        ),
+    ],
+)
 def test_no_hostile_command_gets_through_by_a_rule_made_of_another(home: Path, command: str, where: str) -> None:
     old = settings(home, "policy:\n- ask: shell\n")
     found = offers(old, asked(Call(tool="shell", args={"command": command})))
