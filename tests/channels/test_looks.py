@@ -112,7 +112,7 @@ def test_colours_are_the_only_escapes(tmp_path: Path) -> None:
         assert b"\x1b" not in COLOUR.sub(b"", ana.raw)
 
 
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("width", [20, *(pytest.param(width, marks=pytest.mark.nightly) for width in (40, 80)), 200])
 def test_every_width(tmp_path: Path, width: int) -> None:
     args = {"a_rather_long_name_for_an_argument": "some words to fold " * 8, "path": "漢字" * 20, "n": {"deep": [1, 2]}}
     with sitting_at(tmp_path, [request(args=args), request("other", args)], width=width) as ana:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests import start
 from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
 from tests.channels.tui import ANA, PATIENCE, START, cut, outcome, reading
@@ -665,8 +664,3 @@ async def test_help_says_keys_and_why() -> None:
         await ana.presses("a", "d", "q")
         assert entry.is_open and ana.is_open
         await ana.sees("may write_file run?")
-
-
-def test_the_factories_load_no_textual() -> None:
-    code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
-    start.fresh(code)
