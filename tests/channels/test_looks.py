@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from tests.channels.person import COLOUR, PROMPT, request, sitting_at
+from tests.profiles import examples
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import Look, draw_card, draw_list, folded
@@ -138,6 +139,7 @@ names = st.text(max_size=30)
 texts = st.text(max_size=300) | st.text("ab \n\t漢é", max_size=400)
 
 
+@examples(nightly=1_000, daily=40)
 @given(st.dictionaries(names, texts, max_size=4), st.integers(20, 120), st.booleans(), st.booleans())
 def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxes: bool, whole: bool) -> None:
     card = card_for(request(args=args, metadata={"before": "".join(args.values()), "after": "x\n"}))
@@ -146,6 +148,7 @@ def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxe
         assert all(cell_len(line.plain) <= width for line in drawing.lines)
 
 
+@examples(nightly=1_000, daily=40)
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120))
 def test_everything_is_everything(args: dict[str, str], width: int) -> None:
     card = card_for(request(args=args))
@@ -156,6 +159,7 @@ def test_everything_is_everything(args: dict[str, str], width: int) -> None:
         assert re.sub(r"[│↳\s]", "", arg.text) in drawn
 
 
+@examples(nightly=1_000, daily=50)
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120), st.integers(5, 60))
 def test_what_is_not_called_shortened_is_whole(args: dict[str, str], width: int, height: int) -> None:
     card, look = card_for(request(args=args)), Look(width=width, height=height, colour=False)
@@ -207,7 +211,7 @@ def test_whatever_is_long_is_called_shortened(piece: str) -> None:
 
 
 def test_a_huge_argument_is_drawn_in_no_time() -> None:
-    card = card_for(request(args={"content": "x" * 2_000_000 + "\nlast line"}))
+    card = card_for(request(args={"content": "x" * 500_000 + "\nlast line"}))
     drawing = draw_card(card, Look(colour=False))
     assert drawing.shortened
     assert len(drawing.lines) < 40

@@ -208,7 +208,7 @@ async def test_what_cannot_be_shown_cannot_be_approved() -> None:
 async def test_hostile_texts_stay_texts() -> None:
     args = {f"a{number}": payload for number, payload in enumerate(PAYLOADS)}
     asked = request("tool\x1b[2J", args, metadata={"summary": PAYLOADS[0]}, problem=PAYLOADS[3])
-    async with reading(asked, size=(120, 120)) as (ana, _):
+    async with reading(asked, size=(120, 60)) as (ana, _):
         await ana.presses("question_mark", "escape", "r", "escape", "e")
         assert "\x1b" not in ana.screen and "\u202e" not in ana.screen
         await ana.presses("escape")
@@ -562,7 +562,7 @@ async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
         second = RuleDraft(text="the same, wider", diff=DIFF, warnings=("it is broad",), write=refuse)
         return RuleDrafts(file="signoff.yaml", drafts=(first, second), refused=("not this one",))
 
-    async with reading(request(), draft_rules=drafts, size=(100, 40)) as (ana, [entry]):
+    async with reading(request(), draft_rules=drafts, size=(80, 28)) as (ana, [entry]):
         await ana.sees("u allow calls like it by a rule")
         await ana.presses("u")
         await ana.sees("rules for signoff.yaml")
@@ -587,7 +587,7 @@ async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
         assert written == ["first"] and entry.is_open, "the call itself is not decided by that"
 
 
-@pytest.mark.parametrize("why", ["none", "error"])
+@pytest.mark.parametrize("why", [pytest.param("none", marks=pytest.mark.nightly), "error"])
 async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
     def drafts(_: ApprovalRequest) -> RuleDrafts:
         if why == "error":
@@ -656,7 +656,7 @@ async def test_what_cannot_be_remembered_is_not_offered() -> None:
 
 async def test_help_says_keys_and_why() -> None:
     asked = request(requirement=Requirement(role="ops"), errors=("rule 3 has no root",), policy_revision="rev-9")
-    async with reading(asked, size=(100, 50)) as (ana, [entry]):
+    async with reading(asked, size=(100, 40)) as (ana, [entry]):
         await ana.presses("question_mark")
         for text in ("writing needs a yes", "files:2", "rule 3 has no root", "somebody with the role ops", "rev-9"):
             assert text in ana.flat
