@@ -33,7 +33,15 @@ def denied(note: str = "") -> ApprovalDecision:
     return ApprovalDecision(approved=False, note=note, by=ANA)
 
 
-@pytest.mark.parametrize(("key", "decision"), [("a", APPROVED), ("A", APPROVED), ("d", denied()), ("n", denied())])
+@pytest.mark.parametrize(
+    ("key", "decision"),
+    [
+        pytest.param("a", APPROVED, marks=pytest.mark.nightly),  # it is pressed below, as is d
+        ("A", APPROVED),
+        pytest.param("d", denied(), marks=pytest.mark.nightly),
+        ("n", denied()),
+    ],
+)
 async def test_a_letter_decides_and_the_screen_closes(key: str, decision: ApprovalDecision) -> None:
     async with reading(request()) as (ana, [entry]):
         await ana.presses(key)
@@ -393,7 +401,9 @@ async def test_many_requests_scroll() -> None:
         assert outcome(entries[39]) == APPROVED
 
 
-@pytest.mark.parametrize("key", ["q", pytest.param("Q", marks=pytest.mark.nightly), "ctrl+c", "ctrl+q"])
+@pytest.mark.parametrize(
+    "key", ["q", *(pytest.param(key, marks=pytest.mark.nightly) for key in ("Q", "ctrl+q")), "ctrl+c"]
+)
 async def test_leaving_decides_nothing(key: str) -> None:
     async with reading(request(), request("other")) as (ana, [first, other]):
         await ana.presses("a", key)

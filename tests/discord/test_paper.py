@@ -136,10 +136,10 @@ def test_whatever_does_not_fit_is_cut_and_locked(args: dict[str, object]) -> Non
     assert whole(request).text.count("argument ") >= len(args)
 
 
-def test_a_megabyte_is_drawn_and_given_whole() -> None:
-    request = asked(args={"content": "x" * 1_000_000 + "\nrm -rf /"})
+def test_a_huge_argument_is_drawn_and_given_whole() -> None:
+    request = asked(args={"content": "x" * 300_000 + "\nrm -rf /"})
     assert drawn(request).text.count("rm -rf /") == 1, "the end is shown"
-    assert f"│ {'x' * 1_000_000}\n│ rm -rf /\n" in whole(request).text
+    assert f"│ {'x' * 300_000}\n│ rm -rf /\n" in whole(request).text
 
 
 def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:

@@ -280,21 +280,22 @@ def test_the_change_shows_nothing_of_what_stands_around_it(home: Path) -> None:
     assert found.offered and "hunter4secret" not in "\n".join(found.offered[0].diff)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
-        "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test",
-        "npm test --prefix /tmp",
-        "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
-        "npm te*",
-    ],
+TALKED_INTO = (
+    "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
+    "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test",
+    "npm test --prefix /tmp",
+    "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
+    "npm te*",
 )  # fmt: skip
-def test_a_command_word_for_word_is_not_talked_into_more(home: Path, line: str) -> None:
+
+
+def test_a_command_word_for_word_is_not_talked_into_more(home: Path) -> None:
     found = offers(settings(home, "policy: []\n"), asked(Call(tool="shell", args={"command": "npm test"})))
+    assert found.offered
     for offer in found.offered:
         new = settings(home, offer.added.text)
-        assert effect_of(new, Call(tool="shell", args={"command": line})) is not Effect.ALLOW, offer.proposal.text
+        calls = {line: Call(tool="shell", args={"command": line}) for line in TALKED_INTO}
+        assert [line for line, one in calls.items() if effect_of(new, one) is Effect.ALLOW] == [], offer.proposal.text
 
 
 SQL = ("DROP TABLE t", "SELECT 1; DELETE FROM t", "SELECT 1 -- x", "select 1", "SELECT  1", "SELECT 1")

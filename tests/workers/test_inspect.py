@@ -292,9 +292,9 @@ RULES: list[list[dict[str, Any]]] = [
 ]
 
 
-async def by_the_gate(tool: FoundTool, policies: list[Policy], args: Mapping[str, Any]) -> Effect:
+async def by_the_gate(tool: FoundTool, signoff: Signoff, args: Mapping[str, Any]) -> Effect:
     """What the gate itself would say in a run."""
-    gate = Signoff(policies[0])._gate
+    gate = signoff._gate
     agent = Agent(TestModel(), name="teller")
     ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
     definition = ToolDefinition(name=tool.name)
@@ -306,11 +306,12 @@ async def test_what_the_built_in_toolsets_let_run_is_within_reach(tmp_path: Path
     toolsets = [filesystem_rw(tmp_path), shell_file_ops(tmp_path, sandbox="off"), sql(f"sqlite:{tmp_path}/a.db")]
     tools = {tool.name: tool for tool in (await found(*toolsets)).tools}
     layers = [[Policy.from_rules(rules, root=real(tmp_path))] for rules in RULES]
-    for (rules, policies), (name, args) in product(zip(RULES, layers, strict=True), TRIES):
+    judges = [(rules, policies, Signoff(policies[0])) for rules, policies in zip(RULES, layers, strict=True)]
+    for (rules, policies, signoff), (name, args) in product(judges, TRIES):
         result = tools[name].reach(policies, ("teller",))
         verdict = tools[name].judge(policies, ("teller",), args)
         assert verdict is not None
-        assert verdict.effect is await by_the_gate(tools[name], policies, args), (rules, name, args)
+        assert verdict.effect is await by_the_gate(tools[name], signoff, args), (rules, name, args)
         if verdict.effect is Effect.ALLOW:
             assert set(verdict.rules) <= set(result.unasked), (rules, name, args)
         else:
