@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -80,10 +81,9 @@ async def test_w6_headless_denies_or_parks_a_real_run() -> None:
     assert till.paid == [(5, "shop")]
 
 
-async def test_an_approver_is_told_when_somebody_else_was_faster() -> None:
+async def test_an_approver_is_told_when_somebody_else_was_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal would go on asking about a settled request; it is told, with who and when."""
-    import asyncio
-
+    monkeypatch.setattr("signoff.channels.approver._GRACE", 0.0)  # it does not end by itself
     told: list[tuple[str, str]] = []
 
     class Slow:

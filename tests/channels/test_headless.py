@@ -95,6 +95,7 @@ def test_output_may_go_elsewhere(tmp_path: Path) -> None:
     assert decision.approved
 
 
+@pytest.mark.nightly  # by day `test_not_a_terminal` asks whoever sees nothing, without a shell
 def test_where_a_card_cannot_be_seen_nothing_is_asked(tmp_path: Path) -> None:
     program = shell(tmp_path, f"{' '.join(asked(tmp_path))} > out.txt 2>&1; echo done")
     program.expect_exact("done")
@@ -114,6 +115,11 @@ def test_in_the_background_nothing_is_asked(tmp_path: Path) -> None:
 
 
 def test_making_an_approver_loads_nothing_heavy_before_it_is_needed() -> None:
-    code = "import sys, signoff.channels; print('rich' in sys.modules, 'pydantic_ai' in sys.modules)"
+    code = """
+import sys, signoff.channels
+print("rich" in sys.modules, "pydantic_ai" in sys.modules)
+signoff.channels.terminal_approver()
+print("textual" in sys.modules)
+"""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    assert start.fresh(code, env=environment) == "False False\n"
+    assert start.fresh(code, env=environment) == "False False\nFalse\n"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from tests.channels.person import COLOUR, PROMPT, request, sitting_at
+from tests.profiles import examples
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import Look, draw_card, draw_list, folded
@@ -112,7 +113,7 @@ def test_colours_are_the_only_escapes(tmp_path: Path) -> None:
         assert b"\x1b" not in COLOUR.sub(b"", ana.raw)
 
 
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("width", [20, *(pytest.param(width, marks=pytest.mark.nightly) for width in (40, 80)), 200])
 def test_every_width(tmp_path: Path, width: int) -> None:
     args = {"a_rather_long_name_for_an_argument": "some words to fold " * 8, "path": "漢字" * 20, "n": {"deep": [1, 2]}}
     with sitting_at(tmp_path, [request(args=args), request("other", args)], width=width) as ana:
@@ -138,6 +139,7 @@ names = st.text(max_size=30)
 texts = st.text(max_size=300) | st.text("ab \n\t漢é", max_size=400)
 
 
+@examples(nightly=1_000, daily=40)
 @given(st.dictionaries(names, texts, max_size=4), st.integers(20, 120), st.booleans(), st.booleans())
 def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxes: bool, whole: bool) -> None:
     card = card_for(request(args=args, metadata={"before": "".join(args.values()), "after": "x\n"}))
@@ -146,6 +148,7 @@ def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxe
         assert all(cell_len(line.plain) <= width for line in drawing.lines)
 
 
+@examples(nightly=1_000, daily=40)
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120))
 def test_everything_is_everything(args: dict[str, str], width: int) -> None:
     card = card_for(request(args=args))
@@ -156,6 +159,7 @@ def test_everything_is_everything(args: dict[str, str], width: int) -> None:
         assert re.sub(r"[│↳\s]", "", arg.text) in drawn
 
 
+@examples(nightly=1_000, daily=50)
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120), st.integers(5, 60))
 def test_what_is_not_called_shortened_is_whole(args: dict[str, str], width: int, height: int) -> None:
     card, look = card_for(request(args=args)), Look(width=width, height=height, colour=False)
@@ -194,20 +198,20 @@ def test_markup_and_emoji_codes_are_text() -> None:
 
 
 @pytest.mark.parametrize("piece", ["e\u0301\u0300\u0309\u0323", "漢", "x ", "x\n", "⟦x", "\u202ex"])
-@pytest.mark.parametrize("height", [10, 24, 60])
-def test_whatever_is_long_is_called_shortened(piece: str, height: int) -> None:
+def test_whatever_is_long_is_called_shortened(piece: str) -> None:
     """Also where many characters take little room: marks above letters have no width."""
-    card = card_for(request(args={"content": f"first {piece * 9000} last"}, metadata={"preview": piece * 9000}))
-    look = Look(height=height, colour=False)
-    drawing = draw_card(card, look)
-    assert drawing.shortened
-    assert len(drawing.lines) < len(draw_card(card, look, whole=True).lines)
-    assert any("first" in line.plain for line in drawing.lines)
-    assert any("last" in line.plain for line in drawing.lines)
+    card = card_for(request(args={"content": f"first {piece * 6000} last"}, metadata={"preview": piece * 6000}))
+    whole = draw_card(card, Look(colour=False), whole=True)
+    for height in (10, 24, 60):
+        drawing = draw_card(card, Look(height=height, colour=False))
+        assert drawing.shortened
+        assert len(drawing.lines) < len(whole.lines)
+        assert any("first" in line.plain for line in drawing.lines)
+        assert any("last" in line.plain for line in drawing.lines)
 
 
 def test_a_huge_argument_is_drawn_in_no_time() -> None:
-    card = card_for(request(args={"content": "x" * 2_000_000 + "\nlast line"}))
+    card = card_for(request(args={"content": "x" * 500_000 + "\nlast line"}))
     drawing = draw_card(card, Look(colour=False))
     assert drawing.shortened
     assert len(drawing.lines) < 40

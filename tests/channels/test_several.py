@@ -85,11 +85,11 @@ def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
         assert [decision.approved for decision in ana.decides()] == [True] * 3
 
 
-@pytest.mark.parametrize("typed", ["", "a", "A", "y", "yes", "0", "4", "-1", "1 2", "approve", "٣"])
-def test_nothing_else_decides_anything(tmp_path: Path, typed: str) -> None:
+def test_nothing_else_decides_anything(tmp_path: Path) -> None:
     with sitting_at(tmp_path, THREE[:2]) as ana:
-        ana.answers(typed)
-        ana.sees("Nothing is decided.")
+        for typed in ("", "a", "A", "y", "yes", "0", "4", "-1", "1 2", "approve", "٣"):
+            ana.answers(typed)
+            ana.sees("Nothing is decided.")
         ana.answers("none")
         assert [decision.approved for decision in ana.decides()] == [False, False]
 
@@ -130,8 +130,16 @@ def test_stopping_at_the_list_denies_what_is_open(tmp_path: Path, key: str, note
     assert decisions[0].note == note
 
 
-@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
-@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize(
+    ("key", "opened"),
+    [
+        ("\x03", True),
+        ("\x04", False),
+        pytest.param("\x03", False, marks=pytest.mark.nightly),
+        pytest.param("\x04", True, marks=pytest.mark.nightly),
+    ],
+    ids=["Ctrl-C-opened", "end of input-list", "Ctrl-C-list", "end of input-opened"],
+)
 def test_where_the_run_can_be_stopped_what_was_decided_counts_and_the_rest_stays_open(
     tmp_path: Path, key: str, opened: bool
 ) -> None:

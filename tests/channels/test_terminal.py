@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tests.channels.person import COLOUR, PAGE, PROMPT, request, sitting_at
+from tests.pairwise import cases
 
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.people import Answerer, AnswererKind
@@ -22,20 +24,22 @@ def denied(note: str = "") -> ApprovalDecision:
 APPROVED = ApprovalDecision(approved=True, by=ANA)
 
 
-@pytest.mark.parametrize("key", ["a", "A", "y", "yes", "approve", "  a  "])
-def test_approve_once(tmp_path: Path, key: str) -> None:
-    with sitting_at(tmp_path, [request()]) as ana:
-        ana.answers(key)
-        ana.sees("you approve it once: write_file")
-        assert ana.decides() == [APPROVED]
+def test_approve_once(tmp_path: Path) -> None:
+    keys = ("a", "A", "y", "yes", "approve", "  a  ")
+    with sitting_at(tmp_path, *([request(id=f"r{number}")] for number, _ in enumerate(keys))) as ana:
+        for key in keys:  # the questions come one after the other
+            ana.answers(key)
+            ana.sees("you approve it once: write_file")
+        assert ana.decides_all() == [[APPROVED]] * len(keys)
 
 
-@pytest.mark.parametrize("key", ["d", "n", "no", "DENY"])
-def test_deny(tmp_path: Path, key: str) -> None:
-    with sitting_at(tmp_path, [request()]) as ana:
-        ana.answers(key)
-        ana.sees("you deny it: write_file")
-        assert ana.decides() == [denied()]
+def test_deny(tmp_path: Path) -> None:
+    keys = ("d", "n", "no", "DENY")
+    with sitting_at(tmp_path, *([request(id=f"r{number}")] for number, _ in enumerate(keys))) as ana:
+        for key in keys:
+            ana.answers(key)
+            ana.sees("you deny it: write_file")
+        assert ana.decides_all() == [[denied()]] * len(keys)
 
 
 def test_the_card(tmp_path: Path) -> None:
@@ -79,18 +83,24 @@ def test_enter_never_decides(tmp_path: Path) -> None:
         assert ana.decides() == [denied()]
 
 
-@pytest.mark.parametrize("typed", ["x", "approve all", "ok", "1", "aa", "all"])
-def test_anything_else_never_decides(tmp_path: Path, typed: str) -> None:
+def test_anything_else_never_decides(tmp_path: Path) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
-        ana.sees(PROMPT)
-        ana.types(typed)
-        ana.sees("is not one of the answers. Nothing is decided.")
+        for typed in ("x", "approve all", "ok", "1", "aa", "all"):
+            ana.answers(typed)
+            ana.sees("is not one of the answers. Nothing is decided.")
         ana.answers("d")
         assert ana.decides() == [denied()]
 
 
-@pytest.mark.parametrize("in_main_thread", [True, False])
-@pytest.mark.parametrize("typed_before", ["", "a"])
+@pytest.mark.parametrize(
+    ("in_main_thread", "typed_before"),
+    [
+        (True, "a"),
+        (False, ""),
+        pytest.param(True, "", marks=pytest.mark.nightly),
+        pytest.param(False, "a", marks=pytest.mark.nightly),
+    ],
+)
 def test_ctrl_c_denies_and_the_program_goes_on(tmp_path: Path, in_main_thread: bool, typed_before: str) -> None:
     with sitting_at(tmp_path, [request()], in_main_thread=in_main_thread) as ana:
         ana.sees(PROMPT)
@@ -107,18 +117,24 @@ def test_the_end_of_input_denies(tmp_path: Path) -> None:
         assert ana.decides() == [denied("the terminal was closed")]
 
 
-@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "end of input"])
-@pytest.mark.parametrize(("letter", "prompt"), [("", ""), ("r", "the record > "), ("s", "Enter no > "), ("?", PROMPT)])
+ENDS = {"Ctrl-C": "\x03", "end of input": "\x04"}
+PLACES = {"": "", "r": "the record > ", "s": "Enter no > ", "?": PROMPT}
+"""What is typed, and what is asked then."""
+BY_DAY = {("Ctrl-C", ""), ("end of input", "r"), ("Ctrl-C", "s"), ("end of input", "?")}
+"""Each end and each place once: what a key does is the same wherever a line is read."""
+
+
+@pytest.mark.parametrize(("end", "letter"), cases(product(ENDS, PLACES), BY_DAY))
 def test_where_the_run_can_be_stopped_leaving_stops_it_and_denies_nothing(
-    tmp_path: Path, key: str, letter: str, prompt: str
+    tmp_path: Path, end: str, letter: str
 ) -> None:
     with sitting_at(tmp_path, [request()], options={"can_stop": True}) as ana:
         shown = ana.sees(PROMPT)
         assert "q stop the run (also Ctrl-C)" in shown and "Ctrl-C deny" not in shown
         if letter:
             ana.types(letter)
-            ana.sees(prompt)
-        ana.presses(key)
+            ana.sees(PLACES[letter])
+        ana.presses(ENDS[end])
         ana.sees("left undecided at the terminal: write_file")
         assert ana.leaves() == "left undecided at the terminal"
         assert "deny it" not in ana.screen
@@ -132,13 +148,12 @@ def test_ctrl_d_after_a_letter_is_no_answer_yet(tmp_path: Path) -> None:
         assert ana.decides() == [denied("the terminal was closed")]
 
 
-@pytest.mark.parametrize("key", ["\x03", "\x04"])
-@pytest.mark.parametrize(("letter", "prompt"), [("r", "the record > "), ("s", "Enter no > ")])
-def test_stopping_in_the_middle_denies(tmp_path: Path, key: str, letter: str, prompt: str) -> None:
+@pytest.mark.parametrize(("end", "letter"), cases(product(ENDS, "rs"), {("Ctrl-C", "r"), ("end of input", "s")}))
+def test_stopping_in_the_middle_denies(tmp_path: Path, end: str, letter: str) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.answers(letter)
-        ana.sees(prompt)
-        ana.presses(key)
+        ana.sees(PLACES[letter])
+        ana.presses(ENDS[end])
         (decision,) = ana.decides()
         assert not decision.approved
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests import start
 from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
 from tests.channels.tui import ANA, PATIENCE, START, cut, outcome, reading
+from tests.profiles import NIGHTLY
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_board import GRACE
@@ -33,7 +33,15 @@ def denied(note: str = "") -> ApprovalDecision:
     return ApprovalDecision(approved=False, note=note, by=ANA)
 
 
-@pytest.mark.parametrize(("key", "decision"), [("a", APPROVED), ("A", APPROVED), ("d", denied()), ("n", denied())])
+@pytest.mark.parametrize(
+    ("key", "decision"),
+    [
+        pytest.param("a", APPROVED, marks=pytest.mark.nightly),  # it is pressed below, as is d
+        ("A", APPROVED),
+        pytest.param("d", denied(), marks=pytest.mark.nightly),
+        ("n", denied()),
+    ],
+)
 async def test_a_letter_decides_and_the_screen_closes(key: str, decision: ApprovalDecision) -> None:
     async with reading(request()) as (ana, [entry]):
         await ana.presses(key)
@@ -113,11 +121,13 @@ async def test_enter_never_approves_on_a_sheet_either() -> None:
         assert entry.is_open
 
 
-@pytest.mark.parametrize("key", ["y", "x", "space", "1", "l", "s", "w", "r", "escape", "ctrl+a", "ctrl+d", "m"])
-async def test_any_other_key_decides_nothing(key: str) -> None:
+async def test_any_other_key_decides_nothing() -> None:
     async with reading(request()) as (ana, [entry]):
-        await ana.presses(key)
-        assert entry.is_open and ana.is_open
+        for key in ("y", "x", "space", "1", "l", "s", "w", "r", "escape", "ctrl+a", "ctrl+d", "m"):
+            await ana.presses(key)
+            assert entry.is_open and ana.is_open, key
+            while len(ana.pilot.app.screen_stack) > 1:  # it opened a sheet
+                await ana.presses("escape")
 
 
 # --- law 7: what is not shown cannot be approved ---
@@ -206,7 +216,7 @@ async def test_what_cannot_be_shown_cannot_be_approved() -> None:
 async def test_hostile_texts_stay_texts() -> None:
     args = {f"a{number}": payload for number, payload in enumerate(PAYLOADS)}
     asked = request("tool\x1b[2J", args, metadata={"summary": PAYLOADS[0]}, problem=PAYLOADS[3])
-    async with reading(asked, size=(120, 120)) as (ana, _):
+    async with reading(asked, size=(120, 60)) as (ana, _):
         await ana.presses("question_mark", "escape", "r", "escape", "e")
         assert "\x1b" not in ana.screen and "\u202e" not in ana.screen
         await ana.presses("escape")
@@ -391,7 +401,9 @@ async def test_many_requests_scroll() -> None:
         assert outcome(entries[39]) == APPROVED
 
 
-@pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
+@pytest.mark.parametrize(
+    "key", ["q", *(pytest.param(key, marks=pytest.mark.nightly) for key in ("Q", "ctrl+q")), "ctrl+c"]
+)
 async def test_leaving_decides_nothing(key: str) -> None:
     async with reading(request(), request("other")) as (ana, [first, other]):
         await ana.presses("a", key)
@@ -429,54 +441,66 @@ FEET = [
             "e edit",
             "u allow calls like it by a rule",
             "l approve and remember",
+            "Tab next",
+            "Space scroll",
+            "? help",
+            "q leave",
         ],
     ),
-    ([], ["Tab next", "Space scroll", "? help", "q leave"]),
     (["l"], ["s approve for this session", "w approve always", "1-2 approve calls like it", "Escape back"]),
     (["r"], ["Enter deny with this reason", "Escape back, nothing is decided"]),
     (["e"], ["Ctrl-S look at the changes", "Escape back"]),
     (["question_mark"], ["Escape back"]),
     (["u", "rules for"], ["1 look at the change", "Escape back"]),
-    (["u", "rules for", "1"], ["y write this", "Escape back"]),
+    (["1"], ["y write this", "Escape back"]),
 ]
+"""What is pressed and seen, one after the other, and what stands at the foot then."""
 
 
-@pytest.mark.parametrize("width", [80, 60, 40])
-@pytest.mark.parametrize(("keys", "feet"), FEET)
-async def test_no_key_is_cut_or_parted_from_its_words(width: int, keys: list[str], feet: list[str]) -> None:
+@pytest.mark.parametrize("width", [80, pytest.param(60, marks=pytest.mark.nightly), 40])
+async def test_no_key_is_cut_or_parted_from_its_words(width: int) -> None:
     asked = request(args={"path": "docs/a.md", "content": "hello"})
     async with reading(asked, draft_rules=lambda _: RULES, size=(width, 24)) as (ana, _):
-        for key in keys:
-            await (ana.sees(key) if " " in key else ana.presses(key))
-        boxes = ana.pilot.app.screen.query("#box") or ana.pilot.app.screen.query("#keys")
-        columns = boxes.first().region.column_span
-        rows = [[piece.strip(" │") for piece in cut(line, *columns).split(" · ")] for line in ana.lines]
-        assert [one for one in feet if not any(one in row for row in rows)] == []
+        app = ana.pilot.app
+        for keys, feet in FEET:
+            if keys != ["1"]:  # it is pressed on the sheet before it
+                while len(app.screen_stack) > 1:
+                    await ana.presses("escape")
+            for key in keys:
+                await (ana.sees(key) if " " in key else ana.presses(key))
+            columns = (app.screen.query("#box") or app.screen.query("#keys")).first().region.column_span
+            rows = [[piece.strip(" │") for piece in cut(line, *columns).split(" · ")] for line in ana.lines]
+            assert [one for one in feet if not any(one in row for row in rows)] == [], keys
 
 
-@pytest.mark.parametrize("keys", [["l"], ["question_mark"]])
-async def test_what_is_on_a_sheet_can_be_read_to_its_end(keys: list[str]) -> None:
+async def test_what_is_on_a_sheet_can_be_read_to_its_end() -> None:
     asked = request(args={"path": "docs/a.md", "content": "hello"})
     async with reading(asked, size=(60, 16)) as (ana, _):
-        await ana.presses("space", *keys)
-        paper = ana.pilot.app.screen.query_one(Paper)
-        await ana.presses(*["space"] * 10)
-        assert paper.seen_whole
-        assert "Escape back" in ana.flat
+        await ana.presses("space")
+        for key in ("l", "question_mark"):
+            await ana.presses(key)
+            paper = ana.pilot.app.screen.query_one(Paper)
+            assert not paper.seen_whole
+            for _ in range(10):
+                if not paper.seen_whole:
+                    await ana.presses("space")
+            assert paper.seen_whole
+            assert "Escape back" in ana.flat
+            await ana.presses("escape")
 
 
-@pytest.mark.parametrize(
-    ("width", "head"),
-    [
-        (80, "signoff · 2 calls wait for an answer · you are ana"),
-        (50, "2 calls wait · you are ana"),
-        (24, "2 calls wait · ana"),
-        (12, "ana · 2"),
-    ],
-)
-async def test_the_head_always_says_who_you_are(width: int, head: str) -> None:
-    async with reading(request(), request("other"), size=(width, 24)) as (ana, _):
-        assert ana.lines[0].strip() == head
+async def test_the_head_always_says_who_you_are() -> None:
+    heads = {
+        80: "signoff · 2 calls wait for an answer · you are ana",
+        50: "2 calls wait · you are ana",
+        24: "2 calls wait · ana",
+        12: "ana · 2",
+    }
+    async with reading(request(), request("other"), size=(80, 10)) as (ana, _):
+        for width, head in heads.items():
+            await ana.pilot.resize_terminal(width, 10)
+            await ana.settles()
+            assert ana.lines[0].strip() == head
 
 
 async def test_every_line_of_a_diff_is_there() -> None:
@@ -506,8 +530,7 @@ async def test_deny_with_a_reason() -> None:
         assert outcome(entry) == denied("use the ünused file, aqd")
 
 
-@pytest.mark.parametrize(("key", "scope"), [("s", Remember.SESSION), ("w", Remember.ALWAYS)])
-async def test_remember_spells_out_what_would_be_remembered(key: str, scope: Remember) -> None:
+async def test_remember_spells_out_what_would_be_remembered() -> None:
     asked = request()
     async with reading(asked) as (ana, [entry]):
         await ana.presses("l")
@@ -516,8 +539,8 @@ async def test_remember_spells_out_what_would_be_remembered(key: str, scope: Rem
         await ana.presses("a", "y", "d", "enter", "escape")
         await ana.sees("Nothing is decided.")
         assert entry.is_open
-        await ana.presses("l", key)
-        assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=scope)
+        await ana.presses("l", "s")
+        assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.SESSION)
 
 
 async def test_calls_like_it_each_under_a_number() -> None:
@@ -549,7 +572,7 @@ async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
         second = RuleDraft(text="the same, wider", diff=DIFF, warnings=("it is broad",), write=refuse)
         return RuleDrafts(file="signoff.yaml", drafts=(first, second), refused=("not this one",))
 
-    async with reading(request(), draft_rules=drafts, size=(100, 40)) as (ana, [entry]):
+    async with reading(request(), draft_rules=drafts, size=(80, 28)) as (ana, [entry]):
         await ana.sees("u allow calls like it by a rule")
         await ana.presses("u")
         await ana.sees("rules for signoff.yaml")
@@ -574,7 +597,7 @@ async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
         assert written == ["first"] and entry.is_open, "the call itself is not decided by that"
 
 
-@pytest.mark.parametrize("why", ["none", "error"])
+@pytest.mark.parametrize("why", [pytest.param("none", marks=pytest.mark.nightly), "error"])
 async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
     def drafts(_: ApprovalRequest) -> RuleDrafts:
         if why == "error":
@@ -586,8 +609,11 @@ async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
         await ana.sees("No rule can be made of write_file (request r-write_file). the policy of this project is locked")
         await ana.presses("escape")
         assert entry.is_open and "Looking for rules" not in ana.flat
+
+
+async def test_where_no_rules_are_made_none_is_offered() -> None:
     async with reading(request()) as (ana, [entry]):
-        assert "make a rule" not in ana.screen
+        assert "by a rule" not in ana.screen
         await ana.presses("u")
         assert entry.is_open and "signoff.yaml" not in ana.flat
 
@@ -611,12 +637,15 @@ async def test_while_rules_are_looked_for_nobody_gets_to_another_card() -> None:
         assert all(entry.is_open for entry in entries)
 
 
-@pytest.mark.parametrize("key", ["s", "S", "w", "W", "l", "L"])
-async def test_the_letters_of_the_terminal_open_what_can_be_remembered(key: str) -> None:
+async def test_the_letters_of_the_terminal_open_what_can_be_remembered() -> None:
     async with reading(request()) as (ana, [entry]):
-        await ana.presses(key)
-        await ana.sees("approve, and remember this")
-        assert entry.is_open
+        for key in "sSwWlL" if NIGHTLY else "sWL":
+            assert "approve, and remember this" not in ana.flat
+            await ana.presses(key)
+            await ana.sees("approve, and remember this")
+            assert entry.is_open
+            if key != "L":
+                await ana.presses("escape")
         await ana.presses("w")
         assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.ALWAYS)
 
@@ -637,7 +666,7 @@ async def test_what_cannot_be_remembered_is_not_offered() -> None:
 
 async def test_help_says_keys_and_why() -> None:
     asked = request(requirement=Requirement(role="ops"), errors=("rule 3 has no root",), policy_revision="rev-9")
-    async with reading(asked, size=(100, 50)) as (ana, [entry]):
+    async with reading(asked, size=(100, 40)) as (ana, [entry]):
         await ana.presses("question_mark")
         for text in ("writing needs a yes", "files:2", "rule 3 has no root", "somebody with the role ops", "rev-9"):
             assert text in ana.flat
@@ -645,8 +674,3 @@ async def test_help_says_keys_and_why() -> None:
         await ana.presses("a", "d", "q")
         assert entry.is_open and ana.is_open
         await ana.sees("may write_file run?")
-
-
-def test_the_factories_load_no_textual() -> None:
-    code = "import sys, signoff.channels; signoff.channels.terminal_approver(); assert 'textual' not in sys.modules"
-    start.fresh(code)

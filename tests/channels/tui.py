@@ -126,10 +126,11 @@ class Reader:
         if not app.is_running:
             return ""
         parts = app.screen.query("#box") or app.screen.query("#head, #list, #card, #said, #keys")
+        lines = self.lines
         read = "\n".join(
             cut(line, part.region.x, part.region.right)
             for part in parts
-            for line in self.lines[part.region.y : part.region.bottom]
+            for line in lines[part.region.y : part.region.bottom]
         )
         return " ".join(read.replace("│", " ").replace("↳", " ").split())
 

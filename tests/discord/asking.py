@@ -21,7 +21,7 @@ from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import CannotCanonicalise
 
-ANY = examples(600, 60, suppress=[HealthCheck.data_too_large])
+ANY = examples(600, 20, suppress=[HealthCheck.data_too_large])
 """For tests with requests of any kind: some of them are large."""
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ANA, BEN = Answerer(name="ana", via="discord"), Answerer(name="ben", via="terminal")

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-import yaml
 from tests import start
 from tests.discord.house import plainly
 from tests.discord.scripts import TOOLS, Turns
@@ -89,11 +88,11 @@ class Flow:
             "store": f"sqlite:{self.folder / 'signoff.db'}",
             "policy": [*rules, {"ask": "*"}],
         }
-        (self.folder / "signoff.yaml").write_text(yaml.safe_dump(project, sort_keys=False))
+        (self.folder / "signoff.yaml").write_text(json.dumps(project))  # which is YAML too, and soon written
         for name, turns in workers.items():
             worker = {"instructions": "Do it.", "model": f"script:{name}.turns", "toolsets": ["files", "bell"]}
             worker |= more.get(name, {})
-            (self.folder / "workers" / f"{name}.yaml").write_text(yaml.safe_dump(worker))
+            (self.folder / "workers" / f"{name}.yaml").write_text(json.dumps(worker))
             (self.folder / "workers" / f"{name}.turns").write_text(json.dumps(list(turns)))
 
     def file(self, name: str) -> str:

@@ -94,7 +94,7 @@ def test_a_custom_id_says_one_thing_or_nothing(custom_id: str) -> None:
 
 
 @given(custom_id=(anything | shaped).filter(lambda text: len(text) <= LONGEST))
-@examples(200, 60)
+@examples(200, 30)
 def test_whatever_is_made_up_is_told_to_be(town: Town, custom_id: str) -> None:
     text = town.do(town.forged(custom_id))
     assert "it does nothing" in text
@@ -110,7 +110,7 @@ def test_a_request_cannot_be_named_by_its_beginning(town: Town, verb: Verb) -> N
 
 
 @given(verb=st.sampled_from(Verb), digest=digests, rest=st.sampled_from(["", "again", "0-run", "0-session"]))
-@examples(200, 40)
+@examples(200, 25)
 def test_other_arguments_than_those_shown_are_never_approved(town: Town, verb: Verb, digest: str, rest: str) -> None:
     made = Press(verb=verb, request=town.request.id, digest=digest, rest=rest)
     text = town.do(town.forged(made.id))

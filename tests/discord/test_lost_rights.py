@@ -42,26 +42,22 @@ async def test_a_card_that_lost_what_it_said_is_in_trouble(house: House, service
         await house.until(lambda: _has_trouble(house, request))
 
 
-@pytest.mark.parametrize(
-    ("state", "text", "shown"),
-    [
+async def test_what_a_program_says_does_not_tell_where_files_are(house: House, service: Service) -> None:
+    cases = [
         (RunState.FAILED, "/srv/team/alpha.turns: the agent asks for turn 3", "alpha.turns: the agent asks for turn 3"),
         (RunState.FAILED, "cannot read '/home/ana/x.yaml', line 3", "cannot read 'x.yaml', line 3"),
         (RunState.FAILED, r"no such file: C:\Users\ana\x.yaml", "no such file: x.yaml"),
         (RunState.FAILED, "see https://a.example/b/c and inbox/a.txt", "see https://a.example/b/c and inbox/a.txt"),
         (RunState.GOING, "the store /srv/s.db is locked", "the store s.db is locked"),
         (RunState.DONE, "I wrote /srv/report.txt", "I wrote /srv/report.txt"),
-    ],
-)
-async def test_what_a_program_says_does_not_tell_where_files_are(
-    house: House, service: Service, state: RunState, text: str, shown: str
-) -> None:
+    ]
     channel = house.channel()
     await channel.start(house.inbox())
-    await channel.show(RunResult(run="talk", state=state, worker="triage", text=text))
+    for number, (state, text, shown) in enumerate(cases):
+        at = await channel.show(RunResult(run=f"talk-{number}", state=state, worker="triage", text=text))
+        [said] = [one for thread in service.threads() for one in service.messages(thread) if at.endswith(f"/{one.id}")]
+        assert shown in plainly(said.text) and (state is RunState.DONE or "/srv" not in said.text)
     await channel.stop()
-    [said] = service.messages(service.threads()[0])
-    assert shown in plainly(said.text) and (state is RunState.DONE or "/srv" not in said.text)
 
 
 async def test_nobody_fetches_what_an_agent_names(house: House, service: Service) -> None:

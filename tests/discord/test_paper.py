@@ -117,11 +117,11 @@ def test_h9_long_values_are_whole_behind_a_button_and_locked_until_then() -> Non
 @pytest.mark.parametrize(
     "args",
     [
-        {"content": "x" * 100_000},
+        {"content": "x" * 20_000},
         {"content": "`" * 10_000, "more": "```\n" * 5_000},
-        {f"argument_{number}": number for number in range(1000)},
+        {f"argument_{number}": number for number in range(400)},
         {"漢" * 500: "👨" * 5000},
-        {"content": ["deep"] * 3000},
+        {"content": ["deep"] * 1000},
     ],
     ids=["large", "fences", "many", "wide", "list"],
 )
@@ -136,10 +136,10 @@ def test_whatever_does_not_fit_is_cut_and_locked(args: dict[str, object]) -> Non
     assert whole(request).text.count("argument ") >= len(args)
 
 
-def test_a_megabyte_is_drawn_and_given_whole() -> None:
-    request = asked(args={"content": "x" * 1_000_000 + "\nrm -rf /"})
+def test_a_huge_argument_is_drawn_and_given_whole() -> None:
+    request = asked(args={"content": "x" * 300_000 + "\nrm -rf /"})
     assert drawn(request).text.count("rm -rf /") == 1, "the end is shown"
-    assert f"│ {'x' * 1_000_000}\n│ rm -rf /\n" in whole(request).text
+    assert f"│ {'x' * 300_000}\n│ rm -rf /\n" in whole(request).text
 
 
 def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:
@@ -149,7 +149,7 @@ def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:
         Vote(by=Answerer(name=f"{number}-" * 60), at=AT, decision=ApprovalDecision(approved=True), args_digest="0" * 64)
         for number in range(8)
     )
-    for length in range(2700, 3200, 20):
+    for length in range(2700, 3200, 40):
         request = asked(args={"content": "x" * length}, requirement=strict)
         busy = request.changed_to(votes=votes, deadline=LATER, assigned="a" * 500, problem="p" * 5000)
         assert shows_whole(request) == shows_whole(busy)

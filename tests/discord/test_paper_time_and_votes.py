@@ -67,7 +67,7 @@ def test_the_deadline_is_told_once_with_what_comes_then(requirement: Requirement
     assert ("asked instead" in again) is False
 
 
-@pytest.mark.parametrize("length", [10, 25, 40, 400])
+@pytest.mark.parametrize("length", [10, *(pytest.param(one, marks=pytest.mark.nightly) for one in (25, 40)), 400])
 @pytest.mark.parametrize("problem", ["", "the arguments do not fit " * 10, "x" * 9000])
 def test_the_deadline_is_never_dropped(length: int, problem: str) -> None:
     """That it runs by itself in five minutes is what a person has to know first."""

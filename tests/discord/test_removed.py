@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from tests.discord.flow import Flow
 from tests.discord.house import told
@@ -11,11 +12,14 @@ from tests.discord.scripts import rings, says
 from tests.discord.service import Service
 
 
-async def test_who_is_removed_from_people_cannot_approve_while_it_runs(service: Service, tmp_path: Path) -> None:
-    """With an interpreter that is started for the bot; the bots of all other tests are forked."""
+@pytest.mark.parametrize("is_real", [False, pytest.param(True, marks=pytest.mark.nightly)])
+async def test_who_is_removed_from_people_cannot_approve_while_it_runs(
+    service: Service, tmp_path: Path, is_real: bool
+) -> None:
+    """At night also with an interpreter that is started for the bot; the bots of all other tests are forked."""
     flow = Flow(tmp_path, service)
     flow.write({"triage": [rings("b"), says("done")]})
-    await flow.start(is_real=True)
+    await flow.start(is_real=is_real)
     try:
         question = await flow.asked(await flow.mention("go on"), "`ring`")
         file = tmp_path / "signoff.yaml"

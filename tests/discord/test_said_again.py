@@ -28,9 +28,15 @@ def answers(house: Timed) -> list[Message]:
 
 
 @pytest.mark.parametrize(
-    ("right", "text"), [("send_messages_in_threads", "42"), ("attach_files", LONG)], ids=["send", "attach"]
+    ("right", "text", "restarts"),
+    [
+        ("send_messages_in_threads", "42", True),
+        ("attach_files", LONG, False),
+        pytest.param("send_messages_in_threads", "42", False, marks=pytest.mark.nightly),
+        pytest.param("attach_files", LONG, True, marks=pytest.mark.nightly),
+    ],
+    ids=["send-restarted", "attach-running", "send-running", "attach-restarted"],
 )
-@pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
 async def test_an_answer_is_told_once_the_bot_may_again(
     house: Timed, service: Service, right: str, text: str, restarts: bool
 ) -> None:

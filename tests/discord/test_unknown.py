@@ -43,8 +43,15 @@ async def hide(house: Timed, message: Message, how: str) -> None:
     await (house.ana.delete(message) if how == "deleted" else house.ana.lock(thread_of(message)))
 
 
-@pytest.mark.parametrize("away", [False, True], ids=["running", "away"])
-@pytest.mark.parametrize("how", ["deleted", "locked"])
+@pytest.mark.parametrize(
+    ("how", "away"),
+    [
+        ("deleted", True),
+        ("locked", False),
+        pytest.param("deleted", False, marks=pytest.mark.nightly),
+        pytest.param("locked", True, marks=pytest.mark.nightly),
+    ],
+)
 async def test_what_nobody_knows_is_asked_anew(house: Timed, how: str, away: bool) -> None:
     async with house.running():
         request, message = await unknown(house)

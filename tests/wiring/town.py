@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, TypeVar
 
+from tests.discord.house import opened
+
 from signoff.broker import Broker
 from signoff.config import load_settings
 from signoff.core.decision import ApprovalDecision
@@ -20,7 +22,6 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.delivery import Reconciler, Route
 from signoff.ports import Heard, Inbox
-from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
 from signoff.wiring import RunOptions
 from signoff.wiring.inbox import project_inbox
@@ -102,7 +103,7 @@ class Town:
 
     def open(self, **options: Any) -> None:
         """Start the process, as it were."""
-        self.store = SqliteStore(self.folder / "signoff.db")
+        self.store = opened(self.folder / "signoff.db")
         self.settings = load_settings(self.folder / "signoff.yaml")
         self.broker = Broker(self.store, self.clock, people={"ana": frozenset({"ops"})})
         self.thread = Thread()

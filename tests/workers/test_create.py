@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,20 @@ async def created(
     folder: Path, file: str, *, name: str = "fresh", creator: str = CREATOR, **workers: str
 ) -> tuple[str, Asked]:
     """What the model is told about a new worker, and what a person saw."""
+    [answer], ui = await created_all(folder, {name: file}, creator=creator, **workers)
+    return answer, ui
+
+
+async def created_all(
+    folder: Path, files: Mapping[str, str] | Sequence[tuple[str, str]], *, creator: str = CREATOR, **workers: str
+) -> tuple[list[str], Asked]:
+    """The same of several, each with its name, which the model asks for at once."""
     ui = Asked()
     creator = creator.replace("approvers: [ops]\n", "")
     settings = maker(folder, creator=creator, **workers)
-    shop = shop_of(settings, calling("worker_create", name=name, file=file), "Done.", approver=ui)
-    [answer] = told(await run(shop, "maker"), "worker_create")
-    return answer, ui
+    named = files.items() if isinstance(files, Mapping) else files
+    calls = [calling("worker_create", name=name, file=file) for name, file in named]
+    return told(await run(shop_of(settings, calls, "Done.", approver=ui), "maker"), "worker_create"), ui
 
 
 def written(folder: Path, name: str = "fresh") -> dict[str, Any]:
@@ -144,19 +153,20 @@ ESCALATIONS = {
 
 
 @pytest.mark.mission("P9")
-@pytest.mark.parametrize("case", ESCALATIONS)
-async def test_p9_what_the_creator_lacks_is_taken_out_and_the_card_says_so(tmp_path: Path, case: str) -> None:
-    text, key, wanted, note = ESCALATIONS[case]
-    answer, ui = await created(tmp_path, f"instructions: Hi.\n{text}\n", other="name: other")
-    found: Any = written(tmp_path)
-    for step in key.split("."):
-        found = found.get(step) if isinstance(found, dict) else None
-    assert found == wanted
-    card = card_for(ui.requests[0])
-    assert note in card.note
-    assert note in answer
-    worker = Workshop(maker(tmp_path, other="name: other"), models=False).worker("fresh")  # what was written is right
-    assert worker.name == "fresh"
+async def test_p9_what_the_creator_lacks_is_taken_out_and_the_card_says_so(tmp_path: Path) -> None:
+    names = {case: case.replace(" ", "-") for case in ESCALATIONS}
+    files = {names[case]: f"instructions: Hi.\n{one[0]}\n" for case, one in ESCALATIONS.items()}
+    answers, ui = await created_all(tmp_path, files, other="name: other")
+    asked = {request.args["name"]: request for request in ui.requests}
+    shop = Workshop(maker(tmp_path, other="name: other"), models=False)
+    for (case, (_, key, wanted, note)), answer in zip(ESCALATIONS.items(), answers, strict=True):
+        found: Any = written(tmp_path, names[case])
+        for step in key.split("."):
+            found = found.get(step) if isinstance(found, dict) else None
+        assert found == wanted, case
+        assert note in card_for(asked[names[case]]).note, case
+        assert note in answer, case
+        assert shop.worker(names[case]).name == names[case], "what was written is right"
 
 
 REFUSED = {
@@ -187,36 +197,32 @@ REFUSED = {
 
 
 @pytest.mark.mission("P9")
-@pytest.mark.parametrize("case", REFUSED)
-async def test_p9_what_cannot_be_clipped_is_refused_with_the_place_and_nobody_is_asked(
-    tmp_path: Path, case: str
-) -> None:
-    text, why = REFUSED[case]
+async def test_p9_what_cannot_be_clipped_is_refused_with_the_place_and_nobody_is_asked(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("KEY=1")
-    answer, ui = await created(tmp_path, f"instructions: Hi.\n{text}\n")
-    assert "nothing was written" in answer and why in answer
+    calls = [("fresh", f"instructions: Hi.\n{text}\n") for text, _ in REFUSED.values()]
+    answers, ui = await created_all(tmp_path, calls)
+    for (case, (_, why)), answer in zip(REFUSED.items(), answers, strict=True):
+        assert "nothing was written" in answer and why in answer, case
     assert ui.requests == []
     assert not (tmp_path / "workers" / "fresh.yaml").exists()
 
 
 @pytest.mark.mission("P9")
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("../evil", "bad name"),
-        ("a/b", "bad name"),
-        ("", "bad name"),
-        ("Fresh", "bad name"),
-        (".hidden", "bad name"),
-        ("x" * 65, "bad name"),
-        ("a\nb", "bad name"),
-        ("leaf", "there is a worker `leaf` already"),
-        ("maker", "there is a worker `maker` already"),
-    ],
-)
-async def test_p9_a_name_leads_nowhere_else_and_replaces_nothing(tmp_path: Path, name: str, why: str) -> None:
-    answer, ui = await created(tmp_path, PLAIN, name=name)
-    assert "nothing was written" in answer and why in answer
+async def test_p9_a_name_leads_nowhere_else_and_replaces_nothing(tmp_path: Path) -> None:
+    refused = {
+        "../evil": "bad name",
+        "a/b": "bad name",
+        "": "bad name",
+        "Fresh": "bad name",
+        ".hidden": "bad name",
+        "x" * 65: "bad name",
+        "a\nb": "bad name",
+        "leaf": "there is a worker `leaf` already",
+        "maker": "there is a worker `maker` already",
+    }
+    answers, ui = await created_all(tmp_path, dict.fromkeys(refused, PLAIN))
+    for (name, why), answer in zip(refused.items(), answers, strict=True):
+        assert "nothing was written" in answer and why in answer, name
     assert ui.requests == []
     assert sorted(path.name for path in (tmp_path / "workers").iterdir()) == ["leaf.yaml", "maker.yaml"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -291,9 +292,9 @@ RULES: list[list[dict[str, Any]]] = [
 ]
 
 
-async def by_the_gate(tool: FoundTool, policies: list[Policy], args: Mapping[str, Any]) -> Effect:
+async def by_the_gate(tool: FoundTool, signoff: Signoff, args: Mapping[str, Any]) -> Effect:
     """What the gate itself would say in a run."""
-    gate = Signoff(policies[0])._gate
+    gate = signoff._gate
     agent = Agent(TestModel(), name="teller")
     ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
     definition = ToolDefinition(name=tool.name)
@@ -301,21 +302,21 @@ async def by_the_gate(tool: FoundTool, policies: list[Policy], args: Mapping[str
     return (await gate.verdict(ctx, definition, call, tool.owner)).effect
 
 
-@pytest.mark.parametrize("rules", RULES)
-async def test_what_the_built_in_toolsets_let_run_is_within_reach(rules: list[dict[str, Any]], tmp_path: Path) -> None:
+async def test_what_the_built_in_toolsets_let_run_is_within_reach(tmp_path: Path) -> None:
     toolsets = [filesystem_rw(tmp_path), shell_file_ops(tmp_path, sandbox="off"), sql(f"sqlite:{tmp_path}/a.db")]
     tools = {tool.name: tool for tool in (await found(*toolsets)).tools}
-    policies = [Policy.from_rules(rules, root=real(tmp_path))]
-    for name, args in TRIES:
+    layers = [[Policy.from_rules(rules, root=real(tmp_path))] for rules in RULES]
+    judges = [(rules, policies, Signoff(policies[0])) for rules, policies in zip(RULES, layers, strict=True)]
+    for (rules, policies, signoff), (name, args) in product(judges, TRIES):
         result = tools[name].reach(policies, ("teller",))
         verdict = tools[name].judge(policies, ("teller",), args)
         assert verdict is not None
-        assert verdict.effect is await by_the_gate(tools[name], policies, args), (name, args)
+        assert verdict.effect is await by_the_gate(tools[name], signoff, args), (rules, name, args)
         if verdict.effect is Effect.ALLOW:
-            assert set(verdict.rules) <= set(result.unasked), (name, args)
+            assert set(verdict.rules) <= set(result.unasked), (rules, name, args)
         else:
-            assert result.effect != "allow", (name, args)
-        assert verdict.effect is Effect.DENY or result.effect != "deny", (name, args)
+            assert result.effect != "allow", (rules, name, args)
+        assert verdict.effect is Effect.DENY or result.effect != "deny", (rules, name, args)
 
 
 async def test_the_labels_of_the_built_in_toolsets_are_among_those_told(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
+from tests.profiles import NIGHTLY
 from tests.workers.project import PricedModel, calling, project, run, saying
 
 from signoff.core.decision import ApprovalDecision
@@ -50,7 +51,7 @@ async def test_requests_are_counted_and_the_error_names_limit_worker_and_place(t
 
 
 async def test_without_a_limit_there_is_none(tmp_path: Path) -> None:
-    shop = Workshop(project(tmp_path, {"r": "toolsets: [reading]"}, file=OPEN), model=saying(*[READS] * 60, "Done."))
+    shop = Workshop(project(tmp_path, {"r": "toolsets: [reading]"}, file=OPEN), model=saying(*[READS] * 51, "Done."))
     assert (await run(shop, "r")).output == "Done."  # PydanticAI alone would stop at 50
 
 
@@ -179,8 +180,9 @@ async def test_figures_outlive_the_process(tmp_path: Path) -> None:
     """A limit is not begun anew when a run is resumed: not for the outermost, not for one inside."""
     scripts = {**TURNS, "leaf": "- calls: [{tool: write_file, args: {path: x, content: y}}]\n- say: leaf"}
     file = "policy: []\ntoolsets: {files: {use: filesystem_rw, config: {root: notes}}}"
+    cases = [("top", 6, ""), ("top", 5, "top"), ("middle", 3, "middle")]
     for number, (worker, limit, stopped) in enumerate(
-        [("top", 6, ""), ("top", 5, "top"), ("middle", 4, ""), ("middle", 3, "middle"), ("leaf", 1, "leaf")]
+        [*cases, *([("middle", 4, ""), ("leaf", 1, "leaf")] if NIGHTLY else [])]
     ):
         workers = {**CHAIN, "leaf": "toolsets: [files]\nmodel: script:leaf.turns"}
         workers[worker] += f"\nlimits: {{requests: {limit}}}"
