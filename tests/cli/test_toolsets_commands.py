@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.program import refused
+from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
-from tests.start import signoff
 
 MCP = Path(__file__).parents[2] / "examples" / "mcp"
 PROJECT = """\
