@@ -8,37 +8,43 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from unittest import mock
 
-from signoff.cli.main import main
+from tests import start
 
 
 def signoff(
     *arguments: str, cwd: Path | None = None, given: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """What `tests.start.signoff` gives, from the same `main` but without a process: for what is said and done.
+    """What `tests.start.signoff` gives, without a process: for tests of what is said and done."""
+    return called(arguments, cwd or Path.cwd(), {**os.environ, "COLUMNS": "80", "TERM": "dumb", **environment}, given)
+
+
+def called(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same line that starts the program elsewhere, run here.
 
     Each call has its folder, environment, streams and warnings, and imports the project's own modules anew.
     """
-    plain = {**os.environ, "COLUMNS": "80", "TERM": "dumb", **environment}
     out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
     stdin = TextIOWrapper(BytesIO(given.encode()), "utf-8")
     code = 0
     with (
-        mock.patch.dict(os.environ, plain, clear=True),
+        mock.patch.dict(os.environ, environment, clear=True),
         mock.patch.multiple(sys, argv=["signoff", *arguments], stdin=stdin, path=[*sys.path]),
         redirect_stdout(out),
         redirect_stderr(err),
         warnings.catch_warnings(),
-        _standing_in(cwd or Path.cwd()),
+        _standing_in(folder),
     ):
         _warns_as_a_program()
         try:
-            main()
+            exec(start.SIGNOFF[-1], {})
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         except Exception:
