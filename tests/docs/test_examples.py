@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cli.program import signoff
+from tests.start import signoff
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.program import signoff
 from tests.docs.test_snippets import FENCE, ROOT
+from tests.start import signoff
 
 PAGE = (ROOT / "docs" / "moving.md").read_text("utf-8")
 WAYS = ("llm-do", "pydantic-ai-blocking-approval", "a Discord bot", "PydanticAI's bare deferred", "LangChain's")
