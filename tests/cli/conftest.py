@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.cli.desk import POLICY, Desk
 from tests.cli.wording import Wording
+from tests.stores import closed_in_the_end
+
+
+@pytest.fixture(autouse=True)
+def programs_end() -> Iterator[None]:
+    with closed_in_the_end():
+        yield
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pexpect
 import pytest
 from tests.cli.desk import Desk
+from tests.pairwise import cases
 
 PEOPLE = "people: {ana: {roles: [ops]}, ben: {roles: [ops]}, cleo: {roles: [dev]}}\n"
 FILES = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
@@ -35,16 +37,18 @@ def rest_of(child: pexpect.spawn[str]) -> str:
     return COLOUR.sub("", str(child.before)).replace("\r", "")
 
 
-@pytest.mark.parametrize(
-    ("rule", "who", "why"),
-    [
-        ("by: ops, not_by: requester", "ana", "ana is the requester, who may not answer this"),
-        ("by: ops", "cleo", "cleo does not have the role ops"),
-        ("by: ops", "zoe", "zoe does not have the role ops"),
-    ],
-)
-@pytest.mark.parametrize("leaves", ["q\r", "\x03"], ids=["q", "Ctrl-C"])
-def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, rule: str, who: str, why: str, leaves: str) -> None:
+BARRED = {
+    "the requester": ("by: ops, not_by: requester", "ana", "ana is the requester, who may not answer this"),
+    "no role": ("by: ops", "cleo", "cleo does not have the role ops"),
+    "a stranger": ("by: ops", "zoe", "zoe does not have the role ops"),
+}
+LEAVES = {"q": "q\r", "Ctrl-C": "\x03"}
+DAILY = [("the requester", "q"), ("no role", "Ctrl-C"), ("a stranger", "q")]
+
+
+@pytest.mark.parametrize(("barred", "leaves"), cases(product(BARRED, LEAVES), DAILY))
+def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, barred: str, leaves: str) -> None:
+    rule, who, why = BARRED[barred]
     child = runs(shop, rule, who)
     child.expect("your answer > ")
     shown = COLOUR.sub("", str(child.before))
@@ -56,7 +60,7 @@ def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, rule: str, wh
         child.sendline(typed)
         child.expect("Nothing is decided")
         child.expect("your answer > ")
-    child.send(leaves)
+    child.send(LEAVES[leaves])
     child.expect("left undecided at the terminal")
     assert "Then go on:" in rest_of(child)
     assert child.exitstatus == 3 and not (shop.folder / "a.txt").exists()

@@ -23,9 +23,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from tests import start
+from tests.cli.program import signoff
 from tests.cli.wording import Wording
 from tests.records import NOON, drafts
-from tests.start import signoff
 
 from signoff.cli import audit as commands
 from signoff.cli.audit import audit

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from tests.cli.desk import Desk, asks
-from tests.start import signoff
+from tests.cli.program import signoff
 
 from signoff.cli.main import COMMANDS
 

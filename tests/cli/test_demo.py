@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.program import refused
+from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
-from tests.start import signoff
 
 from signoff.cli.demo import split_answers
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.program import refused
+from tests import start
+from tests.cli.program import refused, signoff
 from tests.cli.wording import NOT_YAML, Wording
-from tests.start import signoff
 
 MAIN = """\
 ---
@@ -74,7 +74,7 @@ def everything(folder: Path) -> dict[str, str]:
 
 
 def report(*arguments: str, cwd: Path) -> dict[str, Any]:
-    done = signoff("import", "llm-do", *arguments, "--json", cwd=cwd)
+    done = start.signoff("import", "llm-do", *arguments, "--json", cwd=cwd)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 
@@ -84,7 +84,7 @@ def test_m1_a_dry_run_says_what_each_line_becomes_and_writes_nothing(
     tmp_path: Path, old: Path, wording: Wording
 ) -> None:
     before = everything(tmp_path)
-    done = signoff("import", "llm-do", "old", "--diff", cwd=tmp_path)
+    done = start.signoff("import", "llm-do", "old", "--diff", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == wording()
     assert everything(tmp_path) == before

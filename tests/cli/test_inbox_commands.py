@@ -14,8 +14,8 @@ import pexpect
 import pytest
 from tests import start
 from tests.cli.desk import Desk, asks
+from tests.cli.program import signoff
 from tests.cli.wording import AGO, MOMENT, Wording
-from tests.start import signoff
 
 from signoff.broker import Broker
 from signoff.core.people import Answerer

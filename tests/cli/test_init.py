@@ -12,9 +12,8 @@ import jsonschema
 import pytest
 import yaml
 from tests.cli.desk import Desk
-from tests.cli.program import refused
+from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
-from tests.start import signoff
 
 from signoff.config.schema import SCHEMA_FILES
 

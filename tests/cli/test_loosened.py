@@ -74,7 +74,8 @@ def record(shop: Desk, run_id: str) -> list[tuple[str, Any]]:
 )
 def test_c9_a_run_that_was_loosened_says_it_everywhere(shop: Desk, flags: tuple[str, ...], lines: list[str]) -> None:
     begun = run(shop, *flags)
-    assert told(shop, begun) == dict.fromkeys(told(shop, begun), lines)
+    places = told(shop, begun)
+    assert places == dict.fromkeys(places, lines)
     name, request = begun.rows[-1]["run"], begun.rows[-1]["waiting"][0]["request"]
     assert record(shop, name) == [("run started", lines or None)]
     pages = (("runs",), ("runs", "show", name), ("inbox",), ("show", request))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.start import signoff
+from tests.cli.program import signoff
 
 SCRIPT = "- calls: [{tool: write_file, args: {path: notes/milk.md, content: milk}}]\n- say: done\n"
 WORKER = "instructions: Keep notes.\ntoolsets: [notes]\n"

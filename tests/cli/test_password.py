@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.start import signoff
+from tests.cli.program import signoff
 
 from signoff.cli.main import program
 from signoff.store.urls import masked

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests import start
-from tests.start import signoff
+from tests.cli.program import signoff
 
 AGENT = """
 from pydantic_ai import Agent

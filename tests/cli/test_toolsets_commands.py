@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.program import refused
+from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
-from tests.start import signoff
 
 MCP = Path(__file__).parents[2] / "examples" / "mcp"
 PROJECT = """\
@@ -141,6 +140,7 @@ def test_rows_have_no_blanks_at_their_end(project: Path) -> None:
 def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
     here = tmp_path / "mcp"
     shutil.copytree(MCP, here)
+    shutil.copy(Path(__file__).with_name("tickets_server.py"), here / "server.py")
     done = signoff("toolsets", "--worker", "desk", cwd=here)
     assert done.returncode == 0, done.stderr
     assert "--connect" in done.stdout
@@ -158,10 +158,8 @@ def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
     assert "comment(number, text)\n  ask          (data.write, says its server)\n  Add a comment" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("mode", "state", "comments"),
-    [pytest.param("auto_deny", "open", 1, marks=pytest.mark.nightly), ("auto_approve", "closed", 2)],
-)
+@pytest.mark.nightly  # tests/examples runs it daily, with a person who approves one call and denies another
+@pytest.mark.parametrize(("mode", "state", "comments"), [("auto_deny", "open", 1), ("auto_approve", "closed", 2)])
 def test_the_example_runs_with_its_server(tmp_path: Path, mode: str, state: str, comments: int) -> None:
     here = tmp_path / "mcp"
     shutil.copytree(MCP, here)

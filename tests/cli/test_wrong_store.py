@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.start import signoff
+from tests.cli.program import signoff
 
 POLICY = "policy: [{ask: '*'}]\npeople: {ana: {}}\n"
 

@@ -20,14 +20,14 @@ def block(**attribute: str) -> Block:
 
 
 @pytest.fixture
-def example(tmp_path: Path) -> pexpect.spawn[str]:
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> pexpect.spawn[str]:
     for one in blocks(README):
         if title := one.attributes.get("title"):
             (tmp_path / title).write_text(one.body, "utf-8")
     (tmp_path / "old.txt").write_text("old")
     return start.terminal(
         [sys.executable, "example.py"],
-        fresh=True,  # the first thing a reader tries: started as they start it
+        fresh=request.getfixturevalue("fresh"),
         cwd=tmp_path,
         env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PYDANTIC_AI_NO_BANNER": "1", "SIGNOFF_AS": "ana"},
         dimensions=(40, 80),
@@ -40,10 +40,14 @@ def test_the_example_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said", "left"), [("a", "Done: deleted old.txt", False), ("d", "permission_denied", True)]
+    ("answer", "said", "left", "fresh"),
+    [
+        ("a", "Done: deleted old.txt", False, True),  # the first thing a reader tries: started as they start it
+        ("d", "permission_denied", True, False),
+    ],
 )
 def test_the_example_asks_as_printed_and_does_as_told(
-    example: pexpect.spawn[str], tmp_path: Path, answer: str, said: str, left: bool
+    example: pexpect.spawn[str], tmp_path: Path, answer: str, said: str, left: bool, fresh: bool
 ) -> None:
     example.expect("your answer > ")
     shown = f"{example.before}your answer >\n".replace("\r\n", "\n").lstrip("\n")

@@ -49,6 +49,10 @@ LIKE = {
 }
 
 
+BEGINS = re.compile(r"  (allowed|approved|auto-approved|remembered) ")
+"""A call that runs from here on, until its result."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A command of a README, and what is printed below it there."""
@@ -149,6 +153,7 @@ class Session:
 
     def is_as_printed(self, printed: str, seen: str) -> bool:
         """Whether what is seen is what the README prints. Learns the ids that are new in it."""
+        printed, seen = results_last(printed), results_last(seen)
         pattern, at, new = "", 0, dict[str, str]()
         for found in DIFFERS.finditer(printed):
             pattern += re.escape(printed[at : found.start()])
@@ -180,6 +185,20 @@ def on_screen(text: str) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.rstrip() for line in text.split("\n")]
     return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""
+
+
+def results_last(text: str) -> str:
+    """Calls that run at once begin and end in any order: their results are put behind the last of them that began."""
+    lines, held, running = list[str](), list[str](), 0
+    for line in text.splitlines(keepends=True):
+        if not line.startswith("  "):  # something else than what becomes of calls
+            lines, held, running = [*lines, *held], [], 0
+        is_result = line.startswith("  result ")
+        running += bool(BEGINS.match(line)) - is_result
+        (held if is_result else lines).append(line)
+        if running <= 0:
+            lines, held, running = [*lines, *held], [], 0
+    return "".join([*lines, *held])
 
 
 def anew(readme: Path) -> str:

@@ -163,16 +163,26 @@ def test_p11_a_toolset_delegates_with_attachments_and_writes_workers_by_the_appr
     assert "teller" in made and "filesystem_rw" not in made, "never more than its creator has"
 
 
+OUTSIDE = ("../secret.txt", "/etc/hostname", "link.txt", ".hidden.txt", "nothing.txt", "")
+
+
 @pytest.mark.mission("P11")
-@pytest.mark.parametrize("outside", ["../secret.txt", "/etc/hostname", "link.txt", ".hidden.txt", "nothing.txt", ""])
-def test_p11_worker_call_takes_attachments_inside_the_workspace_only(house: Project, outside: str) -> None:
+def test_p11_worker_call_takes_attachments_inside_the_workspace_only(house: Project) -> None:
     (house.folder.parent / "secret.txt").write_text("secret")
-    does(house, ("worker_call", {"worker": "clerk", "prompt": "Look", "attachments": ["plan.txt", outside]}))
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for outside in OUTSIDE:
+        calls += [
+            ("worker_call", {"worker": "clerk", "prompt": "Look", "attachments": ["plan.txt", outside]}),
+            ("say", {"text": "{{last}}"}),
+            ("hand_over", {"attachments": [outside]}),
+            ("say", {"text": "{{last}}"}),
+        ]
+    does(house, *calls)
     refused = house.run("chief", "--mode", "auto_approve")
-    assert "cannot go with the call" in refused.rows[-1]["output"], refused.out
+    told = [row["text"] for row in refused.rows if row.get("event") == "message"]
+    assert len(told) == 2 * len(OUTSIDE), refused.out
+    assert [text for text in told if "cannot go with the call" not in text] == []
     assert refused.events("look") == [], "the clerk was not called"
-    does(house, ("hand_over", {"attachments": [outside]}))
-    assert "cannot go with the call" in house.run("chief", "--mode", "auto_approve").rows[-1]["output"]
 
 
 @pytest.mark.mission("P11")
