@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from tests import postgres, profiles
-from tests.forkserver import freeze
 
 profiles.load()
 
@@ -28,7 +27,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        freeze()
+        gc.collect()
+        gc.freeze()
         gc.enable()
         if not profiles.NIGHTLY:  # whose tests run for so long that what they leave behind would fill the memory
             gc.set_threshold(100_000, 50, 50)  # a twelfth less CPU time than with Python's own 700

@@ -66,20 +66,10 @@ def serve(connection: socket.socket) -> None:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     inherited = [each for each in sys.path[1:] if each not in given]
     _warm_up()
-    freeze()  # so that no fork looks through all there is, and has to copy it for that
+    gc.collect()
+    gc.freeze()  # so that no fork looks through all there is, and has to copy it for that
     connection.sendall(b"!")
     _take_orders(connection, inherited)
-
-
-def freeze() -> None:
-    """Keep all there is out of the garbage collector's sight.
-
-    Each `signoff run` asks whether that was done, and Python would count half a million objects to answer.
-    """
-    gc.collect()
-    gc.freeze()
-    frozen = gc.get_freeze_count()
-    gc.get_freeze_count = lambda: frozen
 
 
 def _take_orders(connection: socket.socket, inherited: list[str]) -> None:

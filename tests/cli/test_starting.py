@@ -34,13 +34,13 @@ def test_nothing_is_collected_at_the_start_and_everything_later() -> None:
 
 
 def test_who_collects_by_themselves_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from signoff.cli.starting import uncollected
+    from signoff.cli import starting
 
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
+    monkeypatch.setattr(starting, "_frozen", False)
     monkeypatch.setattr(gc, "freeze", lambda: None)
     gc.disable()
     try:
-        with uncollected():
+        with starting.uncollected():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:

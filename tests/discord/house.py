@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.discord.service import Answered, Message, Person, Place, Service
+from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.channels.discord.bot import discord_channel
@@ -40,21 +38,9 @@ SCHEMA = {
 }
 
 
-@cache
-def _ready_made() -> bytes:
-    """A store with nothing in it. To make one takes ten times as long as to copy it."""
-    with TemporaryDirectory() as folder:
-        SqliteStore(Path(folder, "signoff.db")).close()
-        assert os.listdir(folder) == ["signoff.db"]
-        return Path(folder, "signoff.db").read_bytes()
-
-
 def opened(path: Path) -> SqliteStore:
     """The store in a file, which is made where it is not there yet."""
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_bytes(_ready_made())
-    return SqliteStore(path)
+    return SqliteStore(ready(path))
 
 
 class House:

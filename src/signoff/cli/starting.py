@@ -6,6 +6,9 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
+_frozen = False
+"""Whether this process did so before. Python could tell by counting every object that it has frozen."""
+
 
 @contextmanager
 def uncollected() -> Generator[None]:
@@ -14,9 +17,11 @@ def uncollected() -> Generator[None]:
     Importing PydanticAI makes so many objects that all of them are looked through several times, in vain. Only the
     first time: what was left over by then would never be collected.
     """
-    if gc.get_freeze_count():
+    global _frozen
+    if _frozen:
         yield
         return
+    _frozen = True
     collects = gc.isenabled()
     gc.disable()
     try:
