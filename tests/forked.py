@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,8 +21,12 @@ from tests import start
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """pytest-xdist is about to start its workers; how, it leaves to execnet."""
+    forks = start.can_fork([sys.executable, "-c", ""], None)
+    server = threading.Thread(target=start.server if forks else lambda: None)
+    server.start()  # it imports for seconds
     if not sys.dont_write_bytecode:
         _rewrite_assertions(config)
+    server.join()
 
     def forked(made: Any, command: Sequence[str], execmodel: Any) -> None:
         made.popen = start.Process(command, serves=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

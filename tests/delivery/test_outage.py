@@ -121,7 +121,7 @@ MANY = ("memory", True, False, 300)
 """With the most to do. Time grows faster than the number of requests, so there are hundreds of them by night only."""
 CASES = [
     *(Case(*way, requests=100) for way in (*FEW, WAYS[-2])),
-    Case(*MANY, requests=200),
+    pytest.param(Case(*MANY, requests=200), marks=pytest.mark.nightly),
     *(pytest.param(Case(*way, requests=500), marks=pytest.mark.nightly) for way in WAYS),
 ]
 
