@@ -79,7 +79,11 @@ class Bench:
             counted = await self.case.standing(notice)
             return counted == times
 
-        await soon(so_many, lambda: f"it can be answered in {counted} places, not {times}")
+        try:
+            await soon(so_many, "")
+        except AssertionError as failed:
+            seen = await self.case.seen(notice)
+            raise AssertionError(f"it can be answered in {counted} places, not {times}. Seen:\n{seen}") from failed
 
     async def is_answered(self, *notices: Asked) -> list[ApprovalRequest]:
         """Wait until the inbox has taken an answer to each, and to nothing else."""
