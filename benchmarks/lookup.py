@@ -15,7 +15,7 @@ from benchmarks.script import FOLDER, TOOL, arguments
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.grant import Grant
-from signoff.core.terms import Condition, Fits, Scope
+from signoff.core.terms import ArgCondition, Fits, Scope
 
 MOST_GROWTH = 1.5
 """A tree with a thousand times as many leaves is twice as high."""
@@ -105,8 +105,8 @@ def _grants() -> Iterator[Grant]:
     for tool, count in PATTERNS.items():
         for number in range(count):
             pattern = (
-                Condition(arg="path", fits=Fits.UNDER, value=f"{FOLDER}/{number}"),
-                Condition(arg="body", fits=Fits.ANY),
+                ArgCondition(arg="path", fits=Fits.UNDER, value=f"{FOLDER}/{number}"),
+                ArgCondition(arg="body", fits=Fits.ANY),
             )
             yield Grant(
                 tool=tool,

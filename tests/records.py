@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from signoff.core.export import Exporter, Header
-from signoff.core.record import START, Checkpoint, Draft, Entry, linked, signed_text, timestamp
+from signoff.core.record import START, Checkpoint, Entry, EventDraft, linked, signed_text, timestamp
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KINDS = ("allowed", "asked", "voted", "settled", "claimed", "ran", "grant used", "run ended")
@@ -32,10 +32,10 @@ ODD: Sequence[Any] = (
 )
 
 
-def drafts(count: int, seed: int = 1) -> list[Draft]:
+def drafts(count: int, seed: int = 1) -> list[EventDraft]:
     """Events of every kind, with all sorts of values."""
     chance = random.Random(seed)
-    made: list[Draft] = []
+    made: list[EventDraft] = []
     for number in range(count):
         body: dict[str, Any] = {
             "by": chance.choice(["ana", "ben", "Zoë"]),
@@ -47,7 +47,7 @@ def drafts(count: int, seed: int = 1) -> list[Draft]:
         }
         at = NOON + timedelta(seconds=number, microseconds=chance.randrange(10**6))
         request = f"req{number // 4:07}" if number % 3 else ""
-        made.append(Draft(kind=KINDS[number % len(KINDS)], at=at, request=request, run="run0000001", body=body))
+        made.append(EventDraft(kind=KINDS[number % len(KINDS)], at=at, request=request, run="run0000001", body=body))
     return made
 
 

@@ -19,7 +19,7 @@ from signoff.core.lease import Lease
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer, Delegation
-from signoff.core.record import Checkpoint, Draft, Entry
+from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
 from signoff.core.subject import Subject
@@ -223,7 +223,7 @@ class Deliveries(Protocol):
 class Record(Protocol):
     """Every event, in a chain."""
 
-    def append(self, drafts: Sequence[Draft]) -> None:
+    def append(self, drafts: Sequence[EventDraft]) -> None:
         """Put events at the end of the chain."""
         ...
 

@@ -22,7 +22,7 @@ from signoff.broker.audit import export_store, verify_store
 from signoff.broker.checkpoints import known_as, make_checkpoint, place_of
 from signoff.core import export
 from signoff.core.export import Exporter, Header, verify_export
-from signoff.core.record import Checkpoint, Draft, Entry, Verified, signed_text, timestamp
+from signoff.core.record import Checkpoint, Entry, EventDraft, Verified, signed_text, timestamp
 from signoff.errors import RecordBroken, SignoffError
 from signoff.store.keys import Keys, is_signed
 from signoff.store.sqlite import SqliteStore
@@ -298,7 +298,7 @@ class Machine:
         self.keys = Keys(folder / "keys")
         self.now = NOON
 
-    async def write(self, made: list[Draft]) -> None:
+    async def write(self, made: list[EventDraft]) -> None:
         with closing(SqliteStore(self.file)) as store:
             await store.write("test", lambda tx: tx.record.append(made))
 

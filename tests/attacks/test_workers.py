@@ -20,7 +20,7 @@ from tests.workers.test_create import Asked
 from tests.workers.test_delegate import told
 
 from signoff.broker.edits import fitting
-from signoff.config import Settings, load_settings, load_worker
+from signoff.config import ProjectSettings, load_settings, load_worker
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.errors import EditRefused, LimitReached, WrongFile, WrongUse
@@ -37,7 +37,7 @@ toolsets:
 MAKER = "instructions: Make.\ntoolsets: [notes]\ncreates: true\n"
 
 
-def wrong(settings: Settings, name: str) -> str:
+def wrong(settings: ProjectSettings, name: str) -> str:
     with pytest.raises(WrongFile) as error:
         Workshop(settings, model=saying("x")).worker(name)
     return str(error.value)
@@ -207,7 +207,9 @@ def test_two_entries_for_one_tool_of_the_provider_are_refused(tmp_path: Path) ->
 # --- workers that a model writes: names and rules ---
 
 
-def drafted(settings: Settings, name: str, text: str = "instructions: Hi.\ntoolsets: [notes]\n") -> dict[str, Any]:
+def drafted(
+    settings: ProjectSettings, name: str, text: str = "instructions: Hi.\ntoolsets: [notes]\n"
+) -> dict[str, Any]:
     return yaml.safe_load(create.draft(settings, load_worker(settings, "maker"), name, text).text)
 
 
@@ -477,10 +479,10 @@ def test_a_file_system_without_hard_links_gets_the_file_whole(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "link", refused)
     path = tmp_path / "workers" / "fresh.yaml"
-    create.write(create.Draft("fresh", str(path), "instructions: Hi.\n", ()))
+    create.write(create.NewWorker("fresh", str(path), "instructions: Hi.\n", ()))
     assert path.read_text() == "instructions: Hi.\n"
     with pytest.raises(WrongUse, match="nothing was written"):
-        create.write(create.Draft("fresh", str(path), "instructions: Evil.\n", ()))
+        create.write(create.NewWorker("fresh", str(path), "instructions: Evil.\n", ()))
     assert path.read_text() == "instructions: Hi.\n"
     assert [one.name for one in path.parent.iterdir()] == ["fresh.yaml"]
 
@@ -491,7 +493,7 @@ def test_a_disk_that_takes_nothing_is_told_and_leaves_nothing(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "link", full)
     with pytest.raises(WrongUse, match="cannot be written: No space left"):
-        create.write(create.Draft("fresh", str(tmp_path / "workers" / "fresh.yaml"), "instructions: Hi.\n", ()))
+        create.write(create.NewWorker("fresh", str(tmp_path / "workers" / "fresh.yaml"), "instructions: Hi.\n", ()))
     assert list((tmp_path / "workers").iterdir()) == []
 
 

@@ -34,7 +34,7 @@ from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.broker.requests import enter
-from signoff.broker.runs import Progress
+from signoff.broker.runs import RunProgress
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
@@ -42,7 +42,7 @@ from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.record import START, Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, RunState
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import SignoffError
 from signoff.ports import Store, Transaction
@@ -299,15 +299,15 @@ def terms_of(wish: tuple[str, Limits], tool: str, args: Mapping[str, Any], now: 
     form, limit = wish
     until = now + limit["until"] if limit["until"] else None
     wide = {
-        "amount": Condition(arg="amount", fits=Fits.AT_MOST, value=args.get("amount")),
-        "path": Condition(arg="path", fits=Fits.UNDER, value=str(args.get("path")).rpartition("/")[0]),
-        "content": Condition(arg="content", fits=Fits.ANY),
-        "command": Condition(arg="command", fits=Fits.UNDER, value="bin"),
+        "amount": ArgCondition(arg="amount", fits=Fits.AT_MOST, value=args.get("amount")),
+        "path": ArgCondition(arg="path", fits=Fits.UNDER, value=str(args.get("path")).rpartition("/")[0]),
+        "content": ArgCondition(arg="content", fits=Fits.ANY),
+        "command": ArgCondition(arg="command", fits=Fits.UNDER, value="bin"),
     }
     patterns = {
         "exact": None,
-        "wide": tuple(wide.get(name, Condition(arg=name, fits=Fits.IS, value=args[name])) for name in args),
-        "everything": tuple(Condition(arg=name, fits=Fits.ANY) for name in args),
+        "wide": tuple(wide.get(name, ArgCondition(arg=name, fits=Fits.IS, value=args[name])) for name in args),
+        "everything": tuple(ArgCondition(arg=name, fits=Fits.ANY) for name in args),
     }
     return Terms(**{**limit, "until": until, "pattern": patterns[form]})
 
@@ -472,7 +472,7 @@ class AnyOrder(RuleBasedStateMachine):
         run = held[0] if held else runs[-1 - asked.run % len(runs)] if asked.run is not None else ""
         question = asked.question(f"r{self.asked}", self.model.now, run)
         self.asked += 1
-        progress = [Progress(run=KeptRun(id=held[0], epoch=held[1]), put_down=put_down)] if held else []
+        progress = [RunProgress(run=KeptRun(id=held[0], epoch=held[1]), put_down=put_down)] if held else []
 
         def step() -> list[Happened]:
             if held:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from signoff.core.terms import Condition, Fits, Terms
+from signoff.core.terms import ArgCondition, Fits, Terms
 from signoff.core.verdict import OnTimeout, Requirement
 
 FILE = {
@@ -571,7 +571,7 @@ def number(value: object) -> Fraction | None:
     return Fraction(Decimal(str(value))) if value >= 0 else None
 
 
-def fits(condition: Condition, value: object, leads: Mapping[str, str], *, yes: bool = True) -> bool:
+def fits(condition: ArgCondition, value: object, leads: Mapping[str, str], *, yes: bool = True) -> bool:
     match condition.fits:
         case Fits.IS:
             return same(condition.value, value)
@@ -611,7 +611,7 @@ def _stays_in(path: str, folder: str) -> bool:
     return steps[: len(above)] == above and bool(rest) and not odd
 
 
-def _is_narrow(tool: str, pattern: Sequence[Condition], args: Mapping[str, Any]) -> bool:
+def _is_narrow(tool: str, pattern: Sequence[ArgCondition], args: Mapping[str, Any]) -> bool:
     """Whether a pattern opens no more than one thing: the folder of a path, or the room below an amount."""
     if tool not in ("pay", "write") or [one.arg for one in pattern] != list(args):
         return False

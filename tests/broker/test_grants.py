@@ -21,7 +21,7 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
 from signoff.core.people import Answerer, AnswererKind
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import OnTimeout, Requirement, Verdict
 from signoff.errors import NotEntitled, RequestError, UnknownRequest
 from signoff.store.memory import MemoryStore
@@ -29,8 +29,8 @@ from signoff.testing import FakeClock
 
 ANA = Answerer(name="ana")
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-UP_TO_5 = (Condition(arg="to", fits=Fits.IS, value="bob"), Condition(arg="amount", fits=Fits.AT_MOST, value=5))
-IN_DOCS = (Condition(arg="path", fits=Fits.UNDER, value="docs"), Condition(arg="content", fits=Fits.ANY))
+UP_TO_5 = (ArgCondition(arg="to", fits=Fits.IS, value="bob"), ArgCondition(arg="amount", fits=Fits.AT_MOST, value=5))
+IN_DOCS = (ArgCondition(arg="path", fits=Fits.UNDER, value="docs"), ArgCondition(arg="content", fits=Fits.ANY))
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "number"}}}
 
 
@@ -117,20 +117,20 @@ async def test_what_is_in_doubt_is_not_remembered(broker: Broker) -> None:
 
 
 TOO_BROAD = [
-    ((Condition(arg="to", fits=Fits.ANY), Condition(arg="amount", fits=Fits.IS, value=5)), "broader"),
-    ((Condition(arg="to", fits=Fits.IS, value="bob"), Condition(arg="amount", fits=Fits.ANY)), "broader"),
-    ((UP_TO_5[0], Condition(arg="amount", fits=Fits.AT_MOST, value=1_000_000)), "broader"),
-    ((UP_TO_5[0], Condition(arg="amount", fits=Fits.AT_MOST, value=True)), "broader"),
-    ((Condition(arg="to", fits=Fits.IS, value="eve"), UP_TO_5[1]), "broader"),
+    ((ArgCondition(arg="to", fits=Fits.ANY), ArgCondition(arg="amount", fits=Fits.IS, value=5)), "broader"),
+    ((ArgCondition(arg="to", fits=Fits.IS, value="bob"), ArgCondition(arg="amount", fits=Fits.ANY)), "broader"),
+    ((UP_TO_5[0], ArgCondition(arg="amount", fits=Fits.AT_MOST, value=1_000_000)), "broader"),
+    ((UP_TO_5[0], ArgCondition(arg="amount", fits=Fits.AT_MOST, value=True)), "broader"),
+    ((ArgCondition(arg="to", fits=Fits.IS, value="eve"), UP_TO_5[1]), "broader"),
     ((UP_TO_5[1],), "broader"),
     ((), "broader"),
-    ((*UP_TO_5, Condition(arg="more", fits=Fits.ANY)), "broader"),
+    ((*UP_TO_5, ArgCondition(arg="more", fits=Fits.ANY)), "broader"),
 ]
 
 
 @pytest.mark.parametrize(("pattern", "why"), TOO_BROAD)
 async def test_a_pattern_that_was_not_offered_is_refused(
-    broker: Broker, pattern: tuple[Condition, ...], why: str
+    broker: Broker, pattern: tuple[ArgCondition, ...], why: str
 ) -> None:
     request = await ask(broker)
     for decision in (yes(pattern=pattern, max_uses=1), no(pattern=pattern)):
@@ -142,7 +142,7 @@ async def test_a_pattern_that_was_not_offered_is_refused(
 
 async def test_one_is_not_true_although_python_thinks_so(broker: Broker) -> None:
     request = await ask(broker, args={"to": "bob", "amount": 5, "urgent": 1})
-    lie = (*UP_TO_5, Condition(arg="urgent", fits=Fits.IS, value=True))
+    lie = (*UP_TO_5, ArgCondition(arg="urgent", fits=Fits.IS, value=True))
     with pytest.raises(RequestError, match="broader"):
         await broker.answer(request, yes(pattern=lie, max_uses=1), by=ANA)
 
@@ -174,7 +174,7 @@ async def test_limits_that_are_none(broker: Broker, terms: dict[str, Any], why: 
 async def test_a_budget_over_something_else_is_no_end_to_an_amount(broker: Broker) -> None:
     """The fee stays 0, so a budget of fees would never be used up, however often 5 are paid."""
     request = await ask(broker, args={"to": "bob", "amount": 5, "fee": 0})
-    pattern = (*UP_TO_5, Condition(arg="fee", fits=Fits.IS, value=0))
+    pattern = (*UP_TO_5, ArgCondition(arg="fee", fits=Fits.IS, value=0))
     with pytest.raises(RequestError, match="only with an end"):
         await broker.answer(request, yes(pattern=pattern, budget=Budget(arg="fee", limit=Decimal(9))), by=ANA)
     await broker.answer(request, yes(pattern=pattern, budget=Budget(arg="amount", limit=Decimal(9))), by=ANA)

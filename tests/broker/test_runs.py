@@ -10,7 +10,7 @@ import pytest
 from tests.broker.conftest import Opens, ask, kill, kinds
 
 from signoff.broker import Broker
-from signoff.broker.runs import Progress
+from signoff.broker.runs import RunProgress
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import State
@@ -167,11 +167,11 @@ async def test_whoever_lost_a_run_does_nothing_more_for_it(another: Opens) -> No
         one.runs.put_down("run1", 1),
         one.runs.end("run1", 1, RunState.DONE),
         one.runs.still("run1", 1),
-        one.open([], [Progress(run=KeptRun(id="run1", epoch=1))]),
+        one.open([], [RunProgress(run=KeptRun(id="run1", epoch=1))]),
     ):
         with pytest.raises(RunTaken):
             await attempt
-    one.runs.save_later(lambda: Progress(run=KeptRun(id="run1", epoch=1, rest="stale")))
+    one.runs.save_later(lambda: RunProgress(run=KeptRun(id="run1", epoch=1, rest="stale")))
     one.runs.end_later("run1", 1, RunState.FAILED)
     one.runs.put_down_later("run1", 1)
     await one.store.flush()
@@ -184,13 +184,13 @@ async def test_a_question_and_how_far_the_run_came_are_saved_in_one_go(broker: B
     await begun(broker)
     segment = Segment(id="s1", parent="", count=1, body=b"hello")
     run = KeptRun(id="run1", epoch=1, tip="s1", rest="{}")
-    await broker.open([], [Progress(run=run, segments=(segment,), put_down=True)])
+    await broker.open([], [RunProgress(run=run, segments=(segment,), put_down=True)])
     kept = await broker.runs.get("run1")
     assert (kept.tip, kept.rest, kept.holder, kept.agent) == ("s1", "{}", "", "app:agent")
     assert await broker.runs.messages(kept) == [segment]
     lacks = Segment(id="s3", parent="s2", count=1, body=b"x")
     with pytest.raises(Stale):
-        await broker.open([], [Progress(run=replace(run, tip="s3"), segments=(lacks,))])
+        await broker.open([], [RunProgress(run=replace(run, tip="s3"), segments=(lacks,))])
     assert (await broker.runs.get("run1")).tip == "s1", "all or nothing"
 
 

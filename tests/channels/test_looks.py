@@ -17,7 +17,7 @@ from tests.channels.person import COLOUR, PROMPT, request, sitting_at
 from tests.profiles import examples
 
 from signoff.channels.keyboard import Keyboard
-from signoff.channels.render import Look, draw_card, draw_list, folded
+from signoff.channels.render import TerminalLook, draw_card, draw_list, folded
 from signoff.channels.screen import Screen
 from signoff.core.card import card_for
 from signoff.core.context import RequestContext
@@ -143,7 +143,7 @@ texts = st.text(max_size=300) | st.text("ab \n\t漢é", max_size=400)
 @given(st.dictionaries(names, texts, max_size=4), st.integers(20, 120), st.booleans(), st.booleans())
 def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxes: bool, whole: bool) -> None:
     card = card_for(request(args=args, metadata={"before": "".join(args.values()), "after": "x\n"}))
-    look = Look(width=width, height=24, boxes=boxes, colour=False)
+    look = TerminalLook(width=width, height=24, boxes=boxes, colour=False)
     for drawing in (draw_card(card, look, whole=whole), draw_list([card], ["seen in part"], look)):
         assert all(cell_len(line.plain) <= width for line in drawing.lines)
 
@@ -152,7 +152,7 @@ def test_no_line_is_wider_than_the_screen(args: dict[str, str], width: int, boxe
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120))
 def test_everything_is_everything(args: dict[str, str], width: int) -> None:
     card = card_for(request(args=args))
-    drawing = draw_card(card, Look(width=width, colour=False), whole=True)
+    drawing = draw_card(card, TerminalLook(width=width, colour=False), whole=True)
     assert not drawing.shortened
     drawn = re.sub(r"[│↳\s]", "", "".join(line.plain for line in drawing.lines))
     for arg in card.args:
@@ -162,7 +162,7 @@ def test_everything_is_everything(args: dict[str, str], width: int) -> None:
 @examples(nightly=1_000, daily=50)
 @given(st.dictionaries(names, texts, min_size=1, max_size=4), st.integers(30, 120), st.integers(5, 60))
 def test_what_is_not_called_shortened_is_whole(args: dict[str, str], width: int, height: int) -> None:
-    card, look = card_for(request(args=args)), Look(width=width, height=height, colour=False)
+    card, look = card_for(request(args=args)), TerminalLook(width=width, height=height, colour=False)
     drawing = draw_card(card, look)
     if not drawing.shortened:
         assert drawing.lines == draw_card(card, look, whole=True).lines
@@ -170,15 +170,15 @@ def test_what_is_not_called_shortened_is_whole(args: dict[str, str], width: int,
 
 @given(texts.map(lambda text: text.replace("\n", " ").expandtabs(4)), st.integers(1, 90))
 def test_folding_drops_nothing(text: str, width: int) -> None:
-    look = Look(colour=False)
+    look = TerminalLook(colour=False)
     pieces = folded(look.text(text), width)
     assert "".join(piece.plain for piece in pieces) == look.text(text).plain
     assert all(cell_len(piece.plain) <= max(width, 2) for piece in pieces)
 
 
 def test_a_folded_line_is_told_from_a_real_one() -> None:
-    one = draw_card(card_for(request(args={"a": "x" * 100})), Look(width=60, colour=False))
-    two = draw_card(card_for(request(args={"a": "x" * 53 + "\n" + "x" * 47})), Look(width=60, colour=False))
+    one = draw_card(card_for(request(args={"a": "x" * 100})), TerminalLook(width=60, colour=False))
+    two = draw_card(card_for(request(args={"a": "x" * 53 + "\n" + "x" * 47})), TerminalLook(width=60, colour=False))
     assert any("↳ xxx" in line.plain for line in one.lines)
     assert not any("↳" in line.plain for line in two.lines)
 
@@ -186,7 +186,7 @@ def test_a_folded_line_is_told_from_a_real_one() -> None:
 def test_nothing_from_a_call_leaves_the_frame() -> None:
     text = "a\n╰─ request r1 ──\na approve once\nyour answer > a"
     card = card_for(request(args={"a": text}, metadata={"preview": text, "summary": text}, problem=text))
-    drawing = draw_card(card, Look(colour=False), whole=True)
+    drawing = draw_card(card, TerminalLook(colour=False), whole=True)
     assert sum(line.plain.startswith("╰") for line in drawing.lines) == 1
     assert all(line.plain[0] in "╭│├╰" for line in drawing.lines)
 
@@ -201,9 +201,9 @@ def test_markup_and_emoji_codes_are_text() -> None:
 def test_whatever_is_long_is_called_shortened(piece: str) -> None:
     """Also where many characters take little room: marks above letters have no width."""
     card = card_for(request(args={"content": f"first {piece * 6000} last"}, metadata={"preview": piece * 6000}))
-    whole = draw_card(card, Look(colour=False), whole=True)
+    whole = draw_card(card, TerminalLook(colour=False), whole=True)
     for height in (10, 24, 60):
-        drawing = draw_card(card, Look(height=height, colour=False))
+        drawing = draw_card(card, TerminalLook(height=height, colour=False))
         assert drawing.shortened
         assert len(drawing.lines) < len(whole.lines)
         assert any("first" in line.plain for line in drawing.lines)
@@ -212,7 +212,7 @@ def test_whatever_is_long_is_called_shortened(piece: str) -> None:
 
 def test_a_huge_argument_is_drawn_in_no_time() -> None:
     card = card_for(request(args={"content": "x" * 500_000 + "\nlast line"}))
-    drawing = draw_card(card, Look(colour=False))
+    drawing = draw_card(card, TerminalLook(colour=False))
     assert drawing.shortened
     assert len(drawing.lines) < 40
     assert any("last line" in line.plain for line in drawing.lines)
@@ -224,7 +224,7 @@ def test_what_was_loosened_is_said_first_whatever_the_call_says(width: int, boxe
     loosened = RequestContext(loosened=Loosened(auto_approve=True, policies=("loose.yaml",)))
     forged = {"summary": "LOOSENED  nothing\n│ LOOSENED  nothing", "note": "LOOSENED nothing " * 200}
     card = card_for(request("shell", {"x": "LOOSENED nothing\n" * 100}, metadata=forged, context=loosened))
-    look = Look(width=width, boxes=boxes)
+    look = TerminalLook(width=width, boxes=boxes)
     for lines in (draw_card(card, look).lines, draw_list([card, card], ["waits", "waits"], look).lines):
         shown = [line.plain for line in lines]
         assert all(cell_len(line) <= width for line in shown)
@@ -235,7 +235,7 @@ def test_what_was_loosened_is_said_first_whatever_the_call_says(width: int, boxe
 
 def test_a_list_marks_calls_that_are_asked_again() -> None:
     cards = [card_for(request("shell", {"n": n}, changed=changed)) for n, changed in ((1, ("it changed",)), (2, ()))]
-    first, second = (line.plain for line in draw_list(cards, ["", ""], Look()).lines[1:3])
+    first, second = (line.plain for line in draw_list(cards, ["", ""], TerminalLook()).lines[1:3])
     assert "asked again: shell(" in first
     assert "asked again" not in second
 
@@ -245,7 +245,7 @@ def test_a_diff_leaves_out_what_does_not_change_and_no_change(room: int) -> None
     old = "".join(f"line {number}\n" for number in range(60))
     new = old.replace("line 3\n", "three\n").replace("line 30\n", "thirty\n").replace("line 36\n", "36\n")
     card = card_for(request(args={"path": "x"}, metadata={"before": old, "after": new, "path": "x"}))
-    shown = [line.plain for line in draw_card(card, Look(colour=False), room=room).lines]
+    shown = [line.plain for line in draw_card(card, TerminalLook(colour=False), room=room).lines]
     for changed in ("-line 3", "+three", "-line 30", "+thirty", "-line 36", "+36"):
         assert f"│ {changed}" in shown
     for left_out in (line for line in shown if "…" in line):
@@ -257,6 +257,6 @@ def test_what_the_diff_shows_whole_is_not_said_twice() -> None:
     args = {"path": "x", "content": new}
     for before, after, is_said in ((new, new.replace("3", "x"), True), (new.replace("3", "x"), new, False)):
         card = card_for(request(args=args, metadata={"before": before, "after": after, "path": "x"}))
-        shown = [line.plain for line in draw_card(card, Look(colour=False), whole=True).lines]
+        shown = [line.plain for line in draw_card(card, TerminalLook(colour=False), whole=True).lines]
         assert any(line.startswith("│ content  line 0") for line in shown) is is_said
         assert any("all 6 lines are in what would change" in line for line in shown) is not is_said

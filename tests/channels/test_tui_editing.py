@@ -8,7 +8,7 @@ from tests.channels.person import request
 from tests.channels.tui import Reader, outcome, reading
 from textual.widgets import TextArea
 
-from signoff.channels.tui_waiting import Entry
+from signoff.channels.tui_waiting import WaitingRequest
 
 
 def write(ana: Reader, old: str, new: str) -> None:
@@ -18,7 +18,7 @@ def write(ana: Reader, old: str, new: str) -> None:
     area.text = area.text.replace(old, new)
 
 
-def edited(entry: Entry) -> Any:
+def edited(entry: WaitingRequest) -> Any:
     decision = outcome(entry)
     assert decision is not None and decision.approved
     return decision.edited_args

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from signoff.channels.tui_app import TuiApp
-from signoff.channels.tui_waiting import Entry, Waiting
+from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
@@ -44,17 +44,18 @@ class Hand:
 class Reader:
     """Looks, then presses keys."""
 
-    def __init__(self, pilot: Pilot[None], waiting: Waiting, clock: Hand, options: dict[str, Any]) -> None:
+    def __init__(self, pilot: Pilot[None], waiting: WaitingRequests, clock: Hand, options: dict[str, Any]) -> None:
         self.pilot = pilot
         self.waiting = waiting
         self.clock = clock
         self._options = options
 
-    def asks(self, *requests: ApprovalRequest) -> list[Entry]:
+    def asks(self, *requests: ApprovalRequest) -> list[WaitingRequest]:
         """Put requests on the screen, as another run would."""
         card_options = {name: self._options[name] for name in ("secrets", "keeps_always") if name in self._options}
         entries = [
-            Entry(request, card_for(request, **card_options), request.opened_at or self.clock()) for request in requests
+            WaitingRequest(request, card_for(request, **card_options), request.opened_at or self.clock())
+            for request in requests
         ]
         assert self.waiting.add(entries)
         return entries
@@ -142,9 +143,9 @@ class Reader:
 @asynccontextmanager
 async def reading(
     *requests: ApprovalRequest, size: tuple[int, int] = (80, 24), **options: Any
-) -> AsyncIterator[tuple[Reader, list[Entry]]]:
+) -> AsyncIterator[tuple[Reader, list[WaitingRequest]]]:
     """Somebody who reads requests on a screen of that size."""
-    waiting, clock = Waiting(), Hand()
+    waiting, clock = WaitingRequests(), Hand()
     given = {name: options[name] for name in ("secrets", "draft_rules") if name in options}
     app = TuiApp(waiting, ANA, clock=clock, **given)
     reader = Reader(None, waiting, clock, options)  # type: ignore[arg-type]
@@ -201,6 +202,6 @@ def cut(line: str, start: int, end: int) -> str:
     return Strip([Segment(line)]).crop(start, end).text
 
 
-def outcome(entry: Entry) -> ApprovalDecision | None:
+def outcome(entry: WaitingRequest) -> ApprovalDecision | None:
     """What became of a request; it has to be settled."""
     return entry.outcome.result(timeout=0)

@@ -31,7 +31,7 @@ from signoff.cli import audit as commands
 from signoff.cli.audit import audit
 from signoff.cli.audit_log import moment
 from signoff.cli.main import code_of
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
 from signoff.errors import SignoffError, WrongUse
@@ -64,7 +64,7 @@ def run(*args: str, stdin: bytes = b"") -> Result:
     return CliRunner().invoke(program, args, input=stdin, catch_exceptions=False)
 
 
-def write(made: Sequence[Draft], file: str = "signoff.db") -> None:
+def write(made: Sequence[EventDraft], file: str = "signoff.db") -> None:
     with closing(SqliteStore(file)) as store:
         asyncio.run(store.write("test", lambda tx: tx.record.append(made)))
 
@@ -81,8 +81,8 @@ def key() -> str:
 # --- log ---
 
 
-def event(kind: str = "asked", at: datetime = NOON, request: str = "", run: str = "", **body: Any) -> Draft:
-    return Draft(kind=kind, at=at, request=request, run=run, body=body)
+def event(kind: str = "asked", at: datetime = NOON, request: str = "", run: str = "", **body: Any) -> EventDraft:
+    return EventDraft(kind=kind, at=at, request=request, run=run, body=body)
 
 
 @pytest.mark.usefixtures("here")

@@ -10,13 +10,13 @@ import pytest
 from tests.cli.desk import Desk
 from tests.cli.wording import Wording
 
-from signoff.cli.progress import Progress, event_json, print_event, spent_json, spent_line
+from signoff.cli.progress import ProgressPrinter, event_json, print_event, spent_json, spent_line
 from signoff.cli.words import cells
 from signoff.core.call import Call
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
-from signoff.workers.runtime import Spent
+from signoff.workers.runtime import WorkerUsage
 
 SECRET = "postgres://ana:hunter2@db"
 ALLOW = Verdict(effect=Effect.ALLOW, rules=("rule-1",), reason="it reads")
@@ -49,7 +49,7 @@ def last(screen: Terminal) -> str:
 
 def test_the_line_at_the_bottom_says_what_is_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = at_a_terminal(monkeypatch)
-    progress = Progress(patience=0)
+    progress = ProgressPrinter(patience=0)
     progress.begun("worker:triage", "r1")
     try:
         progress.observe(event(CallStep.ALLOWED))
@@ -89,7 +89,7 @@ def test_a_line_fits_however_long_the_chain_is(
 
 
 def test_elsewhere_each_step_is_one_plain_line(capsys: pytest.CaptureFixture[str], wording: Wording) -> None:
-    progress = Progress()
+    progress = ProgressPrinter()
     progress.begun("worker:triage", "r1")
     progress.observe(event(CallStep.ALLOWED, "c1/d1", ("triage", "analyzer")))
     asked = ApprovalRequest(id="k3f9", tool_call_id="c2", tool_name="shell", args={})
@@ -121,15 +121,15 @@ def test_programs_never_see_a_secret() -> None:
 @pytest.mark.parametrize(
     ("spent", "line"),
     [
-        (Spent(requests=1), "1 model request"),
-        (Spent(requests=3, input_tokens=1204, output_tokens=310), "3 model requests · 1,204 tokens in, 310 out"),
+        (WorkerUsage(requests=1), "1 model request"),
+        (WorkerUsage(requests=3, input_tokens=1204, output_tokens=310), "3 model requests · 1,204 tokens in, 310 out"),
         (
-            Spent(requests=2, input_tokens=10, output_tokens=1, cost=Decimal("0.00425")),
+            WorkerUsage(requests=2, input_tokens=10, output_tokens=1, cost=Decimal("0.00425")),
             "2 model requests · 10 tokens in, 1 out · $0.0042",
         ),
     ],
 )
-def test_what_it_took(spent: Spent, line: str) -> None:
+def test_what_it_took(spent: WorkerUsage, line: str) -> None:
     assert spent_line(spent) == line
     assert spent_json(spent)["cost_usd"] == (float(spent.cost) if spent.cost is not None else None)
 
@@ -197,7 +197,7 @@ def test_a_run_whose_every_call_was_denied_says_so_by_its_exit_code(
 
 
 def test_a_delegation_in_which_everything_was_denied_did_nothing() -> None:
-    progress = Progress(as_json=True)
+    progress = ProgressPrinter(as_json=True)
     progress.begun("worker:triage", "r1")
     progress.observe(event(CallStep.ALLOWED, "c1"))
     progress.observe(event(CallStep.DENIED, "c1/d1", ("triage", "analyzer"), by="policy", text="no"))

@@ -12,13 +12,13 @@ from signoff.config import Filled, filled, filled_config, load_settings
 from signoff.config.variables import has_variables
 from signoff.errors import WrongFile
 from signoff.policy.document import document_of
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 SECRET = "correct-horse-battery"
 
 
-def spot(value: object) -> Spot:
-    return Spot.top(document_of(value, file="signoff.yaml"))
+def spot(value: object) -> ConfigValue:
+    return ConfigValue.top(document_of(value, file="signoff.yaml"))
 
 
 @pytest.fixture(autouse=True)

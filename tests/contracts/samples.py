@@ -16,11 +16,11 @@ from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advan
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
 from signoff.core.people import Answerer, AnswererKind, Delegation
-from signoff.core.record import START, Checkpoint, Draft, Entry, is_link
+from signoff.core.record import START, Checkpoint, Entry, EventDraft, is_link
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState, Segment
-from signoff.core.subject import Kind, Subject
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.subject import Subject, SubjectKind
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.ports import Transaction
 
@@ -110,11 +110,11 @@ REQUIREMENT = Requirement(
 RICH_TERMS = Terms(
     scope=Scope.WORKER,
     pattern=(
-        Condition(arg="path", fits=Fits.UNDER, value="a/b"),
-        Condition(arg="amount", fits=Fits.AT_MOST, value=19.99),
-        Condition(arg="flag", fits=Fits.IS, value=False),
-        Condition(arg="list", fits=Fits.IS, value=[1, {"x": None}, TEXT]),
-        Condition(arg="text", fits=Fits.ANY),
+        ArgCondition(arg="path", fits=Fits.UNDER, value="a/b"),
+        ArgCondition(arg="amount", fits=Fits.AT_MOST, value=19.99),
+        ArgCondition(arg="flag", fits=Fits.IS, value=False),
+        ArgCondition(arg="list", fits=Fits.IS, value=[1, {"x": None}, TEXT]),
+        ArgCondition(arg="text", fits=Fits.ANY),
     ),
     until=datetime(2027, 3, 1, 8, 30, 0, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     max_uses=0,
@@ -248,8 +248,8 @@ SEGMENTS += [segment(SEGMENTS[0].id, b"3"), segment(SEGMENTS[0].id, b"4")]
 SEGMENTS += [segment(SEGMENTS[2].id, b"5")]
 
 
-def draft(number: int = 1, **fields: Any) -> Draft:
-    return Draft(**{"kind": "judged", "at": at(number), "body": {"n": number}, **fields})
+def draft(number: int = 1, **fields: Any) -> EventDraft:
+    return EventDraft(**{"kind": "judged", "at": at(number), "body": {"n": number}, **fields})
 
 
 def delegation(absent: str, deputy: str, since: float, until: float) -> Delegation:
@@ -258,7 +258,7 @@ def delegation(absent: str, deputy: str, since: float, until: float) -> Delegati
 
 RICH_DELIVERY = Delivery(
     channel="dïscord",
-    subject=Subject(Kind.RESULT, HALF),
+    subject=Subject(SubjectKind.RESULT, HALF),
     trail=HALF,
     state=DeliveryState.FAILED,
     place="112233445566778899/998877665544332211",
@@ -277,7 +277,7 @@ RICH_DELIVERY = Delivery(
 
 def delivery(number: int, **fields: Any) -> Delivery:
     """The request of that number, due in one channel."""
-    subject = Subject(Kind.REQUEST, f"r{number:04}")
+    subject = Subject(SubjectKind.REQUEST, f"r{number:04}")
     return Delivery(**{"channel": "discord", "subject": subject, "trail": "run0001", **fields})
 
 

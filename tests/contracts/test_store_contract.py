@@ -16,13 +16,13 @@ from signoff.core.call import Call, Veiled
 from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox import Item
-from signoff.core.lifecycle import Assigned, Cancelled, Failed, Reminded, Succeeded, Told, Voted
+from signoff.core.lifecycle import Assigned, Cancelled, Failed, OutcomeReported, Reminded, Succeeded, Voted
 from signoff.core.people import Answerer, AnswererKind
 from signoff.core.record import START, Checkpoint, Entry
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
-from signoff.core.subject import Kind, Subject
-from signoff.core.terms import Condition, Fits
+from signoff.core.subject import Subject, SubjectKind
+from signoff.core.terms import ArgCondition, Fits
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import Stale, StoreError
 from signoff.ports import Store, Transaction
@@ -271,7 +271,7 @@ async def test_the_inbox_holds_what_waits_for_a_person(store: Store) -> None:
     await add(store, request(1), unknown, samples.approved(request(3)), samples.claimed(samples.approved(request(4))))
     items = await got(store, "queue.page", limit=10)
     assert [(item.id, item.state) for item in items] == [("r0001", State.PENDING), ("r0002", State.UNKNOWN)]
-    happened = samples.steps(unknown, Told(samples.ANA, happened=True))
+    happened = samples.steps(unknown, OutcomeReported(samples.ANA, happened=True))
     await put(store, "requests.put", happened)
     assert await ids(store, "queue.page", limit=10) == ["r0001"]
 
@@ -314,7 +314,7 @@ async def test_nothing_is_nothing(store: Store) -> None:
     assert list(await got(store, "delegations.current", NOON)) == []
     assert list(await got(store, "deliveries.find")) == []
     assert list(await got(store, "deliveries.find", channel="x", trail="x", request="x", live=True)) == []
-    assert await got(store, "deliveries.get", "x", Subject(Kind.REQUEST, "x")) is None
+    assert await got(store, "deliveries.get", "x", Subject(SubjectKind.REQUEST, "x")) is None
     assert list(await got(store, "record.entries")) == []
     assert list(await got(store, "record.touched", 0)) == []
     assert list(await got(store, "checkpoints.all")) == []
@@ -447,7 +447,7 @@ async def test_recent_is_what_waits_for_nobody_those_asked_last_first(store: Sto
     assert await ids(store, "past.recent", limit=2) == ["r0003", "r0001"]
     assert await ids(store, "past.recent", limit=0) == []
     assert (await got(store, "past.recent", limit=9))[1] == denied
-    await put(store, "requests.put", samples.steps(unknown, Told(samples.ANA, happened=True)))
+    await put(store, "requests.put", samples.steps(unknown, OutcomeReported(samples.ANA, happened=True)))
     assert await ids(store, "past.recent", limit=1) == ["r0006"]
 
 
@@ -527,7 +527,7 @@ async def test_a_grant_comes_back_as_it_was(store: Store) -> None:
 
 
 async def test_grants_are_found_by_exact_arguments_or_as_patterns_of_the_tool(store: Store) -> None:
-    anything = (Condition(arg="n", fits=Fits.ANY),)
+    anything = (ArgCondition(arg="n", fits=Fits.ANY),)
     await put(
         store,
         "grants.add",

@@ -14,7 +14,7 @@ from tests.contracts.samples import RICH_DELIVERY, at, delivery
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.notice import RunResult
 from signoff.core.run import RunSetup, RunState
-from signoff.core.subject import Kind, Occasion, Subject
+from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.errors import WrongUse
 from signoff.ports import Store, Transaction
 
@@ -39,7 +39,7 @@ async def found(store: Store, **options: Any) -> list[Delivery]:
 
 
 async def test_a_delivery_comes_back_as_it_was(store: Store) -> None:
-    bare = Delivery(channel="discord", subject=Subject(Kind.REQUEST, "r1"), trail="r1")
+    bare = Delivery(channel="discord", subject=Subject(SubjectKind.REQUEST, "r1"), trail="r1")
     await put(store, RICH_DELIVERY, bare)
     stored = await got(store, RICH_DELIVERY.channel, RICH_DELIVERY.subject)
     assert stored == RICH_DELIVERY
@@ -92,17 +92,17 @@ async def test_what_is_put_at_once_stays_in_order(store: Store) -> None:
 
 
 def is_of(one: Delivery, request: str) -> bool:
-    return one.subject.kind in (Kind.REQUEST, Kind.REMINDER) and one.subject.about == request
+    return one.subject.kind in (SubjectKind.REQUEST, SubjectKind.REMINDER) and one.subject.about == request
 
 
 async def test_each_filter_that_is_given_has_to_fit(store: Store) -> None:
     subjects = [
-        Subject(Kind.REQUEST, "r0001"),
-        Subject(Kind.REQUEST, "r0002"),
-        Subject(Kind.REMINDER, "r0001", Occasion.ESCALATED),
-        Subject(Kind.REMINDER, "r0001", Occasion.AGAIN),
-        Subject(Kind.BATCH, "r0001"),
-        Subject(Kind.RESULT, "r0001"),
+        Subject(SubjectKind.REQUEST, "r0001"),
+        Subject(SubjectKind.REQUEST, "r0002"),
+        Subject(SubjectKind.REMINDER, "r0001", Occasion.ESCALATED),
+        Subject(SubjectKind.REMINDER, "r0001", Occasion.AGAIN),
+        Subject(SubjectKind.BATCH, "r0001"),
+        Subject(SubjectKind.RESULT, "r0001"),
     ]
     stored = [
         Delivery(channel=channel, subject=subject, trail=f"run000{1 + number // 2 % 2}", live=number % 3 != 0)
@@ -136,7 +136,7 @@ async def test_a_delivery_is_found_by_what_it_is_now(store: Store) -> None:
 
 @pytest.mark.parametrize("text", [samples.TEXT, samples.HALF, "\x00", "\x01json:", "\ud83e", "' or ''='"])
 async def test_every_text_names_a_delivery(store: Store, text: str) -> None:
-    subject = Subject(Kind.REQUEST, text)
+    subject = Subject(SubjectKind.REQUEST, text)
     odd = Delivery(channel=text, subject=subject, trail=text, problem=text, place=text, instead=text)
     await put(store, odd, delivery(1))
     assert await got(store, text, subject) == odd

@@ -28,15 +28,15 @@ from signoff.core.lifecycle import (
     Expired,
     Failed,
     Lost,
+    OutcomeReported,
     Reminded,
     Succeeded,
-    Told,
     Voted,
     advance,
 )
 from signoff.core.run import RunState
-from signoff.core.subject import Kind, Subject
-from signoff.core.terms import Condition, Fits
+from signoff.core.subject import Subject, SubjectKind
+from signoff.core.terms import ArgCondition, Fits
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import RequestError, WrongUse
 from signoff.ports import Store, Transaction
@@ -61,7 +61,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Cancelled, TEXTS),
     st.builds(Failed, TEXTS),
     st.builds(Succeeded, TEXTS, TEXTS),
-    st.builds(Told, st.just(samples.ANA), st.booleans(), TEXTS),
+    st.builds(OutcomeReported, st.just(samples.ANA), st.booleans(), TEXTS),
     st.builds(Voted, st.sampled_from([samples.ANA, samples.BEN, samples.EVE]), st.just(samples.YES)),
     st.builds(Voted, st.just(samples.EVE), st.builds(ApprovalDecision, approved=st.just(False), note=TEXTS)),
 )
@@ -101,7 +101,7 @@ def advanced(draw: st.DrawFn) -> Change:
 
 @st.composite
 def remembered(draw: st.DrawFn) -> Change:
-    pattern = draw(st.sampled_from([None, (), (Condition(arg="n", fits=Fits.ANY),)]))
+    pattern = draw(st.sampled_from([None, (), (ArgCondition(arg="n", fits=Fits.ANY),)]))
     one = samples.grant(
         draw(NUMBERS),
         tool=draw(st.sampled_from(["deploy", "other"])),
@@ -127,7 +127,7 @@ def delivered(draw: st.DrawFn) -> Change:
         draw(NUMBERS),
         channel=draw(st.sampled_from(["discord", "night", samples.HALF])),
         trail=draw(st.sampled_from(["run0001", "run0002", samples.TEXT])),
-        subject=Subject(draw(st.sampled_from(Kind)), draw(st.sampled_from(["r1", "r2", samples.HALF]))),
+        subject=Subject(draw(st.sampled_from(SubjectKind)), draw(st.sampled_from(["r1", "r2", samples.HALF]))),
         live=draw(st.booleans()),
         shown=draw(NUMBERS),
         due=draw(MOMENTS),

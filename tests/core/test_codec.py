@@ -24,7 +24,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import SchemaError
@@ -47,7 +47,7 @@ TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 SETS = st.frozensets(TEXT, max_size=3)
 
 ANSWERERS = st.builds(Answerer, name=TEXT, kind=st.sampled_from(AnswererKind), roles=SETS, via=TEXT)
-CONDITIONS = st.builds(Condition, arg=TEXT, fits=st.sampled_from(Fits), value=JSON)
+CONDITIONS = st.builds(ArgCondition, arg=TEXT, fits=st.sampled_from(Fits), value=JSON)
 BUDGETS = st.builds(Budget, arg=TEXT, limit=AMOUNTS, daily=st.booleans())
 PATTERNS = st.none() | st.lists(CONDITIONS, max_size=3).map(tuple)
 TERMS = st.builds(

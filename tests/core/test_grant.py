@@ -21,7 +21,7 @@ from signoff.core.codec import dump_grant, load_grant
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
 from signoff.core.people import Answerer
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms, amount_of
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms, amount_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -65,10 +65,12 @@ values = st.recursive(
     max_leaves=3,
 )
 conditions = st.one_of(
-    st.builds(Condition, arg=words, fits=st.just(Fits.IS), value=values),
-    st.builds(Condition, arg=words, fits=st.just(Fits.UNDER), value=st.sampled_from(["docs", "docs/x", 'a"', "a, b"])),
-    st.builds(Condition, arg=words, fits=st.just(Fits.AT_MOST), value=st.sampled_from([0, 1, 5, 5.5, 10**20])),
-    st.builds(Condition, arg=words, fits=st.just(Fits.ANY)),
+    st.builds(ArgCondition, arg=words, fits=st.just(Fits.IS), value=values),
+    st.builds(
+        ArgCondition, arg=words, fits=st.just(Fits.UNDER), value=st.sampled_from(["docs", "docs/x", 'a"', "a, b"])
+    ),
+    st.builds(ArgCondition, arg=words, fits=st.just(Fits.AT_MOST), value=st.sampled_from([0, 1, 5, 5.5, 10**20])),
+    st.builds(ArgCondition, arg=words, fits=st.just(Fits.ANY)),
 )
 moments = st.sampled_from(
     [NOON + timedelta(seconds=seconds, microseconds=tiny) for seconds in (0, 1, 30, 60) for tiny in (0, 1, 500_000)]
@@ -156,9 +158,9 @@ def test_every_condition_stands_in_the_text(one: Grant) -> None:
 def test_the_text_says_all_there_is_in_words() -> None:
     whole = grant(
         pattern=(
-            Condition(arg="to", fits=Fits.IS, value="bob"),
-            Condition(arg="amount", fits=Fits.AT_MOST, value=5),
-            Condition(arg="note", fits=Fits.ANY),
+            ArgCondition(arg="to", fits=Fits.IS, value="bob"),
+            ArgCondition(arg="amount", fits=Fits.AT_MOST, value=5),
+            ArgCondition(arg="note", fits=Fits.ANY),
         ),
         scope=Scope.WORKER,
         where="triage > payer",
@@ -209,13 +211,13 @@ def test_exactly_means_exactly_whatever_the_spelling() -> None:
 
 @pytest.mark.parametrize("change", [{"schema_hash": "new"}, {"toolset": "another bank"}])
 def test_a_tool_that_changed_is_another_tool(change: dict[str, str]) -> None:
-    for one in (grant(), grant(memory_key="", pattern=(Condition(arg="amount", fits=Fits.ANY),))):
+    for one in (grant(), grant(memory_key="", pattern=(ArgCondition(arg="amount", fits=Fits.ANY),))):
         assert one.covers(call())
         assert not one.covers(call(**change))
 
 
 def test_a_pattern_speaks_of_all_arguments_and_no_others() -> None:
-    wide = grant(memory_key="", pattern=(Condition(arg="amount", fits=Fits.AT_MOST, value=5),))
+    wide = grant(memory_key="", pattern=(ArgCondition(arg="amount", fits=Fits.AT_MOST, value=5),))
     assert wide.covers(call(3))
     for args in ({}, {"amount": 3, "currency": "EUR"}, {"Amount": 3}):
         assert not wide.covers(Call(tool="pay", args=args))
@@ -247,14 +249,14 @@ def test_a_pattern_speaks_of_all_arguments_and_no_others() -> None:
     ],
 )
 def test_always_on_one_dollar_is_no_leave_for_a_million(amount: object, fits: bool) -> None:
-    condition = Condition(arg="amount", fits=Fits.AT_MOST, value=1)
+    condition = ArgCondition(arg="amount", fits=Fits.AT_MOST, value=1)
     assert condition.holds(amount, led()) is fits
     budget = grant(memory_key="", pattern=(condition,), budget=Budget(arg="amount", limit=Decimal(1)))
     assert (budget.covers(call(amount)) and not budget.why_asleep(call(amount), NOON)) is fits
 
 
 def test_an_amount_too_long_to_be_written_down_is_still_too_much() -> None:
-    assert not Condition(arg="amount", fits=Fits.AT_MOST, value=1).holds(10**5_000, led())
+    assert not ArgCondition(arg="amount", fits=Fits.AT_MOST, value=1).holds(10**5_000, led())
 
 
 PATHS = [
@@ -299,19 +301,19 @@ PATHS = [
 
 @table(("path", "inside"), PATHS)
 def test_a_path_that_leaves_its_folder_is_not_inside(path: str, inside: bool) -> None:
-    assert Condition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()) is inside
+    assert ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()) is inside
 
 
 @pytest.mark.parametrize("value", [None, 5, True, ["docs/a.md"], {"docs/a.md": 1}])
 def test_what_is_no_text_is_no_path(value: object) -> None:
-    assert not Condition(arg="path", fits=Fits.UNDER, value="docs").holds(value, led())
+    assert not ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(value, led())
 
 
 def test_a_link_leads_out_of_the_folder() -> None:
-    condition = Condition(arg="path", fits=Fits.UNDER, value="docs")
+    condition = ArgCondition(arg="path", fits=Fits.UNDER, value="docs")
     assert not condition.holds("docs/link/a.md", led({"docs/link/a.md": "/etc/a.md"}))
     assert condition.holds("docs/a.md", led({"docs/a.md": "docs/a.md"}))
-    absolute = Condition(arg="path", fits=Fits.UNDER, value="/srv/app/docs")
+    absolute = ArgCondition(arg="path", fits=Fits.UNDER, value="/srv/app/docs")
     assert absolute.holds("/srv/app/docs/a.md", led({"/srv/app/docs/a.md": "/srv/app/docs/a.md"}))
     assert not absolute.holds("/srv/app/docs/a.md", led({"/srv/app/docs/a.md": "/srv/other/a.md"}))
     assert not absolute.holds("//srv/app/docs/a.md", led())
@@ -321,7 +323,7 @@ def test_a_link_leads_out_of_the_folder() -> None:
 @examples(4_000)
 def test_no_path_that_is_put_together_leaves_the_folder(steps: list[str]) -> None:
     path = "docs/" + "/".join(steps)
-    if Condition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()):
+    if ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()):
         depth = 0
         for one in path.replace("\\", "/").split("/"):
             depth += {"..": -1, ".": 0, "": 0}.get(one.strip("\0 "), 1)
@@ -439,7 +441,7 @@ def test_it_holds_where_it_was_given() -> None:
 def test_what_a_person_says_is_what_is_kept() -> None:
     terms = Terms(
         scope=Scope.WORKER,
-        pattern=(Condition(arg="amount", fits=Fits.AT_MOST, value=5),),
+        pattern=(ArgCondition(arg="amount", fits=Fits.AT_MOST, value=5),),
         until=NOON,
         max_uses=3,
         budget=Budget(arg="amount", limit=Decimal(9)),

@@ -25,10 +25,10 @@ from signoff.core.lifecycle import (
     Expired,
     Failed,
     Lost,
+    OutcomeReported,
     Paused,
     Reminded,
     Succeeded,
-    Told,
     Voted,
     advance,
     may_be_dated,
@@ -75,7 +75,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.just(Reminded()),
     st.builds(Dated, st.integers(-60, 600).map(lambda seconds: NOW + timedelta(seconds=seconds))),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
-    st.builds(Told, answerers, st.booleans()),
+    st.builds(OutcomeReported, answerers, st.booleans()),
 )
 requirements = st.builds(
     Requirement,
@@ -293,12 +293,12 @@ def test_what_became_of_a_lost_call_is_told_by_a_person_or_by_the_process_that_c
         with pytest.raises(RequestError):
             advance(unknown(), answer, NOW)
     with pytest.raises(NotEntitled, match="not a person"):
-        advance(unknown(), Told(person("bot", kind=AnswererKind.SCRIPT), True), NOW)
-    happened = advance(unknown(), Told(person("ben"), True, "seen on the statement"), NOW)
+        advance(unknown(), OutcomeReported(person("bot", kind=AnswererKind.SCRIPT), True), NOW)
+    happened = advance(unknown(), OutcomeReported(person("ben"), True, "seen on the statement"), NOW)
     assert happened.state is State.SUCCEEDED
     assert happened.claim is not None
     assert happened.claim.told_by == "ben"
-    did_not = advance(unknown(), Told(person("ben"), False), NOW)
+    did_not = advance(unknown(), OutcomeReported(person("ben"), False), NOW)
     assert did_not.state is State.CANCELLED, "so that it may be asked about anew"
     assert advance(unknown(), Succeeded("d", "p"), NOW).state is State.SUCCEEDED
     for late in (Succeeded(), Failed("x"), Claimed("p3")):

@@ -16,7 +16,7 @@ from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import Grant
 from signoff.core.offer import LEADS_TO, Offer, may_be_remembered, offers, wider_terms
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Fits, Scope, Terms
+from signoff.core.terms import ArgCondition, Fits, Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 
 
@@ -30,7 +30,7 @@ def request(args: dict[str, Any], tool: str = "write_file", **call: Any) -> Appr
     )
 
 
-def patterns(args: dict[str, Any], tool: str = "write_file", **call: Any) -> list[tuple[Condition, ...]]:
+def patterns(args: dict[str, Any], tool: str = "write_file", **call: Any) -> list[tuple[ArgCondition, ...]]:
     return [one.pattern for one in offers(request(args, tool, **call)) if one.pattern is not None]
 
 
@@ -54,9 +54,9 @@ def test_a_file_in_a_folder() -> None:
     assert wide.name == "path"
     assert wide.text == f'write_file with path any path inside "docs" {CALM}, any content, mode "w"'
     assert wide.pattern == (
-        Condition(arg="path", fits=UNDER, value="docs"),
-        Condition(arg="content", fits=ANY),
-        Condition(arg="mode", fits=IS, value="w"),
+        ArgCondition(arg="path", fits=UNDER, value="docs"),
+        ArgCondition(arg="content", fits=ANY),
+        ArgCondition(arg="mode", fits=IS, value="w"),
     )
 
 

@@ -20,8 +20,8 @@ from signoff.core.export import COLUMNS, csv_header, csv_row, event_line, event_
 from signoff.core.record import (
     START,
     Checkpoint,
-    Draft,
     Entry,
+    EventDraft,
     Trust,
     Verified,
     Vouched,
@@ -58,7 +58,7 @@ def broken(entries: Iterable[Entry], *checkpoints: Checkpoint) -> tuple[int, str
 
 
 def test_a_link_is_over_canonical_json() -> None:
-    entry = linked(Draft(kind="asked", at=NOON, request="r", run="x", body={"b": 1.0, "a": "é"}), 7, START)
+    entry = linked(EventDraft(kind="asked", at=NOON, request="r", run="x", body={"b": 1.0, "a": "é"}), 7, START)
     assert entry.body == '{"a":"é","b":1}'
     assert entry.at == "2026-01-01T12:00:00.000000Z"
     assert is_link(entry)
@@ -88,7 +88,7 @@ values = st.recursive(
 def test_the_fast_path_gives_the_very_same_bytes(body: dict[str, Any], kind: str, request: str, seq: int) -> None:
     from hashlib import sha256
 
-    entry = linked(Draft(kind=kind, at=NOON, request=request, body=body), seq, START)
+    entry = linked(EventDraft(kind=kind, at=NOON, request=request, body=body), seq, START)
     assert entry.body == canonical(body)
     fields = {"at": entry.at, "kind": kind, "prev": START, "request": request, "run": "", "seq": seq}
     assert entry.hash == sha256(f"{canonical(fields)}\n{canonical(body)}".encode()).hexdigest()
@@ -107,7 +107,7 @@ def test_the_fast_path_gives_the_very_same_bytes(body: dict[str, Any], kind: str
     ids=["surrogate", "nan", "set", "number as key", "bytes"],
 )
 def test_an_event_is_never_lost_for_what_it_holds(value: Any, written: Any) -> None:
-    entry = linked(Draft(kind="allowed", at=NOON, body={"value": value, "tool": "pay"}), 1, START)
+    entry = linked(EventDraft(kind="allowed", at=NOON, body={"value": value, "tool": "pay"}), 1, START)
     assert json.loads(entry.body) == {"tool": "pay", "value": written}
     assert walked([entry]).events == 1
 
@@ -116,7 +116,7 @@ def test_nor_for_being_deep() -> None:
     deep: Any = "bottom"
     for _ in range(3_000):
         deep = [deep]
-    entry = linked(Draft(kind="allowed", at=NOON, body={"value": deep, "tool": "pay"}), 1, START)
+    entry = linked(EventDraft(kind="allowed", at=NOON, body={"value": deep, "tool": "pay"}), 1, START)
     assert json.loads(entry.body)["tool"] == "pay"
     assert walked([entry]).events == 1
 
@@ -326,7 +326,9 @@ SPELLINGS = {
 
 @table("spelling", SPELLINGS)
 def test_there_is_one_spelling(spelling: str) -> None:
-    line = event_line(linked(Draft(kind="asked", at=NOON, body={"args": {}, "by": "ana", "tool": "pay"}), 1, START))
+    line = event_line(
+        linked(EventDraft(kind="asked", at=NOON, body={"args": {}, "by": "ana", "tool": "pay"}), 1, START)
+    )
     spoiled = SPELLINGS[spelling](line)
     assert spoiled != line
     with pytest.raises(ValueError, match=r"spelled in another way|not JSON|not an event|surrogate"):
@@ -447,7 +449,7 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
     ids=str,
 )
 def test_an_event_in_words(body: dict[str, Any], who: str, what: str) -> None:
-    told = account_of(linked(Draft(kind="x", at=NOON, body=body), 1, START))
+    told = account_of(linked(EventDraft(kind="x", at=NOON, body=body), 1, START))
     assert (told.who, told.what) == (who, what)
 
 
@@ -465,7 +467,7 @@ def cells(row: str) -> list[str]:
 
 @table("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "'=1", "|x", "%x", "=cmd|' /C calc'!A0"])
 def test_a_spreadsheet_computes_nothing(text: str) -> None:
-    entry = linked(Draft(kind=text, at=NOON, request=text, run=text, body={"by": text, "title": text}), 1, START)
+    entry = linked(EventDraft(kind=text, at=NOON, request=text, run=text, body={"by": text, "title": text}), 1, START)
     read = cells(csv_row(entry))
     assert len(read) == len(COLUMNS)
     assert not [cell for cell in read if cell.lstrip(" '")[:1] in "=+-@|%" and not cell.startswith("'")]
@@ -485,7 +487,7 @@ def test_a_row_holds_the_event() -> None:
 
 
 def test_a_row_is_one_line() -> None:
-    entry = linked(Draft(kind="a\r\nb", at=NOON, body={"title": 'x\n"y"'}), 1, START)
+    entry = linked(EventDraft(kind="a\r\nb", at=NOON, body={"title": 'x\n"y"'}), 1, START)
     assert csv_row(entry).count("\n") == 1
     assert cells(csv_row(entry))[4] == 'x⟦LF⟧"y"'
 
@@ -500,7 +502,7 @@ HIDDEN = "\u180b\uffa0\u2800\u3164\u115f\u1160\u17b4\u17b5\ufe0f\u200b\u202e\u00
 @table("hidden", HIDDEN, ids=[f"U+{ord(one):04X}" for one in HIDDEN])
 def test_nothing_hidden_is_left_in_a_spreadsheet(hidden: str) -> None:
     told = f"a{hidden}b"
-    entry = linked(Draft(kind="asked", at=NOON, request=told, body={"title": told, "by": told}), 1, START)
+    entry = linked(EventDraft(kind="asked", at=NOON, request=told, body={"title": told, "by": told}), 1, START)
     row = csv_row(entry).removesuffix("\r\n")
     assert hidden not in row
     assert is_clean(row.replace("⟦", "").replace("⟧", ""))
@@ -508,5 +510,5 @@ def test_nothing_hidden_is_left_in_a_spreadsheet(hidden: str) -> None:
 
 def test_what_was_masked_before_is_not_marked_again() -> None:
     title = "pay ⟦secret sha256:abcd⟧ \u200b now"
-    entry = linked(Draft(kind="asked", at=NOON, body={"title": title}), 1, START)
+    entry = linked(EventDraft(kind="asked", at=NOON, body={"title": title}), 1, START)
     assert cells(csv_row(entry))[4] == "pay ⟦secret sha256:abcd⟧ ⟦U+200B⟧ now"

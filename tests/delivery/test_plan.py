@@ -13,7 +13,7 @@ from tests.delivery.posting import ANA, NO, Board, ask_all, post_for
 from signoff.broker import Broker
 from signoff.core.delivery import Delivery
 from signoff.core.request import ApprovalRequest
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery import Route
 from signoff.delivery.batches import Batches
 from signoff.delivery.plan import Planner
@@ -58,7 +58,7 @@ async def change(broker: Broker, *trails: str) -> None:
 
     def work(tx: Transaction) -> None:
         for trail in trails:
-            tx.deliveries.put(Delivery(channel="other", subject=Subject(Kind.REQUEST, trail), trail=trail))
+            tx.deliveries.put(Delivery(channel="other", subject=Subject(SubjectKind.REQUEST, trail), trail=trail))
 
     await broker.store.write("change", work)
 
@@ -111,7 +111,7 @@ async def test_a_look_that_is_cut_short_is_made_again_with_all_that_it_was_for(b
     [request] = await ask_all(broker, "a", run="one")
     looks = agenda(Board())
     await look(broker, looks)
-    subject, due = Subject(Kind.REQUEST, request), broker.clock.now() + SECOND
+    subject, due = Subject(SubjectKind.REQUEST, request), broker.clock.now() + SECOND
     row = Delivery(channel="board", subject=subject, trail="one", due=due)
     await broker.store.write("put", lambda tx: tx.deliveries.put(row))
 

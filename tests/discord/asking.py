@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.channels.discord.press import Press
-from signoff.channels.discord.sheet import Button, Form, Menu, Sheet, size
+from signoff.channels.discord.sheet import Button, Form, Menu, MessageSheet, size
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
@@ -178,7 +178,7 @@ def votes(draw: st.DrawFn, request: ApprovalRequest) -> Vote:
 # --- limits, as Discord documents them ---
 
 
-def check_sheet(sheet: Sheet) -> None:
+def check_sheet(sheet: MessageSheet) -> None:
     """Everything about a message that Discord would refuse otherwise."""
     assert size(sheet.content) <= 2000
     assert size(sheet.title) <= 256

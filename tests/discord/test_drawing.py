@@ -10,7 +10,7 @@ import pytest
 from tests.discord.asking import asked
 
 from signoff.channels.discord import drawing
-from signoff.channels.discord.drawing import LARGE, Drawing, is_large
+from signoff.channels.discord.drawing import LARGE, DrawingCache, is_large
 from signoff.channels.discord.paper import sheet_for, shows_whole
 from signoff.channels.discord.whole import whole
 from signoff.core.notice import Asked, Together
@@ -33,7 +33,7 @@ def test_how_large_a_call_is_is_found_out_first(args: dict[str, Any], large: boo
 
 @pytest.mark.parametrize("args", [{"to": "ACME"}, {"to": "a b\n" * LARGE}])
 async def test_it_is_drawn_alike(args: dict[str, Any]) -> None:
-    request, made = asked(args=args), Drawing()
+    request, made = asked(args=args), DrawingCache()
     for notice in (
         Asked(request=request, number=2, of=3),
         Together(requests=(request, request)),
@@ -58,7 +58,7 @@ async def test_a_large_call_is_drawn_once_and_keeps_nobody_waiting(monkeypatch: 
         return "all of it"
 
     monkeypatch.setattr(drawing, "whole", slow)
-    request, made = asked(args={"to": "a" * LARGE}), Drawing()
+    request, made = asked(args={"to": "a" * LARGE}), DrawingCache()
     first, second, third = (asyncio.create_task(made.whole(request)) for _ in range(3))
     await begun.wait()  # everything else goes on meanwhile
     first.cancel()
@@ -73,7 +73,7 @@ async def test_what_cannot_be_drawn_is_said_to_everybody_who_asks(monkeypatch: p
         raise ValueError("no")
 
     monkeypatch.setattr(drawing, "whole", broken)
-    request, made = asked(args={"to": "a" * LARGE}), Drawing()
+    request, made = asked(args={"to": "a" * LARGE}), DrawingCache()
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
             await made.whole(request)

@@ -16,7 +16,7 @@ from tests.profiles import NIGHTLY, examples
 
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.paper import sheet_for, shows_whole
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.channels.discord.words import span, spelled
 from signoff.core.canonical import canonical
@@ -77,7 +77,7 @@ TITLES = re.compile(
 )
 
 
-def check_inert(sheet: Sheet) -> None:
+def check_inert(sheet: MessageSheet) -> None:
     assert acting(sheet.text) <= {"time"}, "something acts"
     for line in outside(sheet.text).split("\n"):
         assert OURS.fullmatch(line), f"not ours: {line!r}"
@@ -207,7 +207,7 @@ def test_the_known_payloads_are_inert_and_visible() -> None:
 # --- what an agent says ---
 
 
-def check_said(text: str, state: RunState = RunState.DONE, worker: str = "triage") -> Sheet:
+def check_said(text: str, state: RunState = RunState.DONE, worker: str = "triage") -> MessageSheet:
     sheet = sheet_for(RunResult(run="r1", state=state, worker=worker, text=text))
     check_sheet(sheet)
     assert not acting(sheet.content) & {"mention", "time", "masked link", "spoiler"}

@@ -10,7 +10,7 @@ from tests.discord.asking import ANA, AT, BEN, asked, check_sheet, settled
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.paper import sheet_for, shows_whole
 from signoff.channels.discord.press import Press
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Remember
@@ -25,13 +25,13 @@ from signoff.errors import WrongUse
 LATER = AT + timedelta(minutes=5)
 
 
-def drawn(request: ApprovalRequest, number: int = 1, of: int = 1) -> Sheet:
+def drawn(request: ApprovalRequest, number: int = 1, of: int = 1) -> MessageSheet:
     sheet = sheet_for(Asked(request=request, number=number, of=of))
     check_sheet(sheet)
     return sheet
 
 
-def labels(sheet: Sheet) -> list[list[str]]:
+def labels(sheet: MessageSheet) -> list[list[str]]:
     return [[button.label for button in row] for row in sheet.rows if isinstance(row, tuple)]
 
 

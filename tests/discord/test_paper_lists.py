@@ -9,7 +9,7 @@ from tests.discord.asking import AT, asked, check_sheet, settled
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.paper import digest_of_all, sheet_for
 from signoff.channels.discord.press import Press, Verb
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.core.context import EarlierAnswers, RequestContext, Tally
 from signoff.core.loosened import Loosened
@@ -19,7 +19,7 @@ from signoff.core.request import ApprovalRequest, State
 LATER = AT + timedelta(minutes=5)
 
 
-def labels(sheet: Sheet) -> list[list[str]]:
+def labels(sheet: MessageSheet) -> list[list[str]]:
     return [[button.label for button in row] for row in sheet.rows if isinstance(row, tuple)]
 
 

@@ -10,7 +10,7 @@ from tests.discord.asking import AT, asked, check_sheet, settled
 
 from signoff.channels.discord.lists import history_sheet, show_sheet
 from signoff.channels.discord.paper import sheet_for, shows_whole
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
@@ -26,13 +26,13 @@ LATER = AT + timedelta(minutes=5)
 UNTIL = "**Until** <t:1767269100:T> (<t:1767269100:R>), then "
 
 
-def drawn(request: ApprovalRequest) -> Sheet:
+def drawn(request: ApprovalRequest) -> MessageSheet:
     sheet = sheet_for(Asked(request=request))
     check_sheet(sheet)
     return sheet
 
 
-def labels(sheet: Sheet) -> list[str]:
+def labels(sheet: MessageSheet) -> list[str]:
     return [button.label for row in sheet.rows if isinstance(row, tuple) for button in row]
 
 

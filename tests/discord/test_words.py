@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.discord.asking import ANY, BITS, long_texts, texts
 from tests.discord.reader import acting, read
 
-from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.sheet import size
 from signoff.channels.discord.words import (
     block,
@@ -141,7 +141,11 @@ def test_the_beginning_splits_no_marker(bit: str, room: int) -> None:
 
 parts = st.lists(
     st.builds(
-        Part, name=texts.map(visible), label=st.just("**Why**"), text=seen, language=st.sampled_from(["", "diff"])
+        MessagePart,
+        name=texts.map(visible),
+        label=st.just("**Why**"),
+        text=seen,
+        language=st.sampled_from(["", "diff"]),
     ),
     max_size=40,
 )
@@ -149,14 +153,14 @@ parts = st.lists(
 
 @ANY
 @given(parts, st.integers(400, 4096))
-def test_parts_keep_to_their_room(parts: list[Part], room: int) -> None:
+def test_parts_keep_to_their_room(parts: list[MessagePart], room: int) -> None:
     text, missing = lay_out(parts, room)
     assert size(text) <= room
     assert bool(missing) == (size("\n".join(part.whole for part in parts)) > room)
 
 
 def test_long_parts_give_way_to_short_ones() -> None:
-    long, short = Part(name="body", text="z" * 9000), Part(name="to", text="ACME")
+    long, short = MessagePart(name="body", text="z" * 9000), MessagePart(name="to", text="ACME")
     text, missing = lay_out([long, short, long], 1000)
     assert "`to` = `ACME`" in text
     assert text.count("characters left out⟧") == 2
@@ -165,7 +169,7 @@ def test_long_parts_give_way_to_short_ones() -> None:
 
 
 def test_what_there_is_no_room_for_at_all_is_counted() -> None:
-    text, missing = lay_out([Part(name=f"a{number}", text="1") for number in range(1000)], 1000)
+    text, missing = lay_out([MessagePart(name=f"a{number}", text="1") for number in range(1000)], 1000)
     kept = text.count(" = ")
     assert text.endswith(f"… and {1000 - kept} more")
     assert missing == sum(len(f"a{number}") + 1 for number in range(kept, 1000))

@@ -8,7 +8,7 @@ from signoff.core.call import Call
 from signoff.policy.engine import Policy
 from signoff.policy.explain import Explanation
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Finding
+from signoff.policy.finding import MatchResult
 
 ROOT = "/home/ana/project"
 
@@ -25,7 +25,7 @@ def call(tool: str = "pay", /, **more: Any) -> Call:
     return Call(tool=tool, args=more.pop("args", more), **fields)
 
 
-def finding(match: Any, made: Call, *, effect: str = "ask", root: str | None = ROOT) -> Finding:
+def finding(match: Any, made: Call, *, effect: str = "ask", root: str | None = ROOT) -> MatchResult:
     """What the only rule of a policy finds out about a call."""
     rule = policy({effect: match}, root=root).rules[0]
     return rule.find(Facts(made, root))

@@ -15,7 +15,7 @@ from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
-from signoff.policy.reach import UNSURE, Reach, Subject, reach, reach_of
+from signoff.policy.reach import UNSURE, Reach, ToolView, reach, reach_of
 
 BIG = {"tool": "pay", "args": {"amount": {">": 100}}}
 
@@ -74,14 +74,14 @@ def test_names_and_labels_settle_what_they_can() -> None:
 
 def test_labels_that_differ_from_call_to_call() -> None:
     writes = (frozenset({"fs.write"}), frozenset({"fs.write", "proc.exec"}))
-    subject = Subject(tool="write_file", labels=writes)
+    subject = ToolView(tool="write_file", labels=writes)
     assert reach_of([(policy({"allow": "fs.read"}), subject)]).effect == "ask"
     assert reach_of([(policy({"allow": "fs.write"}), subject)]).effect == "conditional"
     assert reach_of([(policy({"deny": "fs.write"}), subject)]).effect == "deny"
 
 
 def test_a_worker_that_others_may_call() -> None:
-    subject = Subject(tool="pay", worker=("payer",), nested=True)
+    subject = ToolView(tool="pay", worker=("payer",), nested=True)
     assert reach_of([(policy({"allow": {"worker": "payer"}}), subject)]).effect == "allow"
     assert reach_of([(policy({"allow": {"worker": "triage"}}), subject)]).effect == "ask"
     assert reach_of([(policy({"allow": {"worker": "triage > payer"}}), subject)]).effect == "conditional"
@@ -112,9 +112,9 @@ def test_the_strictest_layer_holds() -> None:
 
 def test_layers_that_see_different_things() -> None:
     rule = policy({"allow": "money"})
-    inner = Subject(tool="pay", labels=(frozenset({"money"}),))
-    assert reach_of([(rule, inner), (policy(), Subject(tool="bank_pay"))]).effect == "allow"
-    assert reach_of([(rule, Subject(tool="pay"))]).effect == "ask"
+    inner = ToolView(tool="pay", labels=(frozenset({"money"}),))
+    assert reach_of([(rule, inner), (policy(), ToolView(tool="bank_pay"))]).effect == "allow"
+    assert reach_of([(rule, ToolView(tool="pay"))]).effect == "ask"
 
 
 def test_silence_that_allows_is_told_apart() -> None:
@@ -133,9 +133,9 @@ def test_it_says_why() -> None:
     assert reached({"ask": "pay"}, {"deny": BIG}).why == "rule-2 denies `pay` where `amount` is > 100"
 
 
-def told(one: Call, unsure: frozenset[str], others: tuple[frozenset[str], ...] = ()) -> Subject:
+def told(one: Call, unsure: frozenset[str], others: tuple[frozenset[str], ...] = ()) -> ToolView:
     """What is known about a call's tool, some of it hidden."""
-    return Subject(
+    return ToolView(
         tool=one.tool,
         toolset=UNSURE if "toolset" in unsure else one.toolset,
         worker=UNSURE if "worker" in unsure else one.worker,

@@ -13,11 +13,11 @@ from tests.profiles import examples
 from signoff.core.codec import load_decision, load_votes
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer, AnswererKind
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.run import KeptRun, RunSetup
 from signoff.core.vote import Vote
 from signoff.store import rows
-from signoff.store.memory_record import Steps
+from signoff.store.memory_record import EventCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUN = KeptRun(id="run1", prompt="go", started_at=NOON)
@@ -89,6 +89,6 @@ def test_only_so_many_and_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 @examples(1_000, daily=40)
 @given(steps=st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=30), after=st.integers(0, 31))
 def test_steps_after_one_are_those_that_came_after_it(steps: list[str], after: int) -> None:
-    record = Steps()
-    record.append([Draft(kind="asked", at=NOON, request=request) for request in steps])
+    record = EventCount()
+    record.append([EventDraft(kind="asked", at=NOON, request=request) for request in steps])
     assert list(record.touched(after) or ()) == [request for request in steps[after:] if request]

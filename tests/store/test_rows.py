@@ -12,7 +12,7 @@ from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
-from signoff.core.subject import Kind, Occasion, Subject
+from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.store.rows import delivery_columns, delivery_of, lease_columns, lease_of
 
 TEXT = st.text(st.characters(), max_size=20)
@@ -24,12 +24,12 @@ MANY = st.integers(0, 2**40)
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> Delivery:
-    kind = draw(st.sampled_from(Kind))
-    occasion = draw(st.sampled_from(Occasion)) if kind is Kind.REMINDER else None
-    run, line = draw(IDS), draw(TEXT) if kind is Kind.MESSAGE else ""
-    subject = Subject(kind, f"{run}/{line}" if kind is Kind.MESSAGE else run, occasion)
+    kind = draw(st.sampled_from(SubjectKind))
+    occasion = draw(st.sampled_from(Occasion)) if kind is SubjectKind.REMINDER else None
+    run, line = draw(IDS), draw(TEXT) if kind is SubjectKind.MESSAGE else ""
+    subject = Subject(kind, f"{run}/{line}" if kind is SubjectKind.MESSAGE else run, occasion)
     result = None
-    if kind in (Kind.RESULT, Kind.MESSAGE):
+    if kind in (SubjectKind.RESULT, SubjectKind.MESSAGE):
         state = draw(st.sampled_from(RunState))
         result = RunResult(run=run, state=state, worker=draw(TEXT), text=draw(TEXT), line=line)
     return Delivery(

@@ -32,7 +32,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.status import running_channels
 from signoff.errors import SchemaError
@@ -194,22 +194,22 @@ async def test_what_stands_in_channels_is_brought_up_to_date_there(store: Store)
 
 async def test_what_failed_is_still_told_with_its_reason(store: Store) -> None:
     requests = await by_title(store)
-    subject = Subject(Kind.REQUEST, requests["refund(amount=13)"].id)
+    subject = Subject(SubjectKind.REQUEST, requests["refund(amount=13)"].id)
     failed = await store.read(lambda tx: tx.deliveries.get("board", subject))
     assert failed is not None
     assert (failed.state, failed.instead, failed.problem) == (DeliveryState.FAILED, "night", "too long")
     assert failed.hopeless and not failed.may_stand
-    waits = Subject(Kind.REQUEST, requests["refund(amount=11)"].id)
+    waits = Subject(SubjectKind.REQUEST, requests["refund(amount=11)"].id)
     due = await store.read(lambda tx: tx.deliveries.get("board", waits))
     assert due is not None and due.attempts >= 1 and due.since is not None and due.due is not None
-    again = Subject(Kind.REQUEST, requests["pay(amount=4)"].id)
+    again = Subject(SubjectKind.REQUEST, requests["pay(amount=4)"].id)
     gone = await store.read(lambda tx: tx.deliveries.get("board", again))
     assert gone is not None and gone.may_stand and gone.place
 
 
 async def test_what_was_told_of_a_run_is_not_told_again(store: Store) -> None:
     requests = await by_title(store)
-    subject = Subject(Kind.RESULT, requests["pay(amount=2)"].run)
+    subject = Subject(SubjectKind.RESULT, requests["pay(amount=2)"].run)
     told = await store.read(lambda tx: tx.deliveries.get("board", subject))
     assert told is not None and told.result is not None
     assert (told.result.state, told.result.worker) == (RunState.DONE, "shop")

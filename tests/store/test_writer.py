@@ -14,7 +14,7 @@ import pytest
 
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
-from signoff.store.writer import MOST, Batch, Outcome, Work, Writer
+from signoff.store.writer import MOST, Batch, Work, Writer, WriteResult
 
 SOON = 60.0
 """Seconds until what has to happen on the slowest machine counts as missing."""
@@ -34,12 +34,12 @@ class Disk:
 
     def transact(self, works: Sequence[Work], synced: bool) -> Batch:
         self.threads.add(threading.get_ident())
-        outcomes: list[Outcome] = []
+        outcomes: list[WriteResult] = []
         for work in works:
             try:
-                outcomes.append(Outcome(work(TX)))
+                outcomes.append(WriteResult(work(TX)))
             except BaseException as error:
-                outcomes.append(Outcome(error=error))
+                outcomes.append(WriteResult(error=error))
         self.is_syncing.release()
         assert self.may_sync.wait(SOON)
         if self.error is not None:
@@ -338,7 +338,7 @@ async def test_a_commit_nobody_needs_to_survive_a_power_cut_is_not_synced() -> N
 
     def transact(works: Sequence[Work], synced: bool) -> Batch:
         asked.append(synced)
-        return Batch([Outcome() for _ in works])
+        return Batch([WriteResult() for _ in works])
 
     writer = Writer(transact)
     await writer.write("work", gives(1), synced=False)

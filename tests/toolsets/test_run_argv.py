@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 from signoff.toolsets.builtin.shell.argv import Step, run_line
-from signoff.toolsets.builtin.shell.processes import USUAL, Limits, Outcome
+from signoff.toolsets.builtin.shell.processes import USUAL, CommandResult, ProcessLimits
 
 BASH = shutil.which("bash")
 
@@ -33,8 +33,8 @@ def piped(*stages: str | Simple, join: Join = Join.ALWAYS) -> Pipeline:
     return Pipeline(tuple(simple(one) if isinstance(one, str) else one for one in stages), join)
 
 
-def line(*pipelines: Pipeline | str) -> Line:
-    return Line(tuple(piped(one) if isinstance(one, str) else one for one in pipelines))
+def line(*pipelines: Pipeline | str) -> CommandLine:
+    return CommandLine(tuple(piped(one) if isinstance(one, str) else one for one in pipelines))
 
 
 def then(text: str) -> Pipeline:
@@ -58,12 +58,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def run(root: Path, *pipelines: Pipeline | str, limits: Limits = USUAL, steps: Sequence[Step] = ()) -> Outcome:
+async def run(
+    root: Path, *pipelines: Pipeline | str, limits: ProcessLimits = USUAL, steps: Sequence[Step] = ()
+) -> CommandResult:
     return await run_line(line(*pipelines), root=str(root), limits=limits, steps=steps)
 
 
 async def test_a_program_runs_and_tells_its_status(root: Path) -> None:
-    assert await run(root, "cat a.txt") == Outcome(0, "this is a.txt\n")
+    assert await run(root, "cat a.txt") == CommandResult(0, "this is a.txt\n")
     failed = await run(root, "cat nothing")
     assert failed.code == 1 and "No such file" in failed.err and failed.out == ""
     assert (await run(root, "grep zzz a.txt")).text == "[exit code 1]"
@@ -71,7 +73,7 @@ async def test_a_program_runs_and_tells_its_status(root: Path) -> None:
 
 async def test_a_writer_ends_when_its_reader_has_gone(root: Path) -> None:
     """`yes` never ends by itself: Python ignores SIGPIPE, and its children must not."""
-    assert await run(root, piped("yes", "head -1"), limits=Limits(seconds=30)) == Outcome(0, "y\n")
+    assert await run(root, piped("yes", "head -1"), limits=ProcessLimits(seconds=30)) == CommandResult(0, "y\n")
 
 
 async def test_the_last_command_of_a_pipeline_decides(root: Path) -> None:
@@ -124,7 +126,7 @@ async def test_redirects_in_their_order(root: Path) -> None:
     swapped = await run(root, piped(simple("cat a.txt nothing", ERRORS_TO_OUT, NOWHERE)))
     assert "No such file" in swapped.out and swapped.err == ""
     silent = await run(root, piped(simple("cat nothing", NO_ERRORS)))
-    assert silent == Outcome(1)
+    assert silent == CommandResult(1)
     crossed = simple("cat a.txt nothing", Redirect(3, onto=1), Redirect(1, onto=2), Redirect(2, onto=3))
     outcome = await run(root, piped(crossed))
     assert outcome.err == "this is a.txt\n" and "No such file" in outcome.out
@@ -133,9 +135,9 @@ async def test_redirects_in_their_order(root: Path) -> None:
 
 async def test_what_could_not_be_started_is_told_where_the_command_would_tell_it(root: Path) -> None:
     assert (await run(root, piped(simple("no-such-program", ERRORS_TO_OUT), "wc -l"))).out.strip() == "1"
-    assert await run(root, piped(simple("no-such-program", NO_ERRORS))) == Outcome(127)
+    assert await run(root, piped(simple("no-such-program", NO_ERRORS))) == CommandResult(127)
     gone = Redirect(0, source=Word("gone"))
-    assert await run(root, piped(simple("cat", NO_ERRORS, gone))) == Outcome(1)
+    assert await run(root, piped(simple("cat", NO_ERRORS, gone))) == CommandResult(1)
     assert "gone" in (await run(root, piped(simple("cat", gone, NO_ERRORS)))).err
 
 
@@ -152,12 +154,14 @@ async def test_input_from_a_file(root: Path) -> None:
 async def test_nobody_waits_for_a_pipe_or_reads_a_device(root: Path) -> None:
     os.mkfifo(root / "fifo")
     for place in ("fifo", "sub", "/dev/tty"):
-        outcome = await run(root, piped(simple("cat", Redirect(0, source=Word(place)))), limits=Limits(seconds=30))
+        outcome = await run(
+            root, piped(simple("cat", Redirect(0, source=Word(place)))), limits=ProcessLimits(seconds=30)
+        )
         assert outcome.code == 1 and not outcome.stopped, place
 
 
 async def test_there_is_no_input_and_no_terminal(root: Path) -> None:
-    assert await run(root, "cat", limits=Limits(seconds=30)) == Outcome(0)
+    assert await run(root, "cat", limits=ProcessLimits(seconds=30)) == CommandResult(0)
     assert (await run(root, "tty")).out == "not a tty\n"
     assert (await run(root, piped(simple("cat /dev/tty", NO_ERRORS)))).code == 1
 
@@ -201,7 +205,7 @@ async def test_the_way_to_the_root_is_not_held_against_it(tmp_path: Path) -> Non
 
 
 async def test_too_many_matches_are_not_run(root: Path) -> None:
-    assert "more than 1 files" in (await run(root, "ls *.txt", limits=Limits(matches=1))).doubt
+    assert "more than 1 files" in (await run(root, "ls *.txt", limits=ProcessLimits(matches=1))).doubt
 
 
 async def test_steps_add_words_and_variables(root: Path) -> None:
@@ -299,7 +303,7 @@ async def test_a_line_does_what_bash_does(
         pipelines.append(piped(*(simple(command, *REDIRECTS[more]) for command, more in stages), join=join))
         text += (f" {join} " if text else "") + " | ".join(command + more for command, more in stages)
     pipelines[0] = pipelines[0]._replace(join=Join.ALWAYS)
-    ours = await run_line(Line(tuple(pipelines)), root=str(root), limits=Limits(seconds=30))
+    ours = await run_line(CommandLine(tuple(pipelines)), root=str(root), limits=ProcessLimits(seconds=30))
     theirs = in_bash(text, root)
     merged = "2>&1" in text  # then the order, and the words of errors, are part of the output
     assert (ours.code, ours.stopped, ours.doubt) == (theirs.returncode, "", ""), text

@@ -15,11 +15,11 @@ from tests.profiles import NIGHTLY
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.toolsets.builtin.shell.argv import run_line
-from signoff.toolsets.builtin.shell.plan import Plan, plan
-from signoff.toolsets.builtin.shell.processes import Limits, Outcome
+from signoff.toolsets.builtin.shell.plan import CommandPlan, plan
+from signoff.toolsets.builtin.shell.processes import CommandResult, ProcessLimits
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "shell_benign_auto.jsonl"
-QUICK = Limits(seconds=10, output=200_000)
+QUICK = ProcessLimits(seconds=10, output=200_000)
 
 FAR = re.compile(r"(?<![\w./'\"-])(?:~|/(?!dev/null\b))")
 """A path from the root or from home: what it says depends on the machine, and it may have all of it below."""
@@ -193,10 +193,10 @@ class World:
         self.root = os.path.realpath(self.work)
         self.before = seen_files(base)
 
-    def plan(self, command: str) -> Plan:
+    def plan(self, command: str) -> CommandPlan:
         return plan(command, self.root)
 
-    async def run(self, command: str) -> Outcome | None:
+    async def run(self, command: str) -> CommandResult | None:
         """Run it as the toolset would; None where a person would be asked first."""
         found = self.plan(command)
         if found.line is None:

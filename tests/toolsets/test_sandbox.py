@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 
 from signoff import Signoff
 from signoff.errors import WrongUse
-from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.testing import ScriptedModel
 from signoff.toolsets import shell_file_ops
 from signoff.toolsets.builtin.shell.approved import run_approved
@@ -86,7 +86,7 @@ def sandbox(tmp_path: Path) -> Sandbox:
 
 async def test_a_real_sandbox_holds(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\n")
-    inside = Line((Pipeline((Simple((Word("cat"), Word("a.txt"))), Simple((Word("tee"), Word("b.txt"))))),))
+    inside = CommandLine((Pipeline((Simple((Word("cat"), Word("a.txt"))), Simple((Word("tee"), Word("b.txt"))))),))
     outcome = await run_line(inside, root=str(tmp_path), sandbox=sandbox)
     assert outcome.out == "x\n" and outcome.code == 1 and not (tmp_path / "b.txt").exists()
     outcome = await run_approved(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.environment import find_program, others_change
-from signoff.toolsets.builtin.shell.processes import Outcome
+from signoff.toolsets.builtin.shell.processes import CommandResult
 
 TRICKS = {
     "LD_LIBRARY_PATH": "/tmp",
@@ -51,12 +51,12 @@ def tricked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def variables(outcome: Outcome) -> dict[str, str]:
+def variables(outcome: CommandResult) -> dict[str, str]:
     return dict(one.split("=", 1) for one in outcome.out.splitlines() if "=" in one)
 
 
-async def run(root: Path, *words: str) -> Outcome:
-    return await run_line(Line((Pipeline((Simple(tuple(map(Word, words))),)),)), root=str(root))
+async def run(root: Path, *words: str) -> CommandResult:
+    return await run_line(CommandLine((Pipeline((Simple(tuple(map(Word, words))),)),)), root=str(root))
 
 
 async def test_what_runs_unasked_gets_an_environment_made_from_nothing(tricked: Path) -> None:

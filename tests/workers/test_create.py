@@ -12,7 +12,7 @@ from pydantic_ai import DeferredToolRequests
 from tests.workers.project import calling, project, run, saying
 from tests.workers.test_delegate import told
 
-from signoff.config import Settings, load_worker
+from signoff.config import ProjectSettings, load_worker
 from signoff.core.call import Call
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
@@ -60,11 +60,11 @@ class Asked:
         return self.decision
 
 
-def maker(folder: Path, *, creator: str = CREATOR, **workers: str) -> Settings:
+def maker(folder: Path, *, creator: str = CREATOR, **workers: str) -> ProjectSettings:
     return project(folder, {"maker": creator, "leaf": "description: Reads.", **workers}, file=FILE)
 
 
-def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workshop:
+def shop_of(settings: ProjectSettings, *turns: Any, **options: Any) -> Workshop:
     """A shop whose creator's own rule on approvers is met by nobody in particular."""
     return Workshop(settings, model=saying(*turns, priced=True), **options)
 
@@ -429,11 +429,11 @@ def test_writing_replaces_nothing_and_leaves_nothing_behind(tmp_path: Path) -> N
     from signoff.errors import WrongUse
 
     path = tmp_path / "workers" / "fresh.yaml"
-    made = create.Draft("fresh", str(path), "instructions: Hi.\n", ())
+    made = create.NewWorker("fresh", str(path), "instructions: Hi.\n", ())
     create.write(made)
     assert path.read_text() == "instructions: Hi.\n"
     with pytest.raises(WrongUse, match="nothing was written"):
-        create.write(create.Draft("fresh", str(path), "instructions: Evil.\n", ()))
+        create.write(create.NewWorker("fresh", str(path), "instructions: Evil.\n", ()))
     assert path.read_text() == "instructions: Hi.\n"
     assert [one.name for one in path.parent.iterdir()] == ["fresh.yaml"]
 

@@ -25,7 +25,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.reach import UNSURE
 from signoff.toolsets import filesystem_rw, shell_file_ops, sql
 from signoff.toolsets.approval import approval_tool, with_approval
-from signoff.workers.inspect import PER_RUN, Found, FoundTool, Look, tools_of
+from signoff.workers.inspect import PER_RUN, AgentParts, FoundTool, InspectedAgent, tools_of
 from signoff.workers.survey import Reachable, chains_from, survey, way_to_change
 from signoff.workers.workshop import Workshop
 
@@ -54,8 +54,8 @@ def real(folder: Path) -> str:
     return os.path.realpath(folder)
 
 
-async def found(*toolsets: Any, **more: Any) -> Found:
-    return await tools_of(Look(agent=Agent(name="teller", toolsets=toolsets, **more)))
+async def found(*toolsets: Any, **more: Any) -> AgentParts:
+    return await tools_of(InspectedAgent(agent=Agent(name="teller", toolsets=toolsets, **more)))
 
 
 async def only(*toolsets: Any) -> FoundTool:
@@ -131,7 +131,7 @@ async def test_a_toolset_that_cannot_be_listed_hides_no_other_and_tells_no_secre
         async def get_tools(self, ctx: Any) -> Any:
             raise OSError("no route to host, with hunter2-the-second")
 
-    look = Look(
+    look = InspectedAgent(
         agent=Agent(name="teller", toolsets=[Broken(id="far"), FunctionToolset([pay])]), secrets=("hunter2-the-second",)
     )
     result = await tools_of(look)
@@ -144,7 +144,7 @@ async def test_a_toolset_that_cannot_be_listed_hides_no_other_and_tells_no_secre
 
 async def test_native_tools_are_offered_or_not() -> None:
     agent = Agent(name="teller", capabilities=[NativeTool(WebSearchTool())])
-    [tool] = (await tools_of(Look(agent=agent))).tools
+    [tool] = (await tools_of(InspectedAgent(agent=agent))).tools
     assert (tool.name, tool.toolset, tool.kind) == ("web_search", "native", "native")
     assert reach(tool) == ("deny", ())
     assert reach(tool, {"ask": "web_search"}) == ("deny", ())
@@ -152,7 +152,7 @@ async def test_native_tools_are_offered_or_not() -> None:
     # Nobody sees its arguments: a rule about them is in doubt, and then it is not offered.
     assert reach(tool, {"deny": {"path": "x"}}, {"allow": "web_search"}) == ("deny", ())
     own = Policy.from_rules([{"allow": "web_search"}], name="web")
-    [tool] = (await tools_of(Look(agent=agent, native={"web_search": own}))).tools
+    [tool] = (await tools_of(InspectedAgent(agent=agent, native={"web_search": own}))).tools
     assert reach(tool) == ("allow", ("web/rule-1",))
 
 
@@ -163,7 +163,7 @@ async def test_servers_of_the_provider_are_told_apart() -> None:
         "mcp_server:a": (Policy.from_rules([{"allow": "*"}], name="a"),),
         "mcp_server:b": [Policy.from_rules([{rule: "mcp_server"}], name="b") for rule in ("allow", "deny")],
     }
-    found = {tool.shown: tool for tool in (await tools_of(Look(agent=agent, native=own))).tools}
+    found = {tool.shown: tool for tool in (await tools_of(InspectedAgent(agent=agent, native=own))).tools}
     assert {tool.name for tool in found.values()} == {"mcp_server"}  # what rules call them
     assert reach(found["mcp_server:a"]) == ("allow", ("a/rule-1",))
     assert reach(found["mcp_server:b"]) == ("deny", ())
@@ -241,10 +241,10 @@ async def test_a_worker_that_breaks_while_it_is_made_stops_no_survey(tmp_path: P
     settings = project(tmp_path, {"good": "toolsets: [files]", "bad": "toolsets: [files]"})
     shop = Workshop(settings, models=False)
 
-    def build(name: str) -> Look:
+    def build(name: str) -> InspectedAgent:
         if name == "bad":
             raise KeyError("hunter2-the-second")
-        return Look(agent=shop.worker(name).agent)
+        return InspectedAgent(agent=shop.worker(name).agent)
 
     result = await survey(load_workers(settings), settings.layers, build)
     assert set(result.built) == {"good"}
@@ -352,8 +352,8 @@ async def surveyed(
     files = load_workers(settings)
     shop = Workshop(settings, workers=files, models=False)
 
-    def build(name: str) -> Look:
-        return Look(agent=shop.delegate(name).agent)
+    def build(name: str) -> InspectedAgent:
+        return InspectedAgent(agent=shop.delegate(name).agent)
 
     result = await survey(files, settings.layers, build, **more)
     assert not result.broken

@@ -38,7 +38,7 @@ _FLAGS = {f"is_{status}": effect for status, effect in _STATUS.items()}
 _ANSWERS = "True, False, allow, ask, deny, None, a mapping with `description`, a Verdict, or an object with a `status`"
 
 
-class Takes(NamedTuple):
+class MethodArguments(NamedTuple):
     """How a method wants its arguments: which of name, args, ctx and config, in what order."""
 
     positional: tuple[int, ...] = (_NAME, _ARGS, _CTX)
@@ -55,22 +55,22 @@ class Takes(NamedTuple):
         return method(*(values[which] for which in self.positional), **{key: values[at] for key, at in self.keyword})
 
 
-def takes(method: Hook) -> Takes:
+def takes(method: Hook) -> MethodArguments:
     """How a method wants to be called. Raises `TypeError` for one that cannot be."""
     function = getattr(method, "__func__", None)
     return _takes_of_function(function) if function is not None else _takes(method, bound=False)
 
 
 @lru_cache(maxsize=1_024)
-def _takes_of_function(function: Hook) -> Takes:
+def _takes_of_function(function: Hook) -> MethodArguments:
     return _takes(function, bound=True)
 
 
-def _takes(function: Hook, *, bound: bool) -> Takes:
+def _takes(function: Hook, *, bound: bool) -> MethodArguments:
     try:
         parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
     except ValueError:  # a builtin that does not say
-        return Takes()
+        return MethodArguments()
     positional: list[int] = []
     keyword: list[tuple[str, int]] = []
     for parameter in parameters:
@@ -86,10 +86,10 @@ def _takes(function: Hook, *, bound: bool) -> Takes:
     given = {*positional, *(which for _, which in keyword)}
     if not {_NAME, _ARGS} <= given or len(given) < len(positional) + len(keyword):
         raise TypeError("it does not take name and args; write needs_approval(self, name, args, ctx)")
-    return Takes(tuple(positional), tuple(keyword))
+    return MethodArguments(tuple(positional), tuple(keyword))
 
 
-class Answer(NamedTuple):
+class ToolsetAnswer(NamedTuple):
     """What a toolset's own method says about a call."""
 
     verdict: Verdict
@@ -98,8 +98,8 @@ class Answer(NamedTuple):
 
 
 async def answer_of(
-    method: Hook, how: Takes, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]
-) -> Answer | None:
+    method: Hook, how: MethodArguments, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]
+) -> ToolsetAnswer | None:
     """What `needs_approval` says, or None where it has no say. `PermissionError` is a no; other failures ask."""
     try:
         said = how.call(method, name, args, ctx, config)
@@ -108,9 +108,9 @@ async def answer_of(
         return None if said is None else _understood(said)
     except PermissionError as error:
         reason = str(error) or "the toolset refuses this call"
-        return Answer(Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=reason))
+        return ToolsetAnswer(Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=reason))
     except Exception as error:
-        return Answer(in_doubt(f"the toolset's own check failed: {error!r}"))
+        return ToolsetAnswer(in_doubt(f"the toolset's own check failed: {error!r}"))
 
 
 def in_doubt(problem: str) -> Verdict:
@@ -118,9 +118,9 @@ def in_doubt(problem: str) -> Verdict:
     return Verdict(effect=Effect.ASK, rules=(TOOLSET,), reason=problem, errors=(problem,))
 
 
-def _understood(said: object) -> Answer:
+def _understood(said: object) -> ToolsetAnswer:
     if isinstance(said, Verdict):
-        return Answer(said)
+        return ToolsetAnswer(said)
     if isinstance(said, bool):
         return _answer(Effect.ASK if said else Effect.ALLOW)
     if isinstance(said, str):
@@ -133,7 +133,7 @@ def _understood(said: object) -> Answer:
     return _by_status(said)
 
 
-def _by_status(said: object) -> Answer:
+def _by_status(said: object) -> ToolsetAnswer:
     """An object that says blocked, pre-approved or needs approval, by flags or by its status."""
     found: set[Effect | None] = set()
     for name, effect in _FLAGS.items():
@@ -149,14 +149,14 @@ def _by_status(said: object) -> Answer:
     return _answer(effect, getattr(said, "description", None)) if effect is not None else _none_of_these(said)
 
 
-def _none_of_these(said: object) -> Answer:
+def _none_of_these(said: object) -> ToolsetAnswer:
     what = shown(said) if isinstance(said, str) else f"with {type(said).__name__}"
-    return Answer(in_doubt(f"the toolset's own check answered {what}, which is none of {_ANSWERS}"))
+    return ToolsetAnswer(in_doubt(f"the toolset's own check answered {what}, which is none of {_ANSWERS}"))
 
 
-def _answer(effect: Effect, words: object = None) -> Answer:
+def _answer(effect: Effect, words: object = None) -> ToolsetAnswer:
     reason = words if isinstance(words, str) and words else _WORDS[effect]
-    return Answer(Verdict(effect=effect, rules=(TOOLSET,), reason=reason), gives_way=effect is Effect.ASK)
+    return ToolsetAnswer(Verdict(effect=effect, rules=(TOOLSET,), reason=reason), gives_way=effect is Effect.ASK)
 
 
 async def words_of(method: Hook, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:

@@ -7,8 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from signoff.attached.answers import NEEDS, Answer, Hook, Takes, answer_of, describer, in_doubt, takes, words_of
-from signoff.attached.layers import Layer, layers_of
+from signoff.attached.answers import (
+    NEEDS,
+    Hook,
+    MethodArguments,
+    ToolsetAnswer,
+    answer_of,
+    describer,
+    in_doubt,
+    takes,
+    words_of,
+)
+from signoff.attached.layers import ToolsetLayer, layers_of
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
@@ -21,7 +31,7 @@ from signoff.wrapped import Step
 class AttachedCheck:
     """A policy that is attached to a toolset on the way."""
 
-    layer: Layer
+    layer: ToolsetLayer
     tool: str
     """What the tool is called there."""
     below: Sequence[Step]
@@ -75,14 +85,14 @@ class OwnCheck(NamedTuple):
     method: Hook
     tool: str
     """What the tool is called there."""
-    takes: Takes | None
+    takes: MethodArguments | None
     """How it wants to be called; None: nobody can."""
     problem: str = ""
     """Why not."""
 
-    async def answer(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> Answer | None:
+    async def answer(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> ToolsetAnswer | None:
         if self.takes is None:
-            return Answer(in_doubt(f"the toolset's own check cannot be called: {self.problem}"))
+            return ToolsetAnswer(in_doubt(f"the toolset's own check cannot be called: {self.problem}"))
         return await answer_of(self.method, self.takes, self.tool, args, ctx, config)
 
 

@@ -36,7 +36,7 @@ _OPTIONS = ("pre_approved", "blocked", "block_reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class ToolsetLayer:
     """One policy on a toolset, and what it knows the toolset by."""
 
     policy: Policy
@@ -57,7 +57,7 @@ class Layer:
         return frozenset(label for given in found for label in given)
 
 
-def layers_of(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+def layers_of(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
     """The policies on a toolset, outermost first: those it was marked with, then those its attributes hold."""
     return (*vars(toolset).get(LAYERS, ()), *_by_attribute(toolset))
 
@@ -70,7 +70,7 @@ def name_on(toolset: AbstractToolset[Any]) -> str | None:
 # --- attributes ---
 
 
-def _by_attribute(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+def _by_attribute(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
     """The layers that a toolset's attributes stand for. Each is read once, and anew where it was changed."""
     found = tuple((name, value) for name in ATTRIBUTES if (value := _value(toolset, name)) is not None)
     if not found:
@@ -96,16 +96,16 @@ def _value(toolset: AbstractToolset[Any], name: str) -> object:
         return error
 
 
-def _layer_by(toolset: AbstractToolset[Any], attribute: str, value: object) -> Layer:
+def _layer_by(toolset: AbstractToolset[Any], attribute: str, value: object) -> ToolsetLayer:
     try:
         return attribute_layer(toolset, attribute, value)
     except SignoffError as error:
         reason = f"the attribute {attribute} of {toolset.label} is no policy: {error}"
         asks = Policy.from_rules([{"ask": "*", "reason": reason}], file=f"<{attribute}>", name=attribute)
-        return Layer(policy=asks)
+        return ToolsetLayer(policy=asks)
 
 
-def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object) -> Layer:
+def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object) -> ToolsetLayer:
     """The layer that one attribute stands for; raises `SignoffError` where it holds no policy."""
     if attribute in BY_TOOL and not isinstance(value, Mapping):
         raise WrongUse(f"{_a(value)}, not a mapping such as {{'look': {{'pre_approved': True}}}}")
@@ -133,12 +133,12 @@ def layer_for(
     config: Mapping[str, Any] | None = None,
     tool: str | None = None,
     by_catalog: bool = False,
-) -> Layer:
+) -> ToolsetLayer:
     """A layer for a toolset, which its rules know by `name`, or by its own id."""
     known_as = name if name is not None else toolset.id
     takes_more = callable(getattr(toolset, "needs_approval", None))
     by_tool = dict(rules) if isinstance(rules, Mapping) else {}
-    return Layer(
+    return ToolsetLayer(
         policy=policy_of(rules, known_as or "toolset", takes_more=takes_more),
         name=known_as,
         labels={tools: (one,) if isinstance(one, str) else tuple(one) for tools, one in (labels or {}).items()},

@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ToolsetTool, WrapperToolset
 
 from signoff.attached.checks import Check, checks_of, described, said
-from signoff.attached.layers import ATTRIBUTES, LAYERS, Layer, layers_of
+from signoff.attached.layers import ATTRIBUTES, LAYERS, ToolsetLayer, layers_of
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.strictest import strictest
@@ -25,7 +25,7 @@ from signoff.wrapped import Step, parts_of, way_down
 T = TypeVar("T", bound=AbstractToolset[Any])
 
 
-def mark(toolset: T, *layers: Layer) -> T:
+def mark(toolset: T, *layers: ToolsetLayer) -> T:
     """Attach policies to a toolset, outside of what is attached already. What is there already is not added again."""
     known = _own(toolset)
     new = [layer for layer in layers if layer not in known]
@@ -34,7 +34,7 @@ def mark(toolset: T, *layers: Layer) -> T:
     return toolset
 
 
-def other_entry(toolset: AbstractToolset[Any], layers: Sequence[Layer]) -> str | None:
+def other_entry(toolset: AbstractToolset[Any], layers: Sequence[ToolsetLayer]) -> str | None:
     """The entry of a catalog that has marked the toolset, where it did so with other layers than these."""
     known = [layer for layer in _own(toolset) if layer.by_catalog]
     return (known[0].name or "another entry") if known and known != list(layers) else None
@@ -47,11 +47,11 @@ def mark_attributes(toolset: AbstractToolset[Any]) -> None:
             _set(one, ())
 
 
-def _own(toolset: AbstractToolset[Any]) -> tuple[Layer, ...]:
+def _own(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
     return vars(toolset).get(LAYERS, ())
 
 
-def _set(toolset: AbstractToolset[Any], layers: Sequence[Layer]) -> None:
+def _set(toolset: AbstractToolset[Any], layers: Sequence[ToolsetLayer]) -> None:
     kind = type(toolset)
     if not hasattr(kind, "signoff_marks"):
         try:

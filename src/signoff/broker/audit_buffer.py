@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
 from signoff.core.call import Call
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.verdict import Verdict
 from signoff.ports import Transaction
 
@@ -59,7 +59,7 @@ class AuditBuffer:
     def _write(self, tx: Transaction, steps: list[_Step]) -> None:
         tx.record.append([self._draft(step) for step in steps])
 
-    def _draft(self, step: _Step) -> Draft:
+    def _draft(self, step: _Step) -> EventDraft:
         call = step.call.changed(args=json.loads(step.args))
         return self._ledger.journal.passed(
             step.kind, call, step.verdict, step.at, run=step.run, by=step.by, text=step.text, secrets=step.secrets

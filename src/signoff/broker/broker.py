@@ -16,19 +16,19 @@ from signoff.broker import requests as stored
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.deadlines import Deadlines, feed
-from signoff.broker.grants import Grants, check_role, check_terms, remember
+from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
-from signoff.broker.policies import Policies
-from signoff.broker.runs import Progress, Runs, check, refuse_over, save
+from signoff.broker.policies import BrokerPolicies
+from signoff.broker.runs import BrokerRuns, RunProgress, check, refuse_over, save
 from signoff.broker.signing import Signing
 from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.inbox import Item
-from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, Told, Voted
+from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
@@ -63,13 +63,13 @@ class Broker:
         self.clock = ledger.clock
         self.watch = Watch(store)
         self.signing = Signing(ledger, signer)
-        self.runs = Runs(ledger, self.signing)
+        self.runs = BrokerRuns(ledger, self.signing)
         self.people = People(ledger, people or {})
-        self.grants = Grants(ledger, self.people)
+        self.grants = BrokerGrants(ledger, self.people)
         self.switch = Switch(ledger, self.watch)
         self.audit_buffer = AuditBuffer(ledger)
         self.deadlines = Deadlines(ledger, self.signing)
-        self.policies = Policies(ledger)
+        self.policies = BrokerPolicies(ledger)
         self.remembers = remembers and store.is_durable
 
     @property
@@ -82,7 +82,7 @@ class Broker:
     async def open(
         self,
         requests: Sequence[ApprovalRequest],
-        progress: Sequence[Progress] = (),
+        progress: Sequence[RunProgress] = (),
         policy: Policy | Layers | None = None,
         places: Mapping[str, str] = NOWHERE,
     ) -> list[ApprovalRequest]:
@@ -201,7 +201,7 @@ class Broker:
             if request.state is State.UNKNOWN:
                 people.check(request, by)
             absent = people.stands_in_for(tx, request, by, now, denies=False)
-            told = stored.put(tx, request, Told(by, happened, note, absent), now)
+            told = stored.put(tx, request, OutcomeReported(by, happened, note, absent), now)
             place = people.in_whose_place(request, by, absent)
             tx.record.append([journal.step(told, "told", now, by=by.name, happened=happened, note=note, **place)])
             return told

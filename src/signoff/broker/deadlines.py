@@ -10,7 +10,7 @@ from signoff.broker.requests import found, lose, pause, put
 from signoff.broker.signing import Signing
 from signoff.core.lifecycle import Event, Expired, Reminded
 from signoff.core.quorum import who
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError
 from signoff.ports import Transaction
@@ -74,7 +74,7 @@ def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
     return changed
 
 
-def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> Draft:
+def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> EventDraft:
     if isinstance(event, Reminded):
         return journal.step(request, "reminded", now)
     if request.state is not State.PENDING:

@@ -18,9 +18,9 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_for, places_of
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.people import Answerer, AnswererKind
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Fits, Scope, Terms, amount_of
+from signoff.core.terms import ArgCondition, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
@@ -28,7 +28,7 @@ from signoff.ports import Transaction
 ANYBODY = Verdict(effect=Effect.ASK)
 
 
-class Grants:
+class BrokerGrants:
     """The broker's part about what is remembered."""
 
     def __init__(self, ledger: Ledger, people: People) -> None:
@@ -130,7 +130,7 @@ class Grants:
         return await ledger.store.write("revoke", work)
 
 
-def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[Draft]:
+def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[EventDraft]:
     """Remember a settled answer as far as it says so; the events to write down."""
     decision = request.decision
     if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
@@ -209,6 +209,6 @@ def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:
         raise RequestError(f"a budget of {budget.limit} is none")
 
 
-def _told(pattern: Sequence[Condition]) -> tuple[tuple[str, str, str], ...]:
+def _told(pattern: Sequence[ArgCondition]) -> tuple[tuple[str, str, str], ...]:
     """A pattern as it can be compared: to Python, 1 and True are equal."""
     return tuple((one.arg, str(one.fits), canonical(one.value)) for one in pattern)

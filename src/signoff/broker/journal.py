@@ -13,7 +13,7 @@ from signoff.core.grant import Grant
 from signoff.core.loosened import Loosened
 from signoff.core.people import Answerer, Delegation
 from signoff.core.quorum import who
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun
@@ -47,18 +47,18 @@ class Journal:
         by: str = "",
         text: str = "",
         secrets: Sequence[str] = (),
-    ) -> Draft:
+    ) -> EventDraft:
         """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
         if not self.is_kept:
-            return Draft(kind=kind, at=at, run=run)
+            return EventDraft(kind=kind, at=at, run=run)
         body = {**self._call(call, secrets), **self._verdict(verdict, secrets)}
         if by:
             body["by"] = by
         if text:
             body["why"] = self.text(text, secrets=secrets)
-        return Draft(kind=kind, at=at, run=run, body=body)
+        return EventDraft(kind=kind, at=at, run=run, body=body)
 
-    def asked(self, request: ApprovalRequest, at: datetime) -> Draft:
+    def asked(self, request: ApprovalRequest, at: datetime) -> EventDraft:
         if not self.is_kept:
             return self.about(request, "asked", at)
         body: dict[str, Any] = {
@@ -84,7 +84,7 @@ class Journal:
                 body[name] = value
         return self.about(request, "asked", at, body)
 
-    def voted(self, request: ApprovalRequest, at: datetime) -> Draft:
+    def voted(self, request: ApprovalRequest, at: datetime) -> EventDraft:
         if not self.is_kept:
             return self.about(request, "voted", at)
         vote = request.votes[-1]
@@ -97,7 +97,7 @@ class Journal:
             body["edited_args"] = self.args(vote.decision.edited_args, secrets=request.secrets)
         return self.about(request, "voted", at, body)
 
-    def settled(self, request: ApprovalRequest, at: datetime) -> Draft:
+    def settled(self, request: ApprovalRequest, at: datetime) -> EventDraft:
         if not self.is_kept:
             return self.about(request, "settled", at)
         decision = request.decision
@@ -110,7 +110,7 @@ class Journal:
                 body["note"] = self.text(decision.note, secrets=request.secrets)
         return self.about(request, "settled", at, body)
 
-    def step(self, request: ApprovalRequest, kind: str, at: datetime, **body: Any) -> Draft:
+    def step(self, request: ApprovalRequest, kind: str, at: datetime, **body: Any) -> EventDraft:
         """Any other step of a request: `assigned`, `reminded`, `escalated`, `claimed`, `ran`, `failed`, `unknown` …"""
         if not self.is_kept:
             return self.about(request, kind, at)
@@ -120,25 +120,25 @@ class Journal:
         }
         return self.about(request, kind, at, told)
 
-    def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> Draft:
-        return Draft(
+    def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> EventDraft:
+        return EventDraft(
             kind=kind, at=at, body={"grant": grant.id, "text": safe_grant_text(grant, secrets=self.secrets), "by": by}
         )
 
-    def delegated(self, delegation: Delegation, at: datetime) -> Draft:
+    def delegated(self, delegation: Delegation, at: datetime) -> EventDraft:
         body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": delegation.by}
         span = {"since": delegation.since.isoformat(), "until": delegation.until.isoformat()}
-        return Draft(kind="delegated", at=at, body={**body, **span})
+        return EventDraft(kind="delegated", at=at, body={**body, **span})
 
-    def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> Draft:
+    def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> EventDraft:
         told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
-        return Draft(kind=kind, at=at, run=run.id, body={**told, **self._loosened(run.setup.loosened)})
+        return EventDraft(kind=kind, at=at, run=run.id, body={**told, **self._loosened(run.setup.loosened)})
 
     def _loosened(self, loosened: Loosened) -> dict[str, Any]:
         return {"loosened": [self.text(one) for one in loosened.texts]} if loosened else {}
 
-    def switched(self, kind: str, at: datetime, *, by: str, why: str) -> Draft:
-        return Draft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
+    def switched(self, kind: str, at: datetime, *, by: str, why: str) -> EventDraft:
+        return EventDraft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
 
     def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = (), lines: bool = False) -> str:
         """A text as it may be kept: first masked, then cut. Half a secret would not be recognised."""
@@ -167,9 +167,9 @@ class Journal:
 
     def about(
         self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any] = MappingProxyType({})
-    ) -> Draft:
+    ) -> EventDraft:
         """A step of a request, told in texts that are safe already."""
-        return Draft(kind=kind, at=at, request=request.id, run=request.run, body=body)
+        return EventDraft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 
 def _answerer(by: Answerer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from signoff.policy.layers import Layers
 
 
-class Policies:
+class BrokerPolicies:
     """The broker's part about policies on record, by their revision."""
 
     def __init__(self, ledger: Ledger) -> None:

@@ -28,7 +28,7 @@ from signoff.core.lifecycle import (
 )
 from signoff.core.notice import trail_of
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import AlreadySettled, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
@@ -115,7 +115,7 @@ def ask(
             request = request.changed_to(context=replace(request.context, answers=answers))
     tx.requests.add(request)
     for channel, place in places.items():
-        subject = Subject(Kind.REQUEST, request.id)
+        subject = Subject(SubjectKind.REQUEST, request.id)
         tx.deliveries.put(Delivery(channel=channel, subject=subject, trail=trail_of(request), place=place))
     tx.record.append([journal.asked(request, now)])
     return request

@@ -19,7 +19,7 @@ from signoff.broker.switch import check_not_halted
 from signoff.core.lifecycle import Cancelled
 from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.moment import moment_text
-from signoff.core.record import Draft
+from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, KeptRun, RunState, Segment
 from signoff.core.visible import quoted
@@ -31,7 +31,7 @@ LONGEST_DETAIL = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """How far a run came: what is to be saved of it, and which messages are new."""
 
     run: KeptRun
@@ -44,7 +44,7 @@ class Progress:
     """The request on whose approval a call runs that only waits for runs inside it, and the claim's token."""
 
 
-class Runs:
+class BrokerRuns:
     """The broker's part about runs."""
 
     def __init__(self, ledger: Ledger, signing: Signing) -> None:
@@ -110,11 +110,11 @@ class Runs:
         """The last turn of a conversation; None where nothing was said there yet."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(conversation_log(tx, name).run))
 
-    async def save(self, progress: Progress) -> None:
+    async def save(self, progress: RunProgress) -> None:
         """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
         await self._ledger.write("save", lambda tx, now: save(tx, self._ledger, progress, now))
 
-    def save_later(self, made: Callable[[], Progress | None], *, lost: Callable[[], None] = lambda: None) -> None:
+    def save_later(self, made: Callable[[], RunProgress | None], *, lost: Callable[[], None] = lambda: None) -> None:
         """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written.
 
         `lost` is told where messages are missing that it builds upon; then it is made once more.
@@ -208,7 +208,7 @@ class Runs:
         detail: str = "",
         *,
         secrets: Sequence[str] = (),
-        last: Progress | None = None,
+        last: RunProgress | None = None,
     ) -> None:
         """Record how a run ended, sign that, and keep `last`, its messages. What it still asked is withdrawn.
 
@@ -305,7 +305,7 @@ class Runs:
 # --- inside a transaction ---
 
 
-def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> None:
+def save(tx: Transaction, ledger: Ledger, progress: RunProgress, now: datetime) -> None:
     """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
     run = progress.run
     if progress.fence[0]:
@@ -324,7 +324,7 @@ def save(tx: Transaction, ledger: Ledger, progress: Progress, now: datetime) -> 
     _add_segments(tx, progress)
 
 
-def _save_if_any(tx: Transaction, ledger: Ledger, progress: Progress | None, now: datetime) -> None:
+def _save_if_any(tx: Transaction, ledger: Ledger, progress: RunProgress | None, now: datetime) -> None:
     if progress is not None:
         save(tx, ledger, progress, now)
 
@@ -382,7 +382,7 @@ def _end(
     state: RunState,
     detail: str,
     now: datetime,
-    last: Progress | None = None,
+    last: RunProgress | None = None,
 ) -> None:
     run = check(tx, run_id, epoch)
     if last is not None:
@@ -402,7 +402,7 @@ def _close(
     epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
     closed = run.changed(state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
     tx.runs.put(closed)
-    tx.record.append([Draft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
+    tx.record.append([EventDraft(kind="run ended", at=now, run=run.id, body={"state": str(state), "detail": detail})])
     return closed
 
 
@@ -430,7 +430,7 @@ def text_of(segment: Segment) -> bytes:
     return zlib.decompress(segment.body[1:]) if segment.body[:1] == b"z" else segment.body[1:]
 
 
-def _add_segments(tx: Transaction, progress: Progress) -> None:
+def _add_segments(tx: Transaction, progress: RunProgress) -> None:
     for segment in progress.segments:
         if segment.parent and not tx.segments.has(segment.parent):
             raise Stale(f"messages of run {progress.run.id} are missing")

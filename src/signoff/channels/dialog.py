@@ -10,7 +10,7 @@ from functools import partial
 from rich.text import Text
 
 from signoff.channels.editing import edit_arguments, start_of
-from signoff.channels.keyboard import EndOfInput, Interrupted, Left, Withdrawn
+from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
 from signoff.channels.keys import (
     BACK,
     CARD,
@@ -84,7 +84,7 @@ class Dialog:
             return self._decide()
         except (Interrupted, EndOfInput):
             if self.can_stop or self.barred:
-                raise Left from None
+                raise LeftOpen from None
             raise
 
     def _decide(self) -> ApprovalDecision | None:
@@ -94,7 +94,7 @@ class Dialog:
             if self.in_list and BACK.means(typed):
                 return None
             if self.can_stop and STOP.means(typed):
-                raise Left
+                raise LeftOpen
             if CARD.means(typed):
                 self._draw()
             elif (draft_rules := self._draft_rules) is not None and RULE.means(typed):

@@ -18,7 +18,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import CannotCanonicalise, EditRefused
 
 UNUSABLE = (BrokenArgs, EditRefused, CannotCanonicalise)
-"""What `Draft.read` raises where a text holds no arguments that could run; the error says why."""
+"""What `EditDraft.read` raises where a text holds no arguments that could run; the error says why."""
 
 
 def start_of(request: ApprovalRequest) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ class Edited(NamedTuple):
 
 
 @dataclass(slots=True)
-class Draft:
+class EditDraft:
     """Arguments on their way through an editor: a text with secrets masked, and what it means once it is edited."""
 
     asked: Mapping[str, Any]
@@ -87,7 +87,7 @@ def edit_arguments(
 
     `start` is what the editor opens with. Secrets are masked in it and put back afterwards.
     """
-    draft = Draft(asked, start, secrets)
+    draft = EditDraft(asked, start, secrets)
     heading = f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."
     text = draft.text([heading, *draft.hints(card)])
     while True:

@@ -19,23 +19,23 @@ _CTRL_C = b"\x03"
 _LFLAG, _CC = 3, 6
 
 
-class Stopped(Exception):
+class NoLine(Exception):
     """No line was typed; the text says why."""
 
 
-class Interrupted(Stopped):
+class Interrupted(NoLine):
     """Ctrl-C."""
 
 
-class EndOfInput(Stopped):
+class EndOfInput(NoLine):
     """Ctrl-D, or the terminal is gone."""
 
 
-class Left(Stopped):
+class LeftOpen(NoLine):
     """Whoever is asked leaves the question open, and stops the run."""
 
 
-class Withdrawn(Stopped):
+class Withdrawn(NoLine):
     """The question is moot: somebody else answered it, or it was taken back."""
 
 
@@ -59,7 +59,7 @@ class Keyboard:
             return True
 
     def line(self, prompt: Callable[[], None], moot: Callable[[], str] = lambda: "") -> str:
-        """The line typed in answer to `prompt`, which prints it, without its end. Raises `Stopped`.
+        """The line typed in answer to `prompt`, which prints it, without its end. Raises `NoLine`.
 
         What was typed before does not count. `moot` is asked whenever `wake` was called; if it gives a reason, the
         line is not waited for any longer.

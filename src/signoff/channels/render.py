@@ -46,7 +46,7 @@ class Edges(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class TerminalLook:
     """What a terminal can show."""
 
     width: int = 80
@@ -114,7 +114,7 @@ class Drawing:
     shortened: bool = False
 
 
-def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = None, room: int = 0) -> Drawing:
+def draw_card(card: Card, look: TerminalLook, *, whole: bool = False, cut: Cut | None = None, room: int = 0) -> Drawing:
     """The card: whole, or shortened as `cut` says, or until it takes no more rows than `room`, if that can be.
 
     Without `room` it is what the screen has beside the keys.
@@ -124,7 +124,7 @@ def draw_card(card: Card, look: Look, *, whole: bool = False, cut: Cut | None = 
     return _fitted(card, look, room or look.height - 4)
 
 
-def top_of(drawing: Drawing, room: int, look: Look) -> Drawing:
+def top_of(drawing: Drawing, room: int, look: TerminalLook) -> Drawing:
     """A drawing that is taller than `room`: how it begins, that it goes on, and its last line."""
     if len(drawing.lines) <= room:
         return drawing
@@ -134,7 +134,7 @@ def top_of(drawing: Drawing, room: int, look: Look) -> Drawing:
     return Drawing((*drawing.lines[: max(1, room - len(frame.lines) - 1)], *frame.lines, last), shortened=True)
 
 
-def _drawn(card: Card, look: Look, cut: Cut) -> Drawing:
+def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
     frame = _Frame(look, cut.rest)
     refused = " (answer not accepted)" if card.problem else ""
     frame.rule(look.edges.top, f"may {card.tool} run?{refused}")
@@ -156,7 +156,7 @@ def _drawn(card: Card, look: Look, cut: Cut) -> Drawing:
     return Drawing(tuple(frame.lines), frame.shortened)
 
 
-def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawing:
+def draw_list(cards: Sequence[Card], notes: Sequence[str], look: TerminalLook) -> Drawing:
     """Several cards, one line each, numbered; `notes` say how each stands."""
     frame = _Frame(look)
     waiting = sum(note not in _NOTE_STYLES for note in notes)
@@ -182,7 +182,7 @@ def draw_list(cards: Sequence[Card], notes: Sequence[str], look: Look) -> Drawin
     return Drawing(tuple(frame.lines))
 
 
-def draw_diff(preview: Preview, look: Look, title: str) -> Drawing:
+def draw_diff(preview: Preview, look: TerminalLook, title: str) -> Drawing:
     """A difference in a frame of its own, whole."""
     frame = _Frame(look)
     frame.rule(look.edges.top, title)
@@ -191,7 +191,7 @@ def draw_diff(preview: Preview, look: Look, title: str) -> Drawing:
     return Drawing(tuple(frame.lines))
 
 
-def draw_facts(facts: Iterable[tuple[str, str]], look: Look, title: str) -> Drawing:
+def draw_facts(facts: Iterable[tuple[str, str]], look: TerminalLook, title: str) -> Drawing:
     """Named texts in a frame, whole."""
     frame = _Frame(look)
     frame.rule(look.edges.top, title)
@@ -214,7 +214,7 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
     return [fact for fact in facts if fact[1]]
 
 
-def _fitted(card: Card, look: Look, room: int) -> Drawing:
+def _fitted(card: Card, look: TerminalLook, room: int) -> Drawing:
     """As much of a card as fits: unchanged lines of a diff go first, then the middle of long texts, then arguments.
 
     Where that does not do, no argument is left out: the drawing is taller than `room`.
@@ -328,7 +328,7 @@ _Row = tuple[str, Text | None]
 
 @dataclass(slots=True)
 class _Frame:
-    look: Look
+    look: TerminalLook
     rest: str = ""
     """How to get what is left out."""
     lines: list[Text] = field(default_factory=list[Text])

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.keys import Key
-from signoff.channels.render import Look, clipped, folded
+from signoff.channels.render import TerminalLook, clipped, folded
 from signoff.core.visible import visible
 
 _NARROWEST = 20
@@ -44,11 +44,11 @@ class Screen:
         self.keyboard = keyboard
 
     @property
-    def look(self) -> Look:
+    def look(self) -> TerminalLook:
         """What the terminal can show now; its size may change at any time."""
         console = self._console
         boxes = not console.is_dumb_terminal and console.encoding.lower().startswith("utf")
-        return Look(
+        return TerminalLook(
             width=max(_NARROWEST, console.width),
             height=console.height,
             boxes=boxes,

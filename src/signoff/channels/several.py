@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from signoff.channels.dialog import Dialog
-from signoff.channels.keyboard import EndOfInput, Interrupted, Left, Stopped, Withdrawn
+from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, NoLine, Withdrawn
 from signoff.channels.keys import ALL, CTRL_C_DENIES_ALL, NONE, ONE_BY_ONE, STOP, Key, numbers_to
 from signoff.channels.render import draw_list
 from signoff.channels.screen import Screen
@@ -14,7 +14,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.visible import visible
 
-Stop = Callable[[Stopped], ApprovalDecision]
+Stop = Callable[[NoLine], ApprovalDecision]
 """What it means that no answer was typed."""
 
 
@@ -49,10 +49,10 @@ class Several:
                 self._follow(self._screen.ask("your answer", self._moot).strip())
             except Withdrawn:
                 self._drop_withdrawn()
-            except (Interrupted, EndOfInput, Left) as stop:
+            except (Interrupted, EndOfInput, LeftOpen) as stop:
                 for index in self._open:
                     is_left = self._can_stop or self._dialogs[index].barred
-                    self._settle([index], self._stopped(Left() if is_left else stop))
+                    self._settle([index], self._stopped(LeftOpen() if is_left else stop))
         return [self._decisions[index] for index in range(len(self._dialogs))]
 
     @property
@@ -65,7 +65,7 @@ class Several:
         elif NONE.means(typed):
             self._deny_all()
         elif self._can_stop and STOP.means(typed):
-            raise Left
+            raise LeftOpen
         elif ONE_BY_ONE.means(typed):
             for index in self._open:
                 if not self._decide(index):
@@ -87,9 +87,9 @@ class Several:
         dialog = self._dialogs[index]
         try:
             decision = dialog.run()
-        except Left:
+        except LeftOpen:
             raise
-        except Stopped as stop:
+        except NoLine as stop:
             decision = self._stopped(stop)
         if decision is not None:
             self._settle([index], decision)

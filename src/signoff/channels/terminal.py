@@ -18,7 +18,7 @@ from rich.console import Console
 
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
-from signoff.channels.keyboard import Interrupted, Keyboard, Left, Stopped, Withdrawn
+from signoff.channels.keyboard import Interrupted, Keyboard, LeftOpen, NoLine, Withdrawn
 from signoff.channels.keys import CTRL_C_LEAVES
 from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
@@ -190,7 +190,7 @@ class TerminalApprover:
             decision = dialog.run()
         except Withdrawn as gone:
             decision = self._stopped(gone)
-        except (Stopped, KeyboardInterrupt):
+        except (NoLine, KeyboardInterrupt):
             screen.note(f"{LEFT}: {dialog.card.title}", "yellow")
             return None
         assert decision is not None, "there is no list to go back to"
@@ -218,9 +218,9 @@ class TerminalApprover:
                 return Several(dialogs, screen, self.answerer, stopped=self._stopped, say=say).run()
             decision = dialogs[0].run()
             assert decision is not None
-        except (Stopped, KeyboardInterrupt) as stop:
+        except (NoLine, KeyboardInterrupt) as stop:
             if isinstance(stop, KeyboardInterrupt):
-                stop = Left() if self._can_stop else Interrupted("interrupted at the terminal")
+                stop = LeftOpen() if self._can_stop else Interrupted("interrupted at the terminal")
             decision = self._stopped(stop)
         for dialog in dialogs:
             say(dialog, decision)
@@ -253,9 +253,9 @@ class TerminalApprover:
             moot=lambda: self._asked.get(key_of(request), ""),
         )
 
-    def _stopped(self, stop: Stopped) -> ApprovalDecision:
-        if isinstance(stop, Withdrawn | Left):
-            note = LEFT if isinstance(stop, Left) else str(stop)
+    def _stopped(self, stop: NoLine) -> ApprovalDecision:
+        if isinstance(stop, Withdrawn | LeftOpen):
+            note = LEFT if isinstance(stop, LeftOpen) else str(stop)
             return ApprovalDecision(approved=False, note=note, ending=Ending.CANCELLED)
         return ApprovalDecision(approved=False, note=str(stop), by=self.answerer)
 

@@ -29,7 +29,7 @@ from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.terminal import card_here, user_here
 from signoff.channels.tui_app import TuiApp, now
 from signoff.channels.tui_driver import ThreadDriver
-from signoff.channels.tui_waiting import LEFT, Entry, Waiting
+from signoff.channels.tui_waiting import LEFT, WaitingRequest, WaitingRequests
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
@@ -85,12 +85,12 @@ class TuiApprover:
         no answer; unless nobody keeps them open, as without a gate: then it raises `NobodyHere` for all.
         """
         asked = [self._entry(request) for request in requests]
-        shown = [entry for entry in asked if isinstance(entry, Entry)]
+        shown = [entry for entry in asked if isinstance(entry, WaitingRequest)]
         opening = self._show(shown) if shown else None
         if shown and opening is None:
             return self._headless.choose_all(requests, mode=mode)
         try:
-            decisions = [entry.outcome.result() if isinstance(entry, Entry) else entry for entry in asked]
+            decisions = [entry.outcome.result() if isinstance(entry, WaitingRequest) else entry for entry in asked]
         finally:
             if opening is not None:
                 opening.wait_if_closing()
@@ -129,7 +129,7 @@ class TuiApprover:
 
         def draw(changed: ApprovalRequest) -> Card | None:
             entry = self._entry(changed)
-            return entry.card if isinstance(entry, Entry) else None
+            return entry.card if isinstance(entry, WaitingRequest) else None
 
         if (opening := self._opening) is not None:
             opening.waiting.redraw(request, draw)
@@ -148,7 +148,7 @@ class TuiApprover:
         if (opening := self._opening) is not None:
             opening.waiting.withdraw(request_id, why)
 
-    def _show(self, entries: Sequence[Entry]) -> _Opening | None:
+    def _show(self, entries: Sequence[WaitingRequest]) -> _Opening | None:
         """Have requests on the screen, opening it if need be; None where there is none."""
         with self._lock:
             if self._opening is not None:
@@ -158,7 +158,7 @@ class TuiApprover:
             if not _has_screen():
                 return None
             by = self._answerer or Answerer(name=user_here(), via="tui")
-            waiting = Waiting()
+            waiting = WaitingRequests()
             waiting.add(entries)
             app = TuiApp(
                 waiting,
@@ -172,7 +172,7 @@ class TuiApprover:
             self._opening.thread.start()
             return self._opening
 
-    def _entry(self, request: ApprovalRequest) -> Entry | ApprovalDecision:
+    def _entry(self, request: ApprovalRequest) -> WaitingRequest | ApprovalDecision:
         """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
         card = card_here(
             request,
@@ -183,13 +183,13 @@ class TuiApprover:
         )
         if isinstance(card, ApprovalDecision):
             return card
-        return Entry(request, card, request.opened_at or self._clock())
+        return WaitingRequest(request, card, request.opened_at or self._clock())
 
 
 class _Opening:
     """The screen, from when it is opened until it is closed. It has a thread of its own: any asking thread may end."""
 
-    def __init__(self, waiting: Waiting, app: TuiApp) -> None:
+    def __init__(self, waiting: WaitingRequests, app: TuiApp) -> None:
         self.waiting = waiting
         self._app = app
         self.thread = threading.Thread(target=self._run, name="signoff-tui")

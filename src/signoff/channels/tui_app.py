@@ -18,7 +18,7 @@ from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.tui_board import Board
 from signoff.channels.tui_driver import LOOK_AT_SIZE, TerminalGone, ThreadDriver
 from signoff.channels.tui_prompts import SHEETS
-from signoff.channels.tui_waiting import Waiting
+from signoff.channels.tui_waiting import WaitingRequests
 from signoff.core.people import Answerer
 
 _WIDTHS = [(0, "-narrow"), (72, "-wide"), (110, "-vast")]
@@ -59,7 +59,7 @@ class TuiApp(App[None]):
 
     def __init__(
         self,
-        waiting: Waiting,
+        waiting: WaitingRequests,
         by: Answerer,
         *,
         secrets: Iterable[str] = (),

@@ -19,9 +19,9 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Static
 
-from signoff.channels.editing import Draft, start_of
+from signoff.channels.editing import EditDraft, start_of
 from signoff.channels.keys import KEYS, RULE, Key
-from signoff.channels.render import Look, clipped, draw_card
+from signoff.channels.render import TerminalLook, clipped, draw_card
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
 from signoff.channels.terminal import said_about
 from signoff.channels.tui_list import block
@@ -30,14 +30,14 @@ from signoff.channels.tui_prompts import (
     NOT_YET,
     EditPrompt,
     Help,
-    Looking,
     NotePrompt,
-    Notice,
+    NoticeSheet,
     RememberPrompt,
     RulePrompt,
+    SearchNotice,
     paragraphs,
 )
-from signoff.channels.tui_waiting import Entry, Waiting, named
+from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests, named
 from signoff.core.card import APPROVING, Card, Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
@@ -76,7 +76,7 @@ class Board(Screen[None]):
 
     def __init__(
         self,
-        waiting: Waiting,
+        waiting: WaitingRequests,
         by: Answerer,
         *,
         secrets: Iterable[str],
@@ -89,11 +89,11 @@ class Board(Screen[None]):
         self._secrets = tuple(secrets)
         self._draft_rules = draft_rules
         self._clock = clock
-        self._entries: list[Entry] = []
-        self._current: Entry | None = None
+        self._entries: list[WaitingRequest] = []
+        self._current: WaitingRequest | None = None
         self._drawn: Card | None = None
         """The card that is on the screen."""
-        self._refused: list[Entry] = []
+        self._refused: list[WaitingRequest] = []
         """What is open again because its answer was not accepted, and was not in front since."""
         self._place = 0
         """Where in the list it is."""
@@ -157,7 +157,7 @@ class Board(Screen[None]):
             self._open(entry)
             self.say(_not_accepted(entry), "red")
 
-    def _close(self, entry: Entry) -> None:
+    def _close(self, entry: WaitingRequest) -> None:
         """The request on the screen was settled elsewhere. Its card stays, so that no key hits the next one."""
         self.say(_CLOSED)
         self._show_card(entry)
@@ -166,9 +166,9 @@ class Board(Screen[None]):
         while self.app.screen is not self:
             self.app.pop_screen()
         if self._entries:  # whoever was typing goes on typing: not a letter of it may decide anything
-            self.app.push_screen(Notice(_withdrawn(entry)))
+            self.app.push_screen(NoticeSheet(_withdrawn(entry)))
 
-    def _open(self, entry: Entry) -> None:
+    def _open(self, entry: WaitingRequest) -> None:
         self._current = entry
         if entry in self._refused:
             self._refused.remove(entry)
@@ -177,14 +177,14 @@ class Board(Screen[None]):
         self._draw()
         self.call_after_refresh(self._appeared, entry)
 
-    def _appeared(self, entry: Entry) -> None:
+    def _appeared(self, entry: WaitingRequest) -> None:
         if entry is self._current and self._steady_since is None:
             self._steady_since = self._clock()
 
-    def _show_card(self, entry: Entry) -> None:
+    def _show_card(self, entry: WaitingRequest) -> None:
         card = self._drawn = entry.card
 
-        def draw(look: Look) -> Sequence[Text]:
+        def draw(look: TerminalLook) -> Sequence[Text]:
             why = paragraphs(redacted_text(entry.gone), "bold yellow")(look) if entry.gone else ()
             return [*why, *draw_card(card, look, whole=True).lines]
 
@@ -208,7 +208,7 @@ class Board(Screen[None]):
         if event.index < len(listed) and listed[event.index] is not self._current:
             self._go_to(listed[event.index])
 
-    def _listed(self) -> list[Entry]:
+    def _listed(self) -> list[WaitingRequest]:
         """The open requests, and the one on the screen even if it is not open any longer."""
         current = self._current
         if current is None or current in self._entries:
@@ -223,7 +223,7 @@ class Board(Screen[None]):
         listed, at = self._listed(), self._clock()
         self.query_one("#head", Static).update(_head(len(self._entries), visible(self._by.name), self.size.width - 2))
 
-        def draw(look: Look) -> Sequence[Text]:
+        def draw(look: TerminalLook) -> Sequence[Text]:
             return [line for entry in listed for line in block(entry, look, at)]
 
         self._place = listed.index(self._current) if self._current in listed else 0
@@ -263,7 +263,7 @@ class Board(Screen[None]):
         place = listed.index(self._current) if self._current in listed else 0
         self._go_to(listed[(place + by) % len(listed)])
 
-    def _go_to(self, entry: Entry) -> None:
+    def _go_to(self, entry: WaitingRequest) -> None:
         self._message = ("", "")
         if entry.is_open:
             self._open(entry)
@@ -299,7 +299,7 @@ class Board(Screen[None]):
 
             request = entry.request
             # What the card masks has to be masked here too.
-            draft = Draft(request.args, start_of(request), (*self._secrets, *request.secrets))
+            draft = EditDraft(request.args, start_of(request), (*self._secrets, *request.secrets))
             self.app.push_screen(EditPrompt(draft, entry.card), edited)
 
     def action_remember(self) -> None:
@@ -319,11 +319,11 @@ class Board(Screen[None]):
         """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
         if self._current is not None and self._draft_rules is not None:
             # A sheet, so that nobody goes on to another card meanwhile: what is found belongs to this one.
-            looking = Looking(self._current.card)
+            looking = SearchNotice(self._current.card)
             self.app.push_screen(looking)
             self.run_worker(self._offer_rules(self._current, self._draft_rules, looking))
 
-    async def _offer_rules(self, entry: Entry, draft_rules: DraftRules, looking: Looking) -> None:
+    async def _offer_rules(self, entry: WaitingRequest, draft_rules: DraftRules, looking: SearchNotice) -> None:
         found: RuleDrafts | None = None
         refused = ""
         try:
@@ -335,7 +335,7 @@ class Board(Screen[None]):
         self.app.pop_screen()
         if found is None or not found.drafts:
             why = "\n".join(found.refused) if found is not None else refused
-            self.app.push_screen(Notice(f"No rule can be made of {named(entry.card)}.\n{why}"))
+            self.app.push_screen(NoticeSheet(f"No rule can be made of {named(entry.card)}.\n{why}"))
             return
 
         def chosen(draft: RuleDraft | None) -> None:
@@ -355,7 +355,7 @@ class Board(Screen[None]):
         self._waiting.leave()
         self.app.exit()
 
-    def _ready(self, choice: Choice) -> Entry | None:
+    def _ready(self, choice: Choice) -> WaitingRequest | None:
         """The request on the screen, if this may be chosen for it now; otherwise says why not."""
         entry = self._current
         if entry is None:
@@ -388,7 +388,7 @@ class Board(Screen[None]):
             self.say("This card has only just appeared. Nothing is decided: look at it, then press the key again.")
         return soon
 
-    def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
+    def _settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> None:
         place = self._entries.index(entry) if entry in self._entries else 0
         if not self._waiting.settle(entry, decision):
             self.take_up()
@@ -401,7 +401,7 @@ class Board(Screen[None]):
         self.take_up()
 
 
-def _not_accepted(entry: Entry) -> str:
+def _not_accepted(entry: WaitingRequest) -> str:
     return f"Your answer to {named(entry.card)} was not accepted: {entry.card.problem}"
 
 
@@ -418,7 +418,7 @@ def _head(number: int, name: str, width: int) -> Text:
     return clipped(Text(f"{name} · {number}"), width)
 
 
-def _withdrawn(entry: Entry) -> str:
+def _withdrawn(entry: WaitingRequest) -> str:
     return f"{redacted_text(entry.gone)}: {entry.card.title}"
 
 

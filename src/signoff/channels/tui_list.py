@@ -6,13 +6,13 @@ from datetime import datetime
 
 from rich.text import Text
 
-from signoff.channels.render import Look, clipped
-from signoff.channels.tui_waiting import Entry
+from signoff.channels.render import TerminalLook, clipped
+from signoff.channels.tui_waiting import WaitingRequest
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def block(entry: Entry, look: Look, at: datetime) -> list[Text]:
+def block(entry: WaitingRequest, look: TerminalLook, at: datetime) -> list[Text]:
     """A request in the list: its tool, what its run is for, how old it is and how long it still waits."""
     card = entry.card
     callers = card.chain.removesuffix(card.tool).removesuffix(" > ")
@@ -24,7 +24,7 @@ def block(entry: Entry, look: Look, at: datetime) -> list[Text]:
     return [clipped(line, look.width) for line in lines]
 
 
-def _times(entry: Entry, at: datetime) -> str:
+def _times(entry: WaitingRequest, at: datetime) -> str:
     if entry.gone:
         return "no longer open"
     age = f"{_span((at - entry.since).total_seconds())} old"

@@ -20,19 +20,19 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from signoff.channels.keys import Key
-from signoff.channels.render import Look, folded
+from signoff.channels.render import TerminalLook, folded
 
 NARROWEST = 20
 """What is narrower than this is cut off, so it does not count as shown."""
 
-Draw = Callable[[Look], Sequence[Text]]
+Draw = Callable[[TerminalLook], Sequence[Text]]
 
 
-class Lines(ScrollView):
+class LineView(ScrollView):
     """Lines that are laid out already, drawn anew whenever the width changes."""
 
     DEFAULT_CSS = """
-    Lines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size: 0 1; }
+    LineView { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size: 0 1; }
     """
 
     def __init__(self, draw: Draw = lambda look: (), *, id: str | None = None) -> None:
@@ -42,10 +42,10 @@ class Lines(ScrollView):
         self._drawn_at = 0
 
     @property
-    def look(self) -> Look:
+    def look(self) -> TerminalLook:
         """What can be shown here."""
         region = self.scrollable_content_region
-        return Look(width=max(NARROWEST, region.width), height=max(1, region.height))
+        return TerminalLook(width=max(NARROWEST, region.width), height=max(1, region.height))
 
     @property
     def rows(self) -> int:
@@ -67,7 +67,7 @@ class Lines(ScrollView):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many rows as there are lines, where the height is left to the content."""
-        return len(self._draw(Look(width=max(NARROWEST, width - self.scrollbar_gutter.width))))
+        return len(self._draw(TerminalLook(width=max(NARROWEST, width - self.scrollbar_gutter.width))))
 
     def on_resize(self, event: Resize) -> None:
         if self.look.width != self._drawn_at:
@@ -91,7 +91,7 @@ def _on_one_row(segments: Iterable[Segment]) -> list[Segment]:
     return [segment for segment in segments if segment.text and segment.text != "\n"]
 
 
-class KeyLine(Lines):
+class KeyLine(LineView):
     """The keys that can be pressed, in as many rows as they need: none is parted from its words, none is cut."""
 
     DEFAULT_CSS = """
@@ -113,7 +113,7 @@ class KeyLine(Lines):
 _BETWEEN = " · "
 
 
-def _laid_out(keys: Sequence[Key], later: Collection[Key], look: Look) -> Sequence[Text]:
+def _laid_out(keys: Sequence[Key], later: Collection[Key], look: TerminalLook) -> Sequence[Text]:
     rows: list[Text] = []
     for key in keys:
         piece = look.text("")
@@ -126,7 +126,7 @@ def _laid_out(keys: Sequence[Key], later: Collection[Key], look: Look) -> Sequen
     return rows
 
 
-class Paper(Lines, can_focus=True):
+class Paper(LineView, can_focus=True):
     """Lines to read. It knows which of them have been on the screen."""
 
     class Seen(Message):
@@ -194,7 +194,7 @@ class Paper(Lines, can_focus=True):
             self.post_message(self.Seen())
 
 
-class Listing(Lines):
+class Listing(LineView):
     """Blocks of lines, one of them chosen."""
 
     class Chosen(Message):

@@ -18,9 +18,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from signoff.channels.dialog import reasons
-from signoff.channels.editing import UNUSABLE, Draft, changes_title
+from signoff.channels.editing import UNUSABLE, EditDraft, changes_title
 from signoff.channels.keys import KEYS, Key
-from signoff.channels.render import Look, draw_diff, draw_facts, folded
+from signoff.channels.render import TerminalLook, draw_diff, draw_facts, folded
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_paper import Draw, KeyLine, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
@@ -34,15 +34,15 @@ from signoff.core.visible import visible
 T = TypeVar("T")
 
 SHEETS = """
-Sheet { align: center middle; background: $background 70%; }
-Sheet > #box {
+ModalSheet { align: center middle; background: $background 70%; }
+ModalSheet > #box {
     width: 94%; max-width: 110; height: auto; max-height: 94%;
     background: $surface; border: round $primary; padding: 0 1;
 }
-Sheet Static { height: auto; }
-Sheet Paper { height: auto; max-height: 100%; }
-Sheet #foot { height: auto; dock: bottom; }
-Sheet #said { color: $warning; }
+ModalSheet Static { height: auto; }
+ModalSheet Paper { height: auto; max-height: 100%; }
+ModalSheet #foot { height: auto; dock: bottom; }
+ModalSheet #said { color: $warning; }
 EditPrompt > #box { height: 94%; }
 EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padding: 0; }
 """
@@ -70,7 +70,7 @@ HELP = (
 _BACK = Key("Escape", "back")
 
 
-class Sheet(ModalScreen[T]):
+class ModalSheet(ModalScreen[T]):
     """A box above the card."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "back", "back")]
@@ -101,7 +101,7 @@ class Sheet(ModalScreen[T]):
         self.dismiss(None)
 
 
-class Notice(Sheet[None]):
+class NoticeSheet(ModalSheet[None]):
     """Something to know before going on."""
 
     keys = (Key("Escape or Enter", "go on"),)
@@ -115,7 +115,7 @@ class Notice(Sheet[None]):
         yield Paper(paragraphs(self._text))
 
 
-class Looking(Notice):
+class SearchNotice(NoticeSheet):
     """What is there while rules are looked for."""
 
     keys = (_BACK,)
@@ -124,7 +124,7 @@ class Looking(Notice):
         super().__init__(f"Looking for rules that could be made of {card.tool} …")
 
 
-class NotePrompt(Sheet[str]):
+class NotePrompt(ModalSheet[str]):
     """Asks why a call is denied."""
 
     keys = (Key("Enter", "deny with this reason"), Key("Escape", "back, nothing is decided"))
@@ -148,7 +148,7 @@ class NotePrompt(Sheet[str]):
 _DIGITS = "123456789"
 
 
-class RememberPrompt(Sheet[ApprovalDecision]):
+class RememberPrompt(ModalSheet[ApprovalDecision]):
     """Spells out what would be remembered, each under a key. Gives the answer, without who gives it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -190,7 +190,7 @@ class RememberPrompt(Sheet[ApprovalDecision]):
             self.dismiss(self._offered[key])
 
 
-class RulePrompt(Sheet[RuleDraft]):
+class RulePrompt(ModalSheet[RuleDraft]):
     """The rules that could be made of a call, each under a number. Gives the one to write, after a look at the diff."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(digit, f"take({digit})", "this rule") for digit in _DIGITS]
@@ -220,7 +220,7 @@ class RulePrompt(Sheet[RuleDraft]):
         self.app.push_screen(Confirm(draft.preview, title, (yes, _BACK), draft.warnings), confirmed)
 
 
-class Confirm(Sheet[bool]):
+class Confirm(ModalSheet[bool]):
     """Shows a change, and asks whether it is meant."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
@@ -233,7 +233,7 @@ class Confirm(Sheet[bool]):
     def content(self) -> ComposeResult:
         warnings = paragraphs("\n".join(f"warning: {one}" for one in self._warnings), "yellow")
 
-        def draw(look: Look) -> Sequence[Text]:
+        def draw(look: TerminalLook) -> Sequence[Text]:
             return [*(warnings(look) if self._warnings else ()), *draw_diff(self._diff, look, self._title).lines]
 
         yield Paper(draw)
@@ -245,13 +245,13 @@ class Confirm(Sheet[bool]):
             self.say(NOT_YET)
 
 
-class EditPrompt(Sheet[Mapping[str, Any]]):
+class EditPrompt(ModalSheet[Mapping[str, Any]]):
     """The arguments as JSON, to change. Gives those to run instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "look", "look at the changes", priority=True)]
     keys = (Key("Ctrl-S", "look at the changes"), _BACK)
 
-    def __init__(self, draft: Draft, card: Card) -> None:
+    def __init__(self, draft: EditDraft, card: Card) -> None:
         super().__init__()
         self._draft, self._card = draft, card
         self._text = draft.text()
@@ -292,7 +292,7 @@ class EditPrompt(Sheet[Mapping[str, Any]]):
             self.dismiss(None)
 
 
-class Help(Sheet[None]):
+class Help(ModalSheet[None]):
     """The keys, and why the request is asked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,q", "back", "back")]
@@ -302,7 +302,7 @@ class Help(Sheet[None]):
         self._facts = reasons(request, card) if request is not None and card is not None else []
 
     def content(self) -> ComposeResult:
-        def draw(look: Look) -> Sequence[Text]:
+        def draw(look: TerminalLook) -> Sequence[Text]:
             why = draw_facts(self._facts, look, "why this is asked").lines if self._facts else ()
             return [*why, *draw_facts(HELP, look, "keys").lines]
 

@@ -21,7 +21,7 @@ def named(card: Card) -> str:
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class WaitingRequest:
     """One request that is asked about, and what became of it."""
 
     request: ApprovalRequest
@@ -41,7 +41,7 @@ class Entry:
         return not self.outcome.done()
 
 
-class Waiting:
+class WaitingRequests:
     """The requests that wait, oldest first. Safe to use from any thread.
 
     It belongs to one opening of the screen: once it was closed nothing can be added, and the next opening has another.
@@ -49,7 +49,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
+        self._entries: list[WaitingRequest] = []
         self._closed = False
         self.told: list[tuple[str, str]] = []
         """What was decided here, in words, each with its colour: for the lines that stay behind."""
@@ -57,7 +57,7 @@ class Waiting:
         self.changed: Callable[[], None] = lambda: None
         """Called in whichever thread adds or withdraws something."""
 
-    def add(self, entries: Sequence[Entry]) -> bool:
+    def add(self, entries: Sequence[WaitingRequest]) -> bool:
         """Put requests at the end; False where this was closed already."""
         with self._lock:
             if self._closed:
@@ -84,12 +84,12 @@ class Waiting:
                         entry.card, entry.was_shown_whole = card, False
         self.changed()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[WaitingRequest]:
         """Those that are open."""
         with self._lock:
             return [entry for entry in self._entries if entry.is_open]
 
-    def settle(self, entry: Entry, decision: ApprovalDecision) -> bool:
+    def settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> bool:
         """Settle a request as decided here; False where it is settled already."""
         with self._lock:
             if not entry.is_open:
@@ -149,7 +149,7 @@ class Waiting:
         with self._lock:
             return self._closed
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: WaitingRequest) -> None:
         """At the end; where its last answer was refused, in the place that it had."""
         key = key_of(entry.request)
         places = [place for place, other in enumerate(self._entries) if key_of(other.request) == key]
@@ -158,7 +158,7 @@ class Waiting:
         else:
             self._entries.append(entry)
 
-    def _settle(self, entry: Entry, decision: ApprovalDecision) -> None:
+    def _settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> None:
         text = said_about(entry.request, entry.card, decision)
         self.told.append((text, "green" if decision.approved else "red"))
         # Closed before anybody hears of the last answer: who hears of it can tell that the screen is closing.

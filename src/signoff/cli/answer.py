@@ -14,8 +14,8 @@ from signoff.cli import ids, options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.remember import Remember
-    from signoff.config import Settings
+    from signoff.cli.remember import RememberOptions
+    from signoff.config import ProjectSettings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Answerer
     from signoff.core.request import ApprovalRequest
@@ -91,7 +91,7 @@ def approve(
     if arguments is not None and remember is not None:
         raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
     wish = _wish(remember, scope, until, uses, budget)
-    answer = Answer(True, note, arguments, wish, yes)
+    answer = TypedAnswer(True, note, arguments, wish, yes)
     _give(answer, request_ids, name, as_json, store, policy)
 
 
@@ -121,33 +121,33 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
-    answer = Answer(False, note, None, _wish(remember, scope, until, None, None), yes)
+    answer = TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes)
     _give(answer, request_ids, name, as_json, store, policy)
 
 
 def _wish(
     remember: str | None, scope: str | None, until: str | None, uses: int | None, budget: str | None
-) -> Remember | None:
+) -> RememberOptions | None:
     if remember is None:
         if scope or until or uses or budget:
             raise click.UsageError("--for, --until, --uses and --budget limit what is remembered: add --remember exact")
         return None
-    from signoff.cli.remember import Remember
+    from signoff.cli.remember import RememberOptions
 
-    return Remember(which=remember, scope=scope or "project", until=until, uses=uses, budget=budget)
+    return RememberOptions(which=remember, scope=scope or "project", until=until, uses=uses, budget=budget)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TypedAnswer:
     """What was typed, for every id."""
 
     approved: bool
     note: str
     arguments: str | None
-    wish: Remember | None
+    wish: RememberOptions | None
     yes: bool
 
-    async def decision(self, request: ApprovalRequest, broker: Broker, settings: Settings) -> ApprovalDecision:
+    async def decision(self, request: ApprovalRequest, broker: Broker, settings: ProjectSettings) -> ApprovalDecision:
         """The decision about one request. Raises a `RequestError` where it cannot be given."""
         from signoff.cli.words import now
         from signoff.core.decision import ApprovalDecision
@@ -187,13 +187,18 @@ class Done:
 
 
 def _give(
-    answer: Answer, request_ids: Sequence[str], name: str | None, as_json: bool, store: str | None, policy: str | None
+    answer: TypedAnswer,
+    request_ids: Sequence[str],
+    name: str | None,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
 ) -> None:
     from signoff.cli.main import FAILED
     from signoff.cli.opening import looked_in, with_broker
     from signoff.cli.words import safe
 
-    async def work(broker: Broker, settings: Settings) -> bool:
+    async def work(broker: Broker, settings: ProjectSettings) -> bool:
         from signoff.wiring import chosen_store, whoami
 
         by = whoami(name, settings, via=VIA)
@@ -226,7 +231,7 @@ def _once(ready: Sequence[Done]) -> Iterator[Done]:
             seen.add(one.request.id)
 
 
-async def _prepared(broker: Broker, settings: Settings, answer: Answer, given: str) -> Done:
+async def _prepared(broker: Broker, settings: ProjectSettings, answer: TypedAnswer, given: str) -> Done:
     """One answer, checked as far as it can be before anything is written."""
     from signoff.cli.telling import late_text, outcome_step
     from signoff.core.request import State
@@ -293,7 +298,7 @@ def problems_of(error: RequestError) -> tuple[str, ...]:
     return tuple(safe(one) for one in (error.problems if isinstance(error, EditRefused) else (str(error),)))
 
 
-def _tell(done: Done, answer: Answer, as_json: bool) -> None:
+def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import safe
 

@@ -66,11 +66,11 @@ def log(
       signoff audit log --request pjssg8 --json
       signoff audit log --since 2h --follow
     """
-    from signoff.cli.audit_log import SHOWN, Choice, follow_events, json_line, moment, readable_line, show_events
+    from signoff.cli.audit_log import SHOWN, EventFilter, follow_events, json_line, moment, readable_line, show_events
 
     if limit is None and not (request_id or run_id or since):
         limit = SHOWN
-    choice = Choice(request=request_id or "", run=run_id or "", since=moment(since), limit=limit)
+    choice = EventFilter(request=request_id or "", run=run_id or "", since=moment(since), limit=limit)
     line = json_line if as_json else readable_line
 
     async def work(opened: Store) -> int:

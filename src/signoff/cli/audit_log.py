@@ -33,7 +33,7 @@ Line = Callable[[Entry], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class EventFilter:
     """Which events."""
 
     request: str = ""
@@ -41,7 +41,7 @@ class Choice:
     since: datetime | None = None
     limit: int | None = None
 
-    async def resolved(self, store: Store) -> Choice:
+    async def resolved(self, store: Store) -> EventFilter:
         """With whole ids in place of their beginnings."""
         request = await _whole(store, self.request, UnknownRequest) if self.request else ""
         run = await _whole(store, self.run, UnknownRun) if self.run else ""
@@ -61,7 +61,7 @@ def moment(since: str | None) -> datetime | None:
         raise WrongUse(what) from error
 
 
-async def show_events(store: Store, choice: Choice, line: Line) -> int:
+async def show_events(store: Store, choice: EventFilter, line: Line) -> int:
     """Print what is chosen; returns the number of the last event there was."""
     seen, after = (await store.read(lambda tx: tx.record.head()))[0], 0
     if choice.since is not None:
@@ -80,7 +80,7 @@ async def show_events(store: Store, choice: Choice, line: Line) -> int:
     return seen
 
 
-async def follow_events(store: Store, choice: Choice, line: Line, seen: int) -> None:
+async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int) -> None:
     """Print what is chosen as it happens, until interrupted."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
@@ -130,7 +130,7 @@ def _clock(at: str) -> str:
         return safe(at)
 
 
-async def _events(store: Store, choice: Choice, after: int) -> AsyncIterator[Entry]:
+async def _events(store: Store, choice: EventFilter, after: int) -> AsyncIterator[Entry]:
     since = timestamp(choice.since) if choice.since is not None else ""
     while True:
         look = partial(_entries, after=after, request=choice.request, run=choice.run)

@@ -12,7 +12,7 @@ from signoff.cli import ids, options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ChannelEntry, Settings
+    from signoff.config import ChannelEntry, ProjectSettings
     from signoff.core.delivery import Delivery
     from signoff.core.lease import Lease
     from signoff.core.run import Process
@@ -102,11 +102,11 @@ def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: s
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ChannelStatus:
     """A channel as it stands."""
 
     entry: ChannelEntry
-    settings: Settings
+    settings: ProjectSettings
     lease: Lease | None
     """Who runs it now; None: nobody."""
     process: Process | None
@@ -120,7 +120,7 @@ class Seen:
         return next(names, "")
 
 
-async def _looked_at(broker: Broker, settings: Settings) -> list[Seen]:
+async def _looked_at(broker: Broker, settings: ProjectSettings) -> list[ChannelStatus]:
     from signoff.delivery.status import running_channels, troubles_of
 
     running = await running_channels(broker.ledger)
@@ -129,11 +129,11 @@ async def _looked_at(broker: Broker, settings: Settings) -> list[Seen]:
     failing: dict[str, list[Delivery]] = {}
     for one in (one for found in troubled.values() for one in found):
         failing.setdefault(one.channel, []).append(one)
-    seen: list[Seen] = []
+    seen: list[ChannelStatus] = []
     for entry in settings.channels.values():
         lease = running.get(entry.name)
         process = await broker.store.read(lambda tx, lease=lease: tx.processes.get(lease.process)) if lease else None
-        seen.append(Seen(entry, settings, lease, process, failing.get(entry.name, ())))
+        seen.append(ChannelStatus(entry, settings, lease, process, failing.get(entry.name, ())))
     return seen
 
 
@@ -141,7 +141,7 @@ _MOST = 500
 """How many of those that wait are looked at for what is failing."""
 
 
-def _lines(seen: Seen) -> Iterator[str]:
+def _lines(seen: ChannelStatus) -> Iterator[str]:
     from signoff.cli.words import safe
 
     entry = seen.entry
@@ -151,7 +151,7 @@ def _lines(seen: Seen) -> Iterator[str]:
         yield f"  {click.style(f'{name:8}', dim=True)}  {click.style(text, fg='yellow') if is_bad else text}"
 
 
-def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
+def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
     """What there is to say about a channel, and whether something has to be done about it."""
     from signoff.cli.words import count, safe
     from signoff.core.moment import span
@@ -184,7 +184,7 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str, bool]]:
         yield "failing", f"{count(len(seen.failing), 'request')} could not be shown: {safe(worst.problem)}", True
 
 
-def _wrong_workers(seen: Seen) -> str:
+def _wrong_workers(seen: ChannelStatus) -> str:
     """Why the channel could not be run: one of its workers is not there, or wrong. Empty where none is."""
     from signoff.errors import SignoffError
     from signoff.wiring.channels import check_workers
@@ -196,7 +196,7 @@ def _wrong_workers(seen: Seen) -> str:
     return ""
 
 
-def _who(seen: Seen) -> tuple[str, str, bool]:
+def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
     from signoff.cli.words import safe
     from signoff.wiring.channels import answerers
 
@@ -223,7 +223,7 @@ def _has_secret(entry: ChannelEntry) -> bool:
     return bool(os.environ.get(entry.variable, "").strip())
 
 
-def _data(seen: Seen) -> Mapping[str, Any]:
+def _data(seen: ChannelStatus) -> Mapping[str, Any]:
     from signoff.cli.words import iso, safe
     from signoff.wiring.channels import answerers
 

@@ -35,7 +35,7 @@ _OF_TOOLS = "AnyIO worker thread"
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import Settings
+    from signoff.config import ProjectSettings
     from signoff.ports import Channel, Heard, Inbox
     from signoff.wiring import RunOptions
 
@@ -57,7 +57,7 @@ def run_until_stopped(
             entry.secret()
     broker, settings = open_broker(store, policy)
     here = frozenset(name for name in names if settings.channels[name].use == "terminal")
-    report = Report(as_json=as_json, here=here)
+    report = ChannelReport(as_json=as_json, here=here)
     run_options = _run_options(store, policy) if resume else None
     before = frozenset(threading.enumerate())
     with asyncio.Runner() as runner:
@@ -95,7 +95,7 @@ def _run_options(store: str | None, policy: str | None) -> RunOptions:
 
 
 async def _stay(
-    names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: Report
+    names: list[str], broker: Broker, settings: ProjectSettings, run_options: RunOptions | None, report: ChannelReport
 ) -> None:
     """`run_options`: how to go on with what was answered; None: not here."""
     from signoff.delivery import Reconciler
@@ -131,7 +131,7 @@ async def _stay(
 
 
 @contextmanager
-def _warnings_told(report: Report) -> Generator[None]:
+def _warnings_told(report: ChannelReport) -> Generator[None]:
     """Within, what would be a warning of Python's is a line as all others, and discord.py tells nothing beside us."""
     library = logging.getLogger("discord")
     propagated, library.propagate = library.propagate, False
@@ -188,7 +188,7 @@ async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 @dataclass(slots=True)
-class Report:
+class ChannelReport:
     """Says what happens, each thing once: in lines for people, or as JSON."""
 
     as_json: bool = False
@@ -274,10 +274,10 @@ def _about(subject: str) -> dict[str, str]:
     return {"run": of.run} if of.is_of_run else {"request": of.about}
 
 
-class Told:
+class WatchedChannel:
     """A channel about which is told what happens to it."""
 
-    def __init__(self, channel: Channel, report: Report) -> None:
+    def __init__(self, channel: Channel, report: ChannelReport) -> None:
         self._channel = channel
         self._report = report
 
@@ -319,10 +319,10 @@ class Told:
         await self._channel.stop()
 
 
-class ToldReminding(Told):
+class ToldReminding(WatchedChannel):
     """The same, of a channel that can remind people."""
 
-    def __init__(self, channel: Channel, reminding: Reminding, report: Report) -> None:
+    def __init__(self, channel: Channel, reminding: Reminding, report: ChannelReport) -> None:
         super().__init__(channel, report)
         self._reminding = reminding
 
@@ -330,6 +330,8 @@ class ToldReminding(Told):
         return await self._telling(reminder.subject, self._reminding.remind(reminder, card, at))
 
 
-def told_of(channel: Channel, report: Report) -> Told:
+def told_of(channel: Channel, report: ChannelReport) -> WatchedChannel:
     """A channel, with what happens to it told."""
-    return ToldReminding(channel, channel, report) if isinstance(channel, Reminding) else Told(channel, report)
+    return (
+        ToldReminding(channel, channel, report) if isinstance(channel, Reminding) else WatchedChannel(channel, report)
+    )

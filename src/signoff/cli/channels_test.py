@@ -24,7 +24,7 @@ from signoff.errors import SignoffError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ChannelEntry, Settings
+    from signoff.config import ChannelEntry, ProjectSettings
 
 TOOL = "signoff_test"
 SHOWING = 60.0
@@ -34,7 +34,7 @@ LEAVING = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class TestSteps:
     """Says how far it came."""
 
     channel: str
@@ -72,7 +72,7 @@ def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_
 
     settings = settings_for(policy)
     entry = channel_named(name, settings)
-    steps = Steps(entry.name, as_json)
+    steps = TestSteps(entry.name, as_json)
     try:
         sys.exit(asyncio.run(_until_stopped(entry, settings, wait, steps, answer=answer)))
     except _Failed:
@@ -80,7 +80,7 @@ def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_
 
 
 async def _until_stopped(
-    entry: ChannelEntry, settings: Settings, wait: timedelta, steps: Steps, *, answer: bool
+    entry: ChannelEntry, settings: ProjectSettings, wait: timedelta, steps: TestSteps, *, answer: bool
 ) -> int:
     from signoff.cli.channels_run import stopping
 
@@ -89,7 +89,9 @@ async def _until_stopped(
     return steps.result(FAILED, "Stopped.")
 
 
-async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps: Steps, *, answer: bool) -> int:
+async def _tried(
+    entry: ChannelEntry, settings: ProjectSettings, wait: timedelta, steps: TestSteps, *, answer: bool
+) -> int:
     if answer:
         await _refuse_two(entry, settings)
     await _reached(entry, settings, steps)
@@ -109,7 +111,7 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
     return steps.result(0, f"{entry.name} works. Nothing ran.", by=by.name if by is not None else None)
 
 
-async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps: Steps) -> ApprovalRequest:
+async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps: TestSteps) -> ApprovalRequest:
     who = "whoever sits there" if trial.entry.use == "terminal" else "anybody in `people`"
     if not steps.as_json:
         click.echo(f"        waiting {span(wait.total_seconds())} for {who} to approve or deny it …")
@@ -120,7 +122,7 @@ async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps
     return settled
 
 
-async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
+async def _refuse_two(entry: ChannelEntry, settings: ProjectSettings) -> None:
     """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
     from signoff.broker import Broker
     from signoff.cli.opening import store_meant
@@ -142,7 +144,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
         )
 
 
-async def _reached(entry: ChannelEntry, settings: Settings, steps: Steps) -> None:
+async def _reached(entry: ChannelEntry, settings: ProjectSettings, steps: TestSteps) -> None:
     """The secret is there, somebody could answer, and the service lets us do what we need."""
     from signoff.wiring.channels import discord_people, need_discord
 
@@ -198,7 +200,7 @@ class Trial:
         return opened
 
     async def stands(
-        self, request: ApprovalRequest, steps: Steps | None = None, step: str = "", *, within: float = SHOWING
+        self, request: ApprovalRequest, steps: TestSteps | None = None, step: str = "", *, within: float = SHOWING
     ) -> None:
         """Wait until the channel shows the request as it is now. Without `steps`, as far as that can be done."""
         try:
@@ -213,7 +215,7 @@ class Trial:
             raise _Failed
         steps.done(step)
 
-    async def settled(self, request: ApprovalRequest, steps: Steps) -> ApprovalRequest:
+    async def settled(self, request: ApprovalRequest, steps: TestSteps) -> ApprovalRequest:
         """Wait until somebody answers or time is up, or until it can be answered there no longer."""
         answer = asyncio.create_task(self.broker.wait(request.id))
         gone = asyncio.create_task(self._until(request, lambda found: not found.is_shown and bool(found.problem)))
@@ -228,7 +230,7 @@ class Trial:
             gone.cancel()
             await asyncio.gather(answer, gone, return_exceptions=True)
 
-    async def _until(self, request: ApprovalRequest, fits: Callable[[Found], bool]) -> Found:
+    async def _until(self, request: ApprovalRequest, fits: Callable[[ShownRequest], bool]) -> ShownRequest:
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def tick() -> None:
@@ -245,18 +247,18 @@ class Trial:
         finally:
             stop()
 
-    async def _found(self, request: ApprovalRequest) -> Found:
+    async def _found(self, request: ApprovalRequest) -> ShownRequest:
         if self.posting.done():
             error = None if self.posting.cancelled() else self.posting.exception()
-            return Found(problem=str(error or "it was stopped"), is_hopeless=True)
-        from signoff.core.subject import Kind, Subject
+            return ShownRequest(problem=str(error or "it was stopped"), is_hopeless=True)
+        from signoff.core.subject import Subject, SubjectKind
         from signoff.delivery.status import running_channels
 
-        name, subject = self.entry.name, Subject(Kind.REQUEST, request.id)
+        name, subject = self.entry.name, Subject(SubjectKind.REQUEST, request.id)
         one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
         lease = (await running_channels(self.broker.ledger)).get(name)
         down = lease.down if lease is not None else None
-        return Found(
+        return ShownRequest(
             is_shown=one is not None and one.shown != NEVER and one.shown >= request.version,
             problem=down.problem if down is not None else one.problem if one is not None else "",
             is_hopeless=(down is not None and down.hopeless) or (one is not None and one.hopeless),
@@ -264,7 +266,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ShownRequest:
     """How a request stands in the channel."""
 
     is_shown: bool = False
@@ -274,7 +276,7 @@ class Found:
 
 
 @asynccontextmanager
-async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> AsyncGenerator[Trial]:
+async def _trial(entry: ChannelEntry, settings: ProjectSettings, *, listens: bool) -> AsyncGenerator[Trial]:
     """`listens`: whether it takes answers, of which every program with the same secret is told."""
     from signoff.broker import Broker
     from signoff.delivery import Reconciler, Route

@@ -87,13 +87,13 @@ async def _turn(
     job: Job, task: Task, going: Going, after: Finished | str | None, *, forgiving: bool
 ) -> Finished | None:
     """One turn; None where it failed or was stopped, and somebody is there to say something else."""
-    from signoff.cli.loops import Stopped, until_interrupted
+    from signoff.cli.loops import WorkInterrupted, until_interrupted
     from signoff.errors import ScriptEnded, SignoffError
 
     turn = going.on(job.run(task, begun=going.begun(job), after=after))
     try:
         return await (until_interrupted(turn) if forgiving else turn)
-    except Stopped:
+    except WorkInterrupted:
         later = f" `signoff runs show {going.run}` tells how far it came." if going.run else ""
         click.echo(f"\nsignoff: this turn is stopped, and the chat goes on without it.{later}", err=True)
         return None

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from signoff.cli.doctor_findings import Files, Finding, Severity
-    from signoff.cli.doctor_page import Loosening, Report
-    from signoff.cli.doctor_store import Kept, KnownTool
-    from signoff.config import Settings, WorkerFile
+    from signoff.cli.doctor_page import DoctorReport, Loosening
+    from signoff.cli.doctor_store import KnownTool, StoreFacts
+    from signoff.config import ProjectSettings, WorkerFile
     from signoff.errors import SignoffError
     from signoff.workers.agents import AgentFacts
-    from signoff.workers.survey import Survey
+    from signoff.workers.survey import WorkerSurvey
 
 
 @click.command()
@@ -81,9 +81,11 @@ def doctor(
         sys.exit(FAILED)
 
 
-def _report(settings: Settings, only: Sequence[str], connect: bool, store: str | None, at: datetime) -> Report:
+def _report(
+    settings: ProjectSettings, only: Sequence[str], connect: bool, store: str | None, at: datetime
+) -> DoctorReport:
     from signoff.cli.doctor_findings import Files, Severity
-    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_page import DoctorReport
     from signoff.cli.doctor_store import look_at_store, why_asleep
     from signoff.wiring import Caller
 
@@ -98,7 +100,7 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
     tools = _known_tools(survey)
     found = list(_findings(files, wrong, survey, kept, at, whole=not only))
     order = list(Severity)
-    return Report(
+    return DoctorReport(
         settings=settings,
         environment=caller.told,
         loosening=_loosening(settings),
@@ -111,11 +113,11 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
     )
 
 
-def _agent_report(path: str, settings: Settings, connect: bool, store: str | None) -> Report:
+def _agent_report(path: str, settings: ProjectSettings, connect: bool, store: str | None) -> DoctorReport:
     """The page about one agent in Python."""
     import asyncio
 
-    from signoff.cli.doctor_page import Report
+    from signoff.cli.doctor_page import DoctorReport
     from signoff.cli.doctor_store import look_at_store
     from signoff.wiring import Caller
     from signoff.workers.agents import look_at
@@ -123,7 +125,7 @@ def _agent_report(path: str, settings: Settings, connect: bool, store: str | Non
     caller = Caller.here()
     layers = (*settings.layers, *caller.layers(settings.folder))
     facts = asyncio.run(look_at(path, layers, connect=connect))
-    return Report(
+    return DoctorReport(
         settings=settings,
         environment=caller.told,
         loosening=_loosening(settings, own_gate=facts.has_gate),
@@ -136,7 +138,7 @@ def _agent_report(path: str, settings: Settings, connect: bool, store: str | Non
     )
 
 
-def _loosening(settings: Settings, *, own_gate: bool = False) -> Loosening:
+def _loosening(settings: ProjectSettings, *, own_gate: bool = False) -> Loosening:
     from signoff.cli.doctor_page import Loosening
     from signoff.wiring.project import lock_of
 
@@ -167,7 +169,7 @@ def _agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
         yield Finding(severity=NOTE, check="model", what=f"{path} names no model", fix=fix)
 
 
-def _workers(settings: Settings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
+def _workers(settings: ProjectSettings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
     """The workers whose files are right, and what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
@@ -194,19 +196,19 @@ def _names(only: Sequence[str], workers: Mapping[str, WorkerFile], wrong: Mappin
     return list(dict.fromkeys(only)) or known
 
 
-def _survey(files: Files, names: Sequence[str], connect: bool) -> Survey:
+def _survey(files: Files, names: Sequence[str], connect: bool) -> WorkerSurvey:
     """Build every worker without its model, and look at what it has."""
     import asyncio
 
-    from signoff.workers.inspect import Look
+    from signoff.workers.inspect import InspectedAgent
     from signoff.workers.survey import survey
     from signoff.workers.workshop import Workshop
 
     shop = Workshop(files.settings, workers=files.workers, models=False)
 
-    def build(name: str) -> Look:
+    def build(name: str) -> InspectedAgent:
         worker = shop.delegate(name)
-        return Look(agent=worker.agent, native=worker.gate.native, secrets=tuple(worker.gate.secrets))
+        return InspectedAgent(agent=worker.agent, native=worker.gate.native, secrets=tuple(worker.gate.secrets))
 
     layers = (*files.settings.layers, *files.environment)
     return asyncio.run(survey(files.workers, layers, build, names=names, connect=connect))
@@ -215,8 +217,8 @@ def _survey(files: Files, names: Sequence[str], connect: bool) -> Survey:
 def _findings(
     files: Files,
     wrong: Mapping[str, SignoffError],
-    survey: Survey | None,
-    kept: Kept,
+    survey: WorkerSurvey | None,
+    kept: StoreFacts,
     at: datetime,
     *,
     whole: bool,
@@ -247,7 +249,7 @@ def _findings(
         yield from _unknown_names(files, survey, broken)
 
 
-def _known_tools(survey: Survey | None) -> set[KnownTool]:
+def _known_tools(survey: WorkerSurvey | None) -> set[KnownTool]:
     from signoff.cli.doctor_store import KnownTool
 
     found = survey.built.values() if survey is not None else ()
@@ -302,7 +304,7 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
         yield Finding(severity=NOTE, check="model", what=what, fix=fix)
 
 
-def _unlisted(survey: Survey) -> Iterator[Finding]:
+def _unlisted(survey: WorkerSurvey) -> Iterator[Finding]:
     """Toolsets that were asked for their tools and did not answer."""
     from signoff.cli.doctor_findings import WARNING, Finding
     from signoff.policy.wording import shown
@@ -346,7 +348,7 @@ def _told(severity: Severity, check: str, before: str, error: SignoffError) -> F
     return Finding(severity=severity, check=check, what=before + what, fix=fix)
 
 
-def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
+def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator[Finding]:
     """Workers that can change the files they are bound by."""
     from signoff.cli.doctor_findings import ERROR, Finding
     from signoff.config import PROJECT_FILE, workers_folder
@@ -376,7 +378,7 @@ def _own_rules(files: Files, survey: Survey, kept: Kept) -> Iterator[Finding]:
             yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
 
 
-def _programs(files: Files, survey: Survey) -> Iterator[Finding]:
+def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
     """Commands that rules let run unasked and that may, whatever their words, change programs which run by name."""
     from signoff.cli.doctor_findings import WARNING, Finding
     from signoff.policy.wording import listed
@@ -394,7 +396,7 @@ def _programs(files: Files, survey: Survey) -> Iterator[Finding]:
             yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)
 
 
-def _unknown_names(files: Files, survey: Survey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+def _unknown_names(files: Files, survey: WorkerSurvey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
     from dataclasses import replace
 
     from signoff.cli.doctor_findings import Files, name_findings, tool_findings

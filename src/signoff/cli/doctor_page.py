@@ -14,12 +14,12 @@ from signoff.cli.doctor_findings import DELEGATION, Finding, Severity
 from signoff.cli.words import count, fold, pad, safe
 
 if TYPE_CHECKING:
-    from signoff.cli.doctor_store import Kept
-    from signoff.config import Settings, WorkerFile
+    from signoff.cli.doctor_store import StoreFacts
+    from signoff.config import ProjectSettings, WorkerFile
     from signoff.core.grant import Grant
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
-    from signoff.workers.survey import Reachable, Survey
+    from signoff.workers.survey import Reachable, WorkerSurvey
 
 _SHOWN = {"allow": "every call", "conditional": "some calls", "ask": "asks", "deny": "never"}
 _ORDER = tuple(_SHOWN)
@@ -66,19 +66,19 @@ class Loosening:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class DoctorReport:
     """Everything that was found."""
 
-    settings: Settings
+    settings: ProjectSettings
     environment: str
     """What the environment adds to the rules, in one line; empty: nothing."""
     loosening: Loosening
     workers: Mapping[str, WorkerFile]
     names: Sequence[str]
     """The workers that are told about."""
-    survey: Survey | None
+    survey: WorkerSurvey | None
     """None where there is no worker to look at."""
-    kept: Kept
+    kept: StoreFacts
     speaking: Sequence[Grant]
     """Remembered answers that can let calls run unasked."""
     findings: Sequence[Finding]
@@ -96,7 +96,7 @@ class Report:
         return not self.number(Severity.ERROR) and not (strict and self.number(Severity.WARNING))
 
 
-def lines(report: Report, width: int) -> Iterator[str]:
+def lines(report: DoctorReport, width: int) -> Iterator[str]:
     """The page for people."""
     yield from _head(report, width)
     yield ""
@@ -117,7 +117,7 @@ def _title(text: str) -> str:
     return click.style(text, bold=True, underline=True)
 
 
-def _head(report: Report, width: int) -> Iterator[str]:
+def _head(report: DoctorReport, width: int) -> Iterator[str]:
     settings = report.settings
     silent = "none: every tool call is asked about"
     project = settings.file or (silent if settings.user is None else f"{silent} where your own rules are silent")
@@ -138,7 +138,7 @@ def _pair(name: str, text: str, width: int) -> list[str]:
 # --- tools ---
 
 
-def _tool_lines(report: Report, width: int) -> Iterator[str]:
+def _tool_lines(report: DoctorReport, width: int) -> Iterator[str]:
     survey = report.survey
     if survey is None:
         yield from fold("There are no workers here, so there is no tool to look at.", width)
@@ -164,13 +164,13 @@ def _tool_lines(report: Report, width: int) -> Iterator[str]:
             yield "  has no tools"
 
 
-def _worst(survey: Survey, name: str) -> tuple[int, int, str]:
+def _worst(survey: WorkerSurvey, name: str) -> tuple[int, int, str]:
     """Where a worker stands on the page: the one that can do the most unasked first."""
     reaches = [one.reach.effect for one in survey.tools if one.worker == name]
     return (-reaches.count("allow"), -reaches.count("conditional"), name)
 
 
-def _chain_lines(report: Report, survey: Survey, tools: Sequence[Reachable], width: int) -> Iterator[str]:
+def _chain_lines(report: DoctorReport, survey: WorkerSurvey, tools: Sequence[Reachable], width: int) -> Iterator[str]:
     chain = tools[0].chain
     if len(chain) > 1:
         way = safe(" > ".join(chain))
@@ -187,7 +187,7 @@ def _chain_lines(report: Report, survey: Survey, tools: Sequence[Reachable], wid
         yield from _reason_lines(members, width)
 
 
-def _is_as_itself(report: Report, survey: Survey, tools: Sequence[Reachable]) -> bool:
+def _is_as_itself(report: DoctorReport, survey: WorkerSurvey, tools: Sequence[Reachable]) -> bool:
     """Whether a worker that is called can do exactly what its own place on this page says."""
     name = tools[0].chain[-1]
     own = {one.tool.shown: one.reach for one in survey.tools if one.chain == (name,)}
@@ -277,7 +277,7 @@ def _finding_lines(findings: Sequence[Finding], width: int) -> Iterator[str]:
                 yield click.style(" " * (_COLUMN + 2) + ("" if not at else "  ") + line, dim=True)
 
 
-def summary(report: Report) -> str:
+def summary(report: DoctorReport) -> str:
     """Everything in a sentence."""
     told = ", ".join(count(report.number(one), str(one)) for one in Severity)
     if report.survey is None:
@@ -291,7 +291,7 @@ def summary(report: Report) -> str:
     return f"{workers}, {count(len(own), 'tool')}: {always} always and {sometimes} sometimes unasked{unknown}; {told}."
 
 
-def as_data(report: Report, *, strict: bool) -> dict[str, Any]:
+def as_data(report: DoctorReport, *, strict: bool) -> dict[str, Any]:
     """The page for programs."""
     survey = report.survey
     return {

@@ -13,7 +13,7 @@ from signoff.policy.wording import listed
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from signoff.config import Settings
+    from signoff.config import ProjectSettings
     from signoff.core.grant import Grant
     from signoff.ports import Store
 
@@ -22,7 +22,7 @@ VERIFIED_WHOLE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoreFacts:
     """What was found in the store."""
 
     name: str
@@ -44,7 +44,7 @@ class KnownTool:
     schema_hash: str
 
 
-def look_at_store(option: str | None, settings: Settings) -> Kept:
+def look_at_store(option: str | None, settings: ProjectSettings) -> StoreFacts:
     """Open the store, if there is one, and look; nothing is made or changed."""
     from signoff.errors import SignoffError
     from signoff.store.upkeep import check
@@ -56,23 +56,23 @@ def look_at_store(option: str | None, settings: Settings) -> Kept:
     name = masked(url)
     if url.startswith("memory:"):
         what = "what is asked and answered is kept in memory, and lost with the process"
-        return Kept(
+        return StoreFacts(
             name, state="in memory", findings=[_finding(WARNING, "store", what, name, "name a file or a server")]
         )
     if chosen.is_missing:
-        return Kept(name, file, "not made yet: it is made when something is first asked")
+        return StoreFacts(name, file, "not made yet: it is made when something is first asked")
     try:
         problems = check(url, root=root)
         if problems:
-            return Kept(
+            return StoreFacts(
                 name, file, "not well", findings=[_finding(ERROR, "store", *_split(one, name)) for one in problems]
             )
         return _looked_into(url, str(root), name, file)
     except SignoffError as error:
-        return Kept(name, file, "cannot be used", findings=[_finding(ERROR, "store", *_split(str(error), name))])
+        return StoreFacts(name, file, "cannot be used", findings=[_finding(ERROR, "store", *_split(str(error), name))])
 
 
-def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
+def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
     import asyncio
     from contextlib import closing
 
@@ -84,7 +84,7 @@ def _looked_into(url: str, root: str, name: str, file: str) -> Kept:
         findings += _clock(store.clock_lead)
     version = schema.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
     live = [one for one in grants if one.revoked_at is None]
-    return Kept(name, file, f"schema version {version}, {events}", live, findings)
+    return StoreFacts(name, file, f"schema version {version}, {events}", live, findings)
 
 
 def _clock(lead: timedelta | None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 import click
 
 from signoff.cli.main import DENIED, FAILED, WAITING
-from signoff.cli.progress import Progress, spent_json
+from signoff.cli.progress import ProgressPrinter, spent_json
 from signoff.cli.safely import apart, for_terminal
 from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
@@ -34,7 +34,7 @@ class Going:
         """`whole` says whether all of the run happens here."""
         self.as_json = as_json
         self.whole = whole
-        self.progress = Progress(as_json=as_json)
+        self.progress = ProgressPrinter(as_json=as_json)
         self.run = run
 
     @property

@@ -12,7 +12,7 @@ from signoff.cli import options
 if TYPE_CHECKING:
     from signoff.config.llm_do.draft import Imported
     from signoff.config.llm_do.notes import Note
-    from signoff.config.llm_do.target import Planned
+    from signoff.config.llm_do.target import ImportedFile
 
 
 @click.group(name="import")
@@ -84,9 +84,11 @@ def llm_do(
         ctx.exit(1)
 
 
-def _lines(result: Imported, planned: list[Planned], target: str, written: bool, *, is_diff: bool) -> Iterator[str]:
+def _lines(
+    result: Imported, planned: list[ImportedFile], target: str, written: bool, *, is_diff: bool
+) -> Iterator[str]:
     from signoff.config.llm_do.convert import all_notes
-    from signoff.config.llm_do.notes import Kind
+    from signoff.config.llm_do.notes import NoteKind
     from signoff.core.visible import visible
 
     yield f"{'Wrote' if written else 'Would write'} into {visible(target)}:"
@@ -98,9 +100,9 @@ def _lines(result: Imported, planned: list[Planned], target: str, written: bool,
         yield from _diff(planned)
     notes = list(all_notes(result))
     for kind, title in (
-        (Kind.CARRIED, "Carried over"),
-        (Kind.CHANGED, "Different here"),
-        (Kind.LEFT, "Not carried over"),
+        (NoteKind.CARRIED, "Carried over"),
+        (NoteKind.CHANGED, "Different here"),
+        (NoteKind.LEFT, "Not carried over"),
     ):
         chosen = [note for note in notes if note.kind is kind]
         if chosen:
@@ -131,7 +133,7 @@ def _told(note: Note) -> Iterator[str]:
         yield f"      do: {visible(note.fix)}"
 
 
-def _diff(planned: list[Planned]) -> Iterator[str]:
+def _diff(planned: list[ImportedFile]) -> Iterator[str]:
     from difflib import unified_diff
 
     from signoff.core.visible import visible
@@ -146,13 +148,13 @@ def _diff(planned: list[Planned]) -> Iterator[str]:
 
 
 def _counts(result: Imported) -> dict[str, int]:
-    from signoff.config.llm_do.notes import State
+    from signoff.config.llm_do.notes import FileState
 
     states = [draft.state for draft in result.drafts]
     return {
         "files": len(states) + len(result.refused),
-        "whole": states.count(State.WHOLE),
-        "notes": states.count(State.NOTES),
+        "whole": states.count(FileState.WHOLE),
+        "notes": states.count(FileState.NOTES),
         "python": sum(draft.needs_python for draft in result.drafts),
         "refused": len(result.refused),
     }
@@ -176,7 +178,7 @@ def _start(start: tuple[str, str], target: str) -> str:
     return f"{step}signoff run {name} {shlex.quote(' '.join(prompt.split())) if prompt else 'PROMPT'}"
 
 
-def _as_json(result: Imported, planned: list[Planned], written: bool) -> dict[str, Any]:
+def _as_json(result: Imported, planned: list[ImportedFile], written: bool) -> dict[str, Any]:
     from signoff.config.llm_do.convert import all_notes
 
     return {

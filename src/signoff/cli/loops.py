@@ -23,12 +23,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(woken())
 
 
-class Stopped(Exception):
+class WorkInterrupted(Exception):
     """An interrupt ended the work in hand, and nothing else."""
 
 
 async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives. An interrupt ends this work alone, with `Stopped`, where interrupts end anything."""
+    """What the work gives. An interrupt ends this work alone, with `WorkInterrupted`, where interrupts end anything."""
     task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
@@ -45,7 +45,7 @@ async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
         return await task
     except asyncio.CancelledError:
         if was_interrupted and task.cancelled():
-            raise Stopped from None
+            raise WorkInterrupted from None
         raise
     finally:
         signal.signal(signal.SIGINT, before)

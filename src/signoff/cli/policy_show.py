@@ -11,7 +11,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import Settings, ToolsetEntry, WorkerFile
+    from signoff.config import ProjectSettings, ToolsetEntry, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.rule import Rule
 
@@ -26,7 +26,7 @@ OTHERWISE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ShownPolicy:
     """One policy of several, for people: whose it is, its rules as written, and what else is to say."""
 
     kind: str
@@ -67,12 +67,12 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[Layer]:
+def _layers(settings: ProjectSettings, worker: WorkerFile | None) -> Iterator[ShownPolicy]:
     if settings.user is not None:
         yield from _user(settings, settings.user)
     rules: list[Any] = settings.spots["policy"].value if "policy" in settings.spots else []
     remark = "" if settings.file else "there is no signoff.yaml here"
-    yield Layer("project", settings.file, _written(settings.policy, rules), remark)
+    yield ShownPolicy("project", settings.file, _written(settings.policy, rules), remark)
     for name in worker.toolsets if worker is not None else settings.toolsets:
         yield from _toolset(name, settings)
     if worker is not None:
@@ -80,7 +80,7 @@ def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[Layer]:
     yield from _environment(settings)
 
 
-def _user(settings: Settings, user: Policy) -> Iterator[Layer]:
+def _user(settings: ProjectSettings, user: Policy) -> Iterator[ShownPolicy]:
     """The user's own rules; where the project is locked, apart from those that do not count."""
     spot = settings.spots["user"]
     values = {spot.child(at).place: value for at, value in enumerate(spot.value)}
@@ -89,50 +89,56 @@ def _user(settings: Settings, user: Policy) -> Iterator[Layer]:
         {**values[rule.place], "on_timeout": "deny"} if rule.id in unheard else values[rule.place]
         for rule in user.rules
     ]
-    yield Layer("user", user.file, _written(user, told))
+    yield ShownPolicy("user", user.file, _written(user, told))
     if settings.unheard:
         remark = "these do not count: the project is locked, and they would let more run"
-        yield Layer("user", user.file, tuple((one, values[one.place]) for one in settings.unheard), remark, holds=False)
+        yield ShownPolicy(
+            "user", user.file, tuple((one, values[one.place]) for one in settings.unheard), remark, holds=False
+        )
 
 
-def _environment(settings: Settings) -> Iterator[Layer]:
+def _environment(settings: ProjectSettings) -> Iterator[ShownPolicy]:
     from signoff.wiring import Caller
 
     for policy in Caller.here().layers(settings.folder):
-        yield Layer("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
+        yield ShownPolicy("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
 
 
-def _toolset(name: str, settings: Settings) -> Iterator[Layer]:
+def _toolset(name: str, settings: ProjectSettings) -> Iterator[ShownPolicy]:
     """The rules written for a toolset, and below them those that a built-in one brings."""
     from signoff.policy.builtin import RULES
 
     entry = settings.toolsets.get(name)
     made_of = entry.use if entry is not None else name
     if entry is not None and entry.policy is not None and entry.policy_spot is not None:
-        yield Layer("toolset", name, _written(entry.policy, entry.policy_spot.value))
+        yield ShownPolicy("toolset", name, _written(entry.policy, entry.policy_spot.value))
     if made_of in RULES:
         yield _builtin(name, made_of, entry, settings)
     elif entry is None:
-        yield Layer("toolset", name, remark=f"not in {settings.file or 'a file'}: see signoff toolsets show {name}")
+        yield ShownPolicy(
+            "toolset", name, remark=f"not in {settings.file or 'a file'}: see signoff toolsets show {name}"
+        )
     elif entry.policy is None:
-        yield Layer("toolset", name, remark=f"no rules here: what {made_of} does not decide itself is asked about")
+        yield ShownPolicy(
+            "toolset", name, remark=f"no rules here: what {made_of} does not decide itself is asked about"
+        )
 
 
-def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> Layer:
+def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: ProjectSettings) -> ShownPolicy:
     from signoff.policy.builtin import RULES, builtin_policy
 
     policy = builtin_policy(made_of, settings.folder)
     assert policy is not None, "it is one of the names that have rules"
     root = entry.config.get("root", ".") if entry is not None else "."
     what = f"built into {made_of}, relative to {root}; where it says nothing, it gives way to the layers above"
-    return Layer("toolset", name, _written(policy, RULES[made_of]), what)
+    return ShownPolicy("toolset", name, _written(policy, RULES[made_of]), what)
 
 
-def _worker(worker: WorkerFile) -> Layer:
+def _worker(worker: WorkerFile) -> ShownPolicy:
     written = [spot.value for spot in worker.policy_spots]
     rules = _written(worker.policy, written) if worker.policy is not None else ()
     roles = " or ".join(worker.approvers)
-    return Layer(
+    return ShownPolicy(
         "worker", worker.name, rules, f"whatever is asked needs somebody with the role {roles}" if roles else ""
     )
 
@@ -145,7 +151,7 @@ def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], .
     return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY or pair[0].otherwise))
 
 
-def _lines(layers: Iterable[Layer], settings: Settings) -> Iterator[str]:
+def _lines(layers: Iterable[ShownPolicy], settings: ProjectSettings) -> Iterator[str]:
     from signoff.cli.words import pad
     from signoff.core.visible import visible
 
@@ -167,7 +173,7 @@ def _lines(layers: Iterable[Layer], settings: Settings) -> Iterator[str]:
         yield "The policy is locked: flags and the environment may tighten it, never loosen it."
 
 
-def _closes(layer: Layer, *, every: bool = False) -> bool:
+def _closes(layer: ShownPolicy, *, every: bool = False) -> bool:
     """Whether the layer has an `otherwise`; with `every`, one that is about every call of every toolset."""
     from signoff.policy.match import Match
 
@@ -189,7 +195,7 @@ def _flow(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1_000_000).strip()
 
 
-def _as_json(layer: Layer) -> dict[str, Any]:
+def _as_json(layer: ShownPolicy) -> dict[str, Any]:
     return {
         "layer": layer.kind,
         "name": layer.name,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signoff.config import Settings
+    from signoff.config import ProjectSettings
     from signoff.policy.lint import Problem
     from signoff.toolsets.catalog import Catalog
-    from signoff.workers.inspect import Found
+    from signoff.workers.inspect import AgentParts
 
 DELEGATION = ("worker_call", "worker_create")
 
@@ -25,7 +25,7 @@ class Held:
     """The rules that name such tools."""
 
 
-def held_against_catalog(settings: Settings) -> Held:
+def held_against_catalog(settings: ProjectSettings) -> Held:
     """The rules of the project and its toolsets that name a tool there is none of, in any toolset of the catalog.
 
     A project without toolsets and workers has its tools elsewhere, in a program: then nothing is said. Where all names
@@ -43,7 +43,7 @@ def held_against_catalog(settings: Settings) -> Held:
     return _held(settings)
 
 
-def _held(settings: Settings) -> Held:
+def _held(settings: ProjectSettings) -> Held:
     import asyncio
 
     from signoff.errors import SignoffError
@@ -71,10 +71,10 @@ def _held(settings: Settings) -> Held:
     return Held((*project, *problems))
 
 
-async def _tools(catalog: Catalog, name: str) -> Found:
+async def _tools(catalog: Catalog, name: str) -> AgentParts:
     from signoff.toolsets.listing import agent_with
-    from signoff.workers.inspect import Look, tools_of
+    from signoff.workers.inspect import InspectedAgent, tools_of
 
     built = catalog.build(name)
     native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
-    return await tools_of(Look(agent=agent_with(built, None), native=native, secrets=built.secrets))
+    return await tools_of(InspectedAgent(agent=agent_with(built, None), native=native, secrets=built.secrets))

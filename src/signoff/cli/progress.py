@@ -30,7 +30,7 @@ from signoff.core.visible import visible
 
 if TYPE_CHECKING:
     from signoff.core.grant import Grant
-    from signoff.workers.runtime import Spent
+    from signoff.workers.runtime import WorkerUsage
 
 LONGEST = 62
 """So that a line with its mark fits 80 columns."""
@@ -54,7 +54,7 @@ _STARTS = frozenset(
 )
 
 
-class Progress:
+class ProgressPrinter:
     """Tells whoever looks on what a run does. Calls may come from any thread."""
 
     def __init__(self, *, as_json: bool = False, patience: float = PATIENCE) -> None:
@@ -219,7 +219,7 @@ class Progress:
             _write(self._words.feed(self._masked.end()) + self._words.end())
             self._words = None
 
-    def spent(self, spent: Spent) -> None:
+    def spent(self, spent: WorkerUsage) -> None:
         """What it took, for people."""
         if not self._as_json and spent.requests:
             click.secho(f"  {spent_line(spent)}", dim=True, err=True)
@@ -411,7 +411,7 @@ def _chain(workers: Sequence[str], width: int) -> str:
     return f"{clip(visible(workers[-1]), width - 3)} > "
 
 
-def spent_line(spent: Spent) -> str:
+def spent_line(spent: WorkerUsage) -> str:
     """What a run took, as people say it."""
     parts = [f"{spent.requests} model request{'s' if spent.requests != 1 else ''}"]
     if spent.input_tokens or spent.output_tokens:
@@ -421,7 +421,7 @@ def spent_line(spent: Spent) -> str:
     return " · ".join(parts)
 
 
-def spent_json(spent: Spent) -> dict[str, Any]:
+def spent_json(spent: WorkerUsage) -> dict[str, Any]:
     """The same for programs."""
     return {
         "requests": spent.requests,

@@ -69,11 +69,11 @@ class DumbPrompt:
         self._screen = screen
 
     async def read(self) -> str | None:
-        from signoff.channels.keyboard import Stopped
+        from signoff.channels.keyboard import NoLine
 
         try:
             return await asyncio.to_thread(self._screen.ask, "you")
-        except Stopped:
+        except NoLine:
             return None
 
 
@@ -147,7 +147,7 @@ def _history(secrets: Callable[[], Iterable[str]]) -> History:
     """What was typed in chats before, readable by its owner only; in memory where no file can be kept."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-    class Kept(FileHistory):
+    class PromptHistory(FileHistory):
         def store_string(self, string: str) -> None:
             # What looks like a secret can be called back in this chat, and is not written down.
             if redact_text(string, secrets=tuple(secrets())) == string:
@@ -163,7 +163,7 @@ def _history(secrets: Callable[[], Iterable[str]]) -> History:
         _make_private(file)
     except OSError:
         return InMemoryHistory()
-    return Kept(str(file))
+    return PromptHistory(str(file))
 
 
 def _make_private(file: Path) -> None:

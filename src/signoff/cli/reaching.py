@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.lease import Lease
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.processes import is_alive
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def deliveries_of(
     found: dict[str, dict[str, Delivery]] = {}
     live = tx.deliveries.find(live=True) if all_of_it else _of_each(tx, wanted)
     for one in live:
-        if one.subject.kind is Kind.REQUEST and one.subject.about in wanted:
+        if one.subject.kind is SubjectKind.REQUEST and one.subject.about in wanted:
             found.setdefault(one.subject.about, {})[one.channel] = one
     for lease in tx.leases.all():
         if lease.down is not None and is_alive(tx.processes.get(lease.process), at):
@@ -50,7 +50,7 @@ def _overlay(there: dict[str, Delivery], lease: Lease, item: Item) -> None:
     assert down is not None, "whoever calls has looked"
     took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
     if known is None and (not lease.backup_for or took_over):
-        known = Delivery(channel=name, subject=Subject(Kind.REQUEST, item.id), trail=item.run or item.id)
+        known = Delivery(channel=name, subject=Subject(SubjectKind.REQUEST, item.id), trail=item.run or item.id)
     if known is not None and known.state is DeliveryState.DUE:
         there[name] = replace(
             known,

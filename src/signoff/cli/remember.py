@@ -19,7 +19,7 @@ _BUDGET = re.compile(r"(?P<arg>\S+)[\s=]+(?P<limit>[0-9]{1,15}(?:\.[0-9]{1,9})?)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remember:
+class RememberOptions:
     """What was asked for, as it was typed."""
 
     which: str

@@ -42,7 +42,7 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
         chosen, problem = chosen_store(store, settings), ""
     except WrongUse as error:  # such as several that could be meant: the list is what tells them apart
         chosen, problem = None, str(error)
-    found = [Look.into(one) for one in kept_stores()]
+    found = [StoreSummary.into(one) for one in kept_stores()]
     if as_json:
         here: dict[str, Any] = {"project": None, "store": None, "made": False, "problem": problem}
         if chosen is not None:
@@ -60,7 +60,7 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StoreSummary:
     """What is in a store, at a glance."""
 
     kept: KeptStore
@@ -71,14 +71,14 @@ class Look:
     """Why it cannot be looked into."""
 
     @classmethod
-    def into(cls, kept: KeptStore) -> Look:
+    def into(cls, kept: KeptStore) -> StoreSummary:
         import asyncio
         from contextlib import closing
 
         from signoff.errors import SignoffError
         from signoff.store.open import open_store
 
-        def look(tx: Transaction) -> Look:
+        def look(tx: Transaction) -> StoreSummary:
             from signoff.broker.watch import HALTED
 
             return cls(

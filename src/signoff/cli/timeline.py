@@ -31,7 +31,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class ModelUsage:
     """What the models of a run took, as far as their answers are kept."""
 
     answers: int = 0
@@ -47,11 +47,11 @@ def moments(entries: Sequence[Entry], segments: Sequence[Segment], zone: Zone) -
     return sorted(found, key=lambda moment: moment.at)
 
 
-def spent(segments: Sequence[Segment]) -> Spent:
+def spent(segments: Sequence[Segment]) -> ModelUsage:
     """What the run took."""
     usages = [_mapping(one.get("usage")) for one in _messages(segments) if one.get("kind") == "response"]
     costs = [Decimal(str(cost)) for one in usages if (cost := one.get("cost")) is not None]
-    return Spent(
+    return ModelUsage(
         answers=len(usages),
         input_tokens=sum(_count(one.get("input_tokens")) for one in usages),
         output_tokens=sum(_count(one.get("output_tokens")) for one in usages),

@@ -12,13 +12,13 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import Settings, WorkerFile
+    from signoff.config import ProjectSettings, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
     from signoff.toolsets.catalog import BuiltToolset, Catalog
     from signoff.toolsets.listing import ToolWords
-    from signoff.workers.inspect import Found, FoundTool
+    from signoff.workers.inspect import AgentParts, FoundTool
 
 POLICY = click.option(
     "--policy",
@@ -30,7 +30,7 @@ CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers, and e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ToolsetRow:
     """One name, and what was found behind it."""
 
     name: str
@@ -84,7 +84,7 @@ def _quiet(as_json: bool) -> AbstractContextManager[object]:
     return apart() if as_json else nullcontext()
 
 
-def _rows(settings: Settings, worker: str | None, connect: bool) -> list[Row]:
+def _rows(settings: ProjectSettings, worker: str | None, connect: bool) -> list[ToolsetRow]:
     import asyncio
 
     from signoff.config import load_worker
@@ -96,14 +96,14 @@ def _rows(settings: Settings, worker: str | None, connect: bool) -> list[Row]:
     used = {name for one in workers for name in one.toolsets}
     names = sorted(used) if chosen is not None else sorted({*catalog.names(), *used})
 
-    async def main() -> list[Row]:
+    async def main() -> list[ToolsetRow]:
         users = {name: tuple(one.name for one in workers if name in one.toolsets) for name in names}
         return [await _row(catalog, name, users[name], chosen, connect) for name in names]
 
     return asyncio.run(main())
 
 
-def _workers(settings: Settings) -> list[WorkerFile]:
+def _workers(settings: ProjectSettings) -> list[WorkerFile]:
     """The workers that can be read; `signoff workers` says what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
@@ -117,22 +117,24 @@ def _workers(settings: Settings) -> list[WorkerFile]:
     return found
 
 
-async def _row(catalog: Catalog, name: str, used_by: tuple[str, ...], worker: WorkerFile | None, connect: bool) -> Row:
+async def _row(
+    catalog: Catalog, name: str, used_by: tuple[str, ...], worker: WorkerFile | None, connect: bool
+) -> ToolsetRow:
     from signoff.errors import SignoffError
     from signoff.toolsets.context import Context
 
     try:
         origin = catalog.origin(name)
     except SignoffError as error:
-        return Row(name=name, origin="", used_by=used_by, error=str(error))
+        return ToolsetRow(name=name, origin="", used_by=used_by, error=str(error))
     try:
         built = catalog.build(name, Context(worker=worker.name if worker is not None else None))
     except SignoffError as error:
         needs = _needs(catalog, name) if not used_by else ""
-        return Row(name=name, origin=origin, used_by=used_by, unknown=needs, error="" if needs else str(error))
+        return ToolsetRow(name=name, origin=origin, used_by=used_by, unknown=needs, error="" if needs else str(error))
     found = await _found(built, worker, connect)
     layers = _layers(catalog.settings, worker)
-    return Row(
+    return ToolsetRow(
         name=name,
         origin=origin,
         used_by=used_by,
@@ -151,27 +153,27 @@ def _needs(catalog: Catalog, name: str) -> str:
     return f"needs an entry: toolsets: {{{name}: {{use: {name}, config: {{{config}}}}}}}" if config else ""
 
 
-def _unknown(found: Found, connect: bool) -> str:
+def _unknown(found: AgentParts, connect: bool) -> str:
     """Why tools are not known, and how they would be."""
     why = "; ".join(reason for _, reason in found.unknown)
     return f"{why} (--connect starts it for a moment)" if why and not connect else why
 
 
-async def _found(built: BuiltToolset, worker: WorkerFile | None, connect: bool) -> Found:
+async def _found(built: BuiltToolset, worker: WorkerFile | None, connect: bool) -> AgentParts:
     from signoff.toolsets.listing import agent_with
-    from signoff.workers.inspect import Look, tools_of
+    from signoff.workers.inspect import InspectedAgent, tools_of
 
     native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
     agent = agent_with(built, worker.name if worker is not None else None)
-    return await tools_of(Look(agent=agent, native=native, secrets=built.secrets), connect=connect)
+    return await tools_of(InspectedAgent(agent=agent, native=native, secrets=built.secrets), connect=connect)
 
 
-def _layers(settings: Settings, worker: WorkerFile | None) -> tuple[Policy, ...]:
+def _layers(settings: ProjectSettings, worker: WorkerFile | None) -> tuple[Policy, ...]:
     own = (worker.policy,) if worker is not None and worker.policy is not None else ()
     return (*settings.layers, *own)
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: ToolsetRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "origin": row.origin,
@@ -193,7 +195,7 @@ def _tool_as_json(tool: FoundTool, reach: Reach) -> dict[str, Any]:
     }
 
 
-def _lines(row: Row) -> Iterator[str]:
+def _lines(row: ToolsetRow) -> Iterator[str]:
     from signoff.cli.words import pad
     from signoff.core.safe import redacted_text
     from signoff.core.visible import visible
@@ -275,7 +277,7 @@ class Whole:
     """Of its config."""
     connect: bool
     """Whether servers were asked for their tools."""
-    found: Found | None = None
+    found: AgentParts | None = None
     words: Mapping[str, ToolWords] = field(default_factory=dict[str, "ToolWords"])
     error: str = ""
     """Why it could not be made."""
@@ -311,7 +313,7 @@ def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
     return config_schema(catalog.target(name))
 
 
-async def _looked(built: BuiltToolset, connect: bool) -> tuple[Found, Mapping[str, ToolWords]]:
+async def _looked(built: BuiltToolset, connect: bool) -> tuple[AgentParts, Mapping[str, ToolWords]]:
     from signoff.toolsets.listing import connected, words_of
 
     async with connected(built, connect):
@@ -357,7 +359,9 @@ def _whole_lines(whole: Whole) -> Iterator[str]:
     yield from config_lines(whole.schema)
 
 
-def _tool_lines(found: Found, words: Mapping[str, ToolWords], layers: Sequence[Policy], connect: bool) -> Iterator[str]:
+def _tool_lines(
+    found: AgentParts, words: Mapping[str, ToolWords], layers: Sequence[Policy], connect: bool
+) -> Iterator[str]:
     from signoff.core.visible import visible
 
     for tool in found.tools:

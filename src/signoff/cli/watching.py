@@ -42,7 +42,7 @@ async def stay(store: Store, view: View, *, as_json: bool) -> None:
             loop.call_soon_threadsafe(changed.set)
 
     stop = store.watch(tick)
-    output = Lines() if as_json else Board(mine=view.me is not None)
+    output = JsonLines() if as_json else WatchScreen(mine=view.me is not None)
     try:
         with output.shown():
             while True:
@@ -70,7 +70,7 @@ async def _wait(changed: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(changed.wait(), seconds)
 
 
-class Lines:
+class JsonLines:
     """One JSON object a line, whenever it differs from the one before."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Lines:
         """A second passed: nothing that programs read has changed."""
 
 
-class Board:
+class WatchScreen:
     """The whole screen, drawn again where it differs."""
 
     def __init__(self, *, mine: bool) -> None:

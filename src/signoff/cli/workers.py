@@ -10,7 +10,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import Settings, WorkerFile
+    from signoff.config import ProjectSettings, WorkerFile
     from signoff.errors import SignoffError
 
 
@@ -54,7 +54,7 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
         ctx.exit(1)
 
 
-def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
+def _all(settings: ProjectSettings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
     """The workers that can be read, and what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
@@ -69,7 +69,9 @@ def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffEr
     return found, broken
 
 
-def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:
+def _lines(
+    settings: ProjectSettings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]
+) -> Iterator[str]:
     from signoff.cli.main import told
     from signoff.cli.words import pad
     from signoff.config import workers_folder
@@ -91,7 +93,7 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
             yield f"{' ' * width}  {what} {said}"
 
 
-def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
+def _foreign(settings: ProjectSettings, known: set[str]) -> Iterator[str]:
     """Worker files of llm-do that lie here and that nothing was made of yet."""
     from signoff.config import workers_folder
     from signoff.config.files import from_here
@@ -105,7 +107,7 @@ def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
         yield f"  `signoff import llm-do {visible(from_here(settings.folder))}` shows what they become here"
 
 
-def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
+def _facts(worker: WorkerFile, settings: ProjectSettings) -> Iterator[tuple[str, str]]:
     """What a list says about one worker."""
     yield "model", _model(worker, settings)
     if worker.toolsets:
@@ -117,7 +119,7 @@ def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
     yield "file", _visible(worker.file)
 
 
-def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
+def _whole(worker: WorkerFile, settings: ProjectSettings) -> Iterator[str]:
     from signoff.core.visible import visible
 
     yield click.style(worker.name, bold=True) + (f": {visible(worker.description)}" if worker.description else "")
@@ -155,7 +157,7 @@ def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
             yield key, as_json(value)
 
 
-def _model(worker: WorkerFile, settings: Settings) -> str:
+def _model(worker: WorkerFile, settings: ProjectSettings) -> str:
     own = worker.spec.get("model")
     if own is not None:
         return _visible(str(own))
@@ -189,7 +191,7 @@ def _limits(worker: WorkerFile) -> dict[str, Any]:
     }
 
 
-def _as_json(worker: WorkerFile, settings: Settings) -> dict[str, Any]:
+def _as_json(worker: WorkerFile, settings: ProjectSettings) -> dict[str, Any]:
     return {
         "name": worker.name,
         "description": worker.description,

@@ -20,7 +20,7 @@ from signoff.policy.loading import read_policy
 from signoff.policy.parse import policy_in
 from signoff.policy.rule import Rule
 from signoff.policy.rule_text import flow_text, rule_lines
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 POLICY = "policy"
 
@@ -89,7 +89,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _policy(document: Document, root: str | None) -> Policy:
-    top = Spot.top(document)
+    top = ConfigValue.top(document)
     entries = top.entries() if top.value is not None else {}
     if POLICY not in entries and "toolsets" in entries:
         return Policy(rules=(), file=document.file, root=root)
@@ -120,7 +120,7 @@ def _same(before: Sequence[Rule], after: Sequence[Rule]) -> bool:
 
 def _candidates(text: str, document: Document, rule: Mapping[str, Any], at: int) -> Iterator[str]:
     """Texts that may be meant, the best first. Each is checked by whoever asks, so none has to be right."""
-    lines = Lines(text)
+    lines = TextLines(text)
     node = document.root.child(POLICY)
     if node is None:
         yield from _first_rule(lines, document.root, rule)
@@ -130,7 +130,7 @@ def _candidates(text: str, document: Document, rule: Mapping[str, Any], at: int)
         yield from _in_brackets(lines, node, rule, at)
 
 
-def _in_lines(lines: Lines, document: Document, node: Node, rule: Mapping[str, Any], at: int) -> Iterator[str]:
+def _in_lines(lines: TextLines, document: Document, node: Node, rule: Mapping[str, Any], at: int) -> Iterator[str]:
     items = cast("Sequence[Node]", node.children)
     indent = lines.dash_before(items[0])
     if indent is None:
@@ -144,7 +144,7 @@ def _in_lines(lines: Lines, document: Document, node: Node, rule: Mapping[str, A
         yield lines.after((items[0].line - 1, 2), written)
 
 
-def _in_brackets(lines: Lines, node: Node, rule: Mapping[str, Any], at: int) -> Iterator[str]:
+def _in_brackets(lines: TextLines, node: Node, rule: Mapping[str, Any], at: int) -> Iterator[str]:
     items = cast("Sequence[Node]", node.children)
     written = flow_text(rule)
     if not items:
@@ -157,7 +157,7 @@ def _in_brackets(lines: Lines, node: Node, rule: Mapping[str, Any], at: int) -> 
         yield lines.inserted(items[-1].end, f",{lines.indent_at(spot) or ' '}{written}")
 
 
-def _first_rule(lines: Lines, root: Node, rule: Mapping[str, Any]) -> Iterator[str]:
+def _first_rule(lines: TextLines, root: Node, rule: Mapping[str, Any]) -> Iterator[str]:
     """A key `policy` with the rule, behind everything else."""
     if root.style != "block":
         return
@@ -167,7 +167,7 @@ def _first_rule(lines: Lines, root: Node, rule: Mapping[str, Any]) -> Iterator[s
     yield lines.after(root.end, written)
 
 
-class Lines:
+class TextLines:
     """A text by its lines and columns, both counted from 1, as the reader of the file counts them."""
 
     def __init__(self, text: str) -> None:

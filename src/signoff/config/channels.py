@@ -11,7 +11,7 @@ from datetime import timedelta
 from signoff.config.merge import check_name, names_in
 from signoff.config.variables import filled
 from signoff.policy.parse_requirement import read_duration
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 KIND_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -52,8 +52,8 @@ class ChannelEntry:
     """Who is notified when a call is asked about there: one of `NOTIFIED`."""
     backup_for: str = ""
     """The channel it takes over from; empty: it is asked at once."""
-    spot: Spot
-    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    spot: ConfigValue
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """Where each key stands."""
 
     @property
@@ -73,7 +73,7 @@ class ChannelEntry:
         return value.strip()
 
 
-def read_channels(spot: Spot) -> dict[str, ChannelEntry]:
+def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
     """Every channel of the file, in its order."""
     found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
     entries = {name: _entry(name, one) for name, one in found.items()}
@@ -82,7 +82,7 @@ def read_channels(spot: Spot) -> dict[str, ChannelEntry]:
     return entries
 
 
-def discord_id(spot: Spot, what: str) -> str:
+def discord_id(spot: ConfigValue, what: str) -> str:
     """An id as Discord shows it. It has to be in quotes: as a number, other programs would round it."""
     text = spot.text(what)
     if not is_discord_id(text):
@@ -98,7 +98,7 @@ def is_discord_id(text: str) -> bool:
     return _DISCORD_ID.fullmatch(text) is not None
 
 
-def _entry(name: str, spot: Spot) -> ChannelEntry:
+def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
     check_name(spot, name, "channel")
     keys = spot.entries(what=_EXAMPLE)
     use = _kind(name, spot, keys)
@@ -122,7 +122,7 @@ def _entry(name: str, spot: Spot) -> ChannelEntry:
     )
 
 
-def _kind(name: str, spot: Spot, keys: Mapping[str, Spot]) -> str:
+def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
     """What kind of channel it is: as `use` says, or else its name."""
     use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
     if use in KIND_KEYS:
@@ -135,7 +135,7 @@ def _kind(name: str, spot: Spot, keys: Mapping[str, Spot]) -> str:
     raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KIND_KEYS)}")
 
 
-def _token(spot: Spot) -> str:
+def _token(spot: ConfigValue) -> str:
     """The variable that holds the token. What is written there instead is never told: it may be the token itself."""
     token = spot.text("a variable")
     if not _VARIABLE.fullmatch(token):
@@ -143,11 +143,11 @@ def _token(spot: Spot) -> str:
     return token
 
 
-def _timeout(spot: Spot) -> timedelta | None:
+def _timeout(spot: ConfigValue) -> timedelta | None:
     return None if spot.value == NO_TIMEOUT else read_duration(spot)
 
 
-def _notify(spot: Spot) -> str:
+def _notify(spot: ConfigValue) -> str:
     said = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
     if said not in NOTIFIED:
         raise spot.wrong(f"notify cannot be {shown(said)}", did_you_mean(said, NOTIFIED))

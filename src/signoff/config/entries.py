@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from signoff.policy.engine import Policy
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 EVERY_WORKER = "*"
 """In `delegates`: every worker of the project."""
@@ -29,16 +29,16 @@ class ToolsetEntry:
     """Capability labels by tool name or glob, where the toolset declares none."""
     prefix: str = ""
     """Goes before the names of its tools, as in `orders_query`, where two toolsets of a worker share a name."""
-    spot: Spot
+    spot: ConfigValue
     """Where the entry stands."""
-    config_spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    config_spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """Where each key of `config` stands, by its path (`pool.size`): with `extends`, in another entry."""
-    policy_spot: Spot | None = None
+    policy_spot: ConfigValue | None = None
     """Where its rules stand: a list with one item per rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class WorkerLimits:
     """How far one run of a worker may go, everything it delegates counted in. None: no limit."""
 
     requests: int | None = None
@@ -70,16 +70,16 @@ class WorkerFile:
     """Its own rules; they can only tighten what the project says."""
     approvers: tuple[str, ...] = ()
     """Roles of which somebody has to answer whatever is asked about it; empty: whoever the rules name."""
-    limits: Limits = Limits()
+    limits: WorkerLimits = WorkerLimits()
     input: Mapping[str, Any] | None = None
     """JSON schema of what it is given (`--input-json`); its fields fill `{{field}}` in the instructions."""
     output: Mapping[str, Any] | None = None
     """JSON schema of what it answers; None: text."""
     attachments: tuple[str, ...] = ()
     """Files that go with every prompt, relative to the worker's file."""
-    spot: Spot
-    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    spot: ConfigValue
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """Where each key stands, each item of a list of names (`toolsets[0]`) and each limit (`limits.time`), for errors
     found when it is built."""
-    policy_spots: tuple[Spot, ...] = ()
+    policy_spots: tuple[ConfigValue, ...] = ()
     """Where each rule of `policy` stands, in the same order."""

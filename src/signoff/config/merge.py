@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.policy.document import key_text
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -20,11 +20,11 @@ class Merged:
     """Several mappings as one, and where each key of it stands."""
 
     value: dict[str, Any]
-    spots: dict[str, Spot]
+    spots: dict[str, ConfigValue]
     """By key path, as in `pool.size`."""
 
 
-def merged(layers: Iterable[Spot]) -> Merged:
+def merged(layers: Iterable[ConfigValue]) -> Merged:
     """The mappings as one; a later one wins, and mappings within them are merged likewise."""
     result = Merged({}, {})
     for layer in layers:
@@ -32,7 +32,7 @@ def merged(layers: Iterable[Spot]) -> Merged:
     return result
 
 
-def _lay(layer: Spot, value: dict[str, Any], spots: dict[str, Spot], trail: tuple[str, ...]) -> None:
+def _lay(layer: ConfigValue, value: dict[str, Any], spots: dict[str, ConfigValue], trail: tuple[str, ...]) -> None:
     for key, spot in layer.entries().items():
         path = (*trail, key)
         spots[key_text(path)] = spot
@@ -44,7 +44,7 @@ def _lay(layer: Spot, value: dict[str, Any], spots: dict[str, Spot], trail: tupl
         _lay(spot, value[key], spots, path)
 
 
-def lineage(name: str, parent_of: Callable[[str], Spot | None], known: Collection[str], what: str) -> list[str]:
+def lineage(name: str, parent_of: Callable[[str], ConfigValue | None], known: Collection[str], what: str) -> list[str]:
     """The names from the outermost one a name extends down to itself.
 
     `parent_of` says where a name names what it extends. Raises where one is unknown or they go round in a circle.
@@ -64,17 +64,17 @@ def lineage(name: str, parent_of: Callable[[str], Spot | None], known: Collectio
     return line[::-1]
 
 
-def check_name(spot: Spot, name: str, what: str) -> None:
+def check_name(spot: ConfigValue, name: str, what: str) -> None:
     """Refuse the key a spot stands under where it is no good name."""
     if not NAME.fullmatch(name):
         raise spot.wrong_key(f"bad name {shown(name)} for a {what}", "use letters, digits, `_` and `-`")
 
 
-def names_in(spot: Spot, what: str) -> list[Spot]:
+def names_in(spot: ConfigValue, what: str) -> list[ConfigValue]:
     """A name or a list of names, each once; an empty list is none."""
     if spot.value == []:
         return []
-    found: dict[str, Spot] = {}
+    found: dict[str, ConfigValue] = {}
     for item in spot.one_or_more(f"a list of {what}"):
         name = item.text(f"one of the {what}")
         if name in found:

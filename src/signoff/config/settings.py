@@ -23,7 +23,7 @@ from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, policy_in
 from signoff.policy.rule import Rule
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked", "channels")
@@ -48,7 +48,7 @@ class Person:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ProjectSettings:
     """What a `signoff.yaml` says."""
 
     policy: Policy
@@ -72,9 +72,9 @@ class Settings:
     """The user's rules that do not count as they were written, because the project is locked."""
     folder: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
     """The real path of the project folder; the working directory where there is no file."""
-    defaults: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    defaults: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """What `defaults` holds for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
-    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot])
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """Where each key of the file stands; under `user`, the user's own rules."""
 
     @property
@@ -146,30 +146,30 @@ def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | 
     return _load(path, root).policy
 
 
-def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
+def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> ProjectSettings:
     """Everything in a `signoff.yaml`, under the user's own rules. Raises `WrongFile` with the place of a mistake."""
     return with_user(_load(path, root))
 
 
 def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
     """The `people` of a `signoff.yaml` alone; nothing else in it is looked at."""
-    top = Spot.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
+    top = ConfigValue.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
     entries = top.entries() if top.value is not None else {}
     return dict(_people(entries["people"])) if "people" in entries else {}
 
 
-def no_settings() -> Settings:
+def no_settings() -> ProjectSettings:
     """Where there is no file: no rules but the user's own, and everything else is asked about."""
-    return with_user(Settings(policy=Policy(rules=()), people={}))
+    return with_user(ProjectSettings(policy=Policy(rules=()), people={}))
 
 
-def with_user(settings: Settings) -> Settings:
+def with_user(settings: ProjectSettings) -> ProjectSettings:
     """The settings, under the user's own rules if there are any; relative paths in them start from the project."""
     file = user_file()
     if file is None or not os.path.lexists(file):
         return settings
     text = own_text(file)
-    top = Spot.top(read_document(text, file=file))
+    top = ConfigValue.top(read_document(text, file=file))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     rules = policy_in(top, entries)
     user = read_policy(rules, name=USER, root=settings.folder)
@@ -177,9 +177,9 @@ def with_user(settings: Settings) -> Settings:
     return replace(settings, user=user, unheard=unheard, spots={**settings.spots, USER: rules})
 
 
-def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> Settings:
+def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> ProjectSettings:
     file = os.fspath(path)
-    top = Spot.top(read_document(text_of(file), file=file))
+    top = ConfigValue.top(read_document(text_of(file), file=file))
     whole: object = top.value
     if whole is not None and not isinstance(whole, dict):
         raise top.wrong(f"this should be a mapping with `policy`, not {kind_of(whole)}", EXAMPLE)
@@ -193,7 +193,7 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     defaults = _defaults(entries["defaults"]) if "defaults" in entries else {}
     # Toolsets bring rules of their own; a file with neither has lost something.
     has_rules = "policy" in entries or "toolsets" not in entries
-    return Settings(
+    return ProjectSettings(
         policy=read_policy(policy_in(top, entries), root=folder)
         if has_rules
         else Policy(rules=(), file=file, root=folder),
@@ -211,11 +211,11 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     )
 
 
-def _store(spot: Spot) -> str:
+def _store(spot: ConfigValue) -> str:
     return filled(spot.text("a store such as sqlite:FILE"), spot).value
 
 
-def _plugins(spot: Spot) -> Iterator[str]:
+def _plugins(spot: ConfigValue) -> Iterator[str]:
     entries = spot.entries(PLUGIN_KEYS) if isinstance(spot.value, dict) else {}
     if "allow" not in entries:
         raise spot.wrong("this allows nothing", "write the modules that may be imported: {allow: [mycompany.*]}")
@@ -226,7 +226,7 @@ def _plugins(spot: Spot) -> Iterator[str]:
         yield pattern
 
 
-def _defaults(spot: Spot) -> dict[str, Spot]:
+def _defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
     entries = spot.entries(DEFAULTS_KEYS, what="a mapping with `worker` and `toolset`")
     if "toolset" in entries:
         default_entries(entries["toolset"])
@@ -235,7 +235,7 @@ def _defaults(spot: Spot) -> dict[str, Spot]:
     return entries
 
 
-def _people(spot: Spot) -> Iterator[tuple[str, Person]]:
+def _people(spot: ConfigValue) -> Iterator[tuple[str, Person]]:
     accounts: dict[str, str] = {}
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
@@ -261,5 +261,5 @@ def _people(spot: Spot) -> Iterator[tuple[str, Person]]:
         )
 
 
-def _id(entries: Mapping[str, Spot], key: str) -> str:
+def _id(entries: Mapping[str, ConfigValue], key: str) -> str:
     return entries[key].text(f"a {key} id" if key != "email" else "an address") if key in entries else ""

@@ -10,11 +10,11 @@ from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
 from signoff.policy.rule import Rule
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 
-def refuse_loosening(policy: Policy, spot: Spot, *, whose: str, more: str, instead: str, file: str) -> Policy:
+def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str, instead: str, file: str) -> Policy:
     """The policy; raises for a rule that lets something run: where the layers above are silent, it would decide alone.
 
     `whose` rules they are, what `more` would be, and what to do `instead`, for people; `file` is where rules that allow
@@ -32,7 +32,7 @@ def refuse_loosening(policy: Policy, spot: Spot, *, whose: str, more: str, inste
     return policy
 
 
-def tightening(policy: Policy, spot: Spot) -> tuple[Policy, tuple[Rule, ...]]:
+def tightening(policy: Policy, spot: ConfigValue) -> tuple[Policy, tuple[Rule, ...]]:
     """What is left of a policy that may only tighten, and the rules that do not count as they were written.
 
     Rules that allow are left out, and silence denies where it would allow: both can only lead to more questions, and

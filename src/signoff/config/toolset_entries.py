@@ -14,7 +14,7 @@ from signoff.config.variables import has_variables
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.loading import read_policy
 from signoff.policy.parse_match import read_labels
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 DEFAULT_KEYS = ("config", "policy", "labels")
@@ -24,9 +24,9 @@ _CONFIG = "a mapping of what the toolset takes"
 _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 
 
-def read_toolsets(spot: Spot, defaults: Spot | None, folder: str) -> dict[str, ToolsetEntry]:
+def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, folder: str) -> dict[str, ToolsetEntry]:
     """Every entry, with what it extends and the defaults merged in. `folder`: where relative paths start."""
-    written: dict[str, dict[str, Spot]] = {}
+    written: dict[str, dict[str, ConfigValue]] = {}
     found = spot.entries(what="a mapping of names to toolsets") if spot.value is not None else {}
     for name, entry in found.items():
         check_name(entry, name, "toolset")
@@ -36,7 +36,7 @@ def read_toolsets(spot: Spot, defaults: Spot | None, folder: str) -> dict[str, T
     return {name: _entry(name, found[name], written, base, folder) for name in found}
 
 
-def default_entries(spot: Spot) -> dict[str, Spot]:
+def default_entries(spot: ConfigValue) -> dict[str, ConfigValue]:
     """What `defaults.toolset` holds."""
     entries = spot.entries(what="a mapping such as {config: {…}}")
     for key, value in entries.items():
@@ -67,7 +67,7 @@ def known_tools(entry: ToolsetEntry) -> frozenset[str]:
     return frozenset(f"{entry.prefix}_{tool}" if entry.prefix else tool for tool in own | brought)
 
 
-def _check_shape(entry: Spot) -> None:
+def _check_shape(entry: ConfigValue) -> None:
     if isinstance(entry.value, str):
         raise entry.wrong(f"this should be {_EXAMPLE}, not a text", f"write {{use: {shown(entry.value)[1:-1]}}}")
     known = entry.entries(what=_EXAMPLE)
@@ -86,7 +86,11 @@ def _advice(key: str) -> str:
 
 
 def _entry(
-    name: str, spot: Spot, written: Mapping[str, Mapping[str, Spot]], base: Mapping[str, Spot], folder: str
+    name: str,
+    spot: ConfigValue,
+    written: Mapping[str, Mapping[str, ConfigValue]],
+    base: Mapping[str, ConfigValue],
+    folder: str,
 ) -> ToolsetEntry:
     line = lineage(name, lambda one: written[one].get("extends"), written, "toolset")
     layers = [base, *(written[one] for one in line)]
@@ -114,14 +118,14 @@ def _entry(
     )
 
 
-def _prefix(spot: Spot) -> str:
+def _prefix(spot: ConfigValue) -> str:
     prefix = spot.text("a word that goes before the names of its tools")
     if not prefix.isidentifier() or not prefix.isascii():
         raise spot.wrong(f"bad prefix {shown(prefix)}", "use letters, digits and `_`, with a letter first")
     return prefix
 
 
-def _use(spot: Spot) -> str:
+def _use(spot: ConfigValue) -> str:
     use = spot.text("what the toolset is made of")
     module, colon, attribute = use.partition(":")
     words = [*module.split("."), *(attribute.split(".") if colon else ())]
@@ -141,7 +145,7 @@ def _root(root: object, folder: str) -> str:
     return folder
 
 
-def _labels(layers: Sequence[Mapping[str, Spot]]) -> dict[str, tuple[str, ...]]:
+def _labels(layers: Sequence[Mapping[str, ConfigValue]]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for layer in layers:
         if "labels" not in layer:
@@ -152,7 +156,7 @@ def _labels(layers: Sequence[Mapping[str, Spot]]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _check_glob(spot: Spot, pattern: str) -> None:
+def _check_glob(spot: ConfigValue, pattern: str) -> None:
     try:
         Glob(pattern, over_names=True)
     except BadGlob as error:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from signoff.config.entries import ToolsetEntry
 from signoff.policy.document import KeyStep, key_text
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
@@ -29,7 +29,7 @@ class Filled:
         return f"Filled(<{type(self.value).__name__}>, {len(self.secrets)} secrets)"  # it may end up in a traceback
 
 
-def filled(value: object, spot: Spot) -> Filled:
+def filled(value: object, spot: ConfigValue) -> Filled:
     """Fill `${NAME}` and `${NAME:-default}` in every text of a value; `$$` is a dollar sign.
 
     `spot` says where the value stands. Raises `WrongFile` that names the variable, never a value.
@@ -62,7 +62,7 @@ def _level(level: Mapping[str, Any], trail: tuple[str, ...], entry: ToolsetEntry
     return done
 
 
-def _value(value: object, spot: Spot, secrets: dict[str, None]) -> Any:
+def _value(value: object, spot: ConfigValue, secrets: dict[str, None]) -> Any:
     if isinstance(value, str):
         return _DOLLAR.sub(lambda found: _found(found, spot, secrets), value)
     if isinstance(value, Mapping):
@@ -74,11 +74,11 @@ def _value(value: object, spot: Spot, secrets: dict[str, None]) -> Any:
     return value
 
 
-def _below(spot: Spot, step: KeyStep, value: object) -> Spot:
-    return Spot(spot.document, value, (*spot.trail, step))  # not `child`: a merged value may lack the step
+def _below(spot: ConfigValue, step: KeyStep, value: object) -> ConfigValue:
+    return ConfigValue(spot.document, value, (*spot.trail, step))  # not `child`: a merged value may lack the step
 
 
-def _found(found: re.Match[str], spot: Spot, secrets: dict[str, None]) -> str:
+def _found(found: re.Match[str], spot: ConfigValue, secrets: dict[str, None]) -> str:
     if found["dollar"]:
         return "$"
     inside = _INSIDE.fullmatch(found["inside"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from signoff.config.entries import EVERY_WORKER, Limits
+from signoff.config.entries import EVERY_WORKER, WorkerLimits
 from signoff.config.foreign import foreign_hint
 from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
@@ -17,7 +17,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_requirement import read_duration
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 SPEC_KEYS = (
@@ -51,7 +51,7 @@ _NOT_HERE = {
 }
 
 
-def check_worker(entries: Mapping[str, Spot], project_file: str) -> None:
+def check_worker(entries: Mapping[str, ConfigValue], project_file: str) -> None:
     """Refuse unknown keys, values of the wrong kind, and two keys for one thing."""
     for key, spot in entries.items():
         if key in WORKER_KEYS:
@@ -66,7 +66,7 @@ def check_worker(entries: Mapping[str, Spot], project_file: str) -> None:
             raise entries[SAME[key]].wrong_key(f"`{key}` says the same", "keep one of them")
 
 
-def check_defaults(spot: Spot) -> None:
+def check_defaults(spot: ConfigValue) -> None:
     """The same for `defaults.worker` of the project file."""
     entries = spot.entries(what="a mapping such as {limits: {requests: 50}}")
     for key, value in entries.items():
@@ -81,7 +81,7 @@ def check_defaults(spot: Spot) -> None:
         read_worker_policy(entries["policy"], "defaults", None, spot.document.file)
 
 
-def read_worker_policy(spot: Spot, name: str, root: str | None, project_file: str) -> Policy:
+def read_worker_policy(spot: ConfigValue, name: str, root: str | None, project_file: str) -> Policy:
     """A worker's own rules. One that lets something run is refused: where the project is silent, it would decide."""
     return refuse_loosening(
         read_policy(spot, name=name, root=root),
@@ -93,9 +93,9 @@ def read_worker_policy(spot: Spot, name: str, root: str | None, project_file: st
     )
 
 
-def read_limits(entries: Mapping[str, Spot]) -> Limits:
+def read_limits(entries: Mapping[str, ConfigValue]) -> WorkerLimits:
     """How far a run may go."""
-    return Limits(
+    return WorkerLimits(
         requests=entries["requests"].count() if "requests" in entries else None,
         tokens=entries["tokens"].count() if "tokens" in entries else None,
         cost=_positive(entries["cost"]) if "cost" in entries else None,
@@ -104,7 +104,7 @@ def read_limits(entries: Mapping[str, Spot]) -> Limits:
     )
 
 
-def _time(spot: Spot) -> timedelta:
+def _time(spot: ConfigValue) -> timedelta:
     if isinstance(spot.value, float) or (isinstance(spot.value, str) and _FRACTION.fullmatch(spot.value.strip())):
         fix = "the smallest is `1s`; write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
         raise spot.wrong(f"time is counted in whole seconds, and this is {shown(str(spot.value))}", fix)
@@ -115,14 +115,14 @@ def _time(spot: Spot) -> timedelta:
 class ToolsetNames:
     """What a worker file says under `toolsets`: names, each with its place."""
 
-    names: tuple[Spot, ...] = ()
+    names: tuple[ConfigValue, ...] = ()
     """In the place of what it extends gives."""
-    add: tuple[Spot, ...] = ()
-    drop: tuple[Spot, ...] = ()
+    add: tuple[ConfigValue, ...] = ()
+    drop: tuple[ConfigValue, ...] = ()
     changes: bool = False
     """Whether it adds to what it extends gives, or drops some of it, and has no `names`."""
 
-    def after(self, given: Sequence[Spot]) -> list[Spot]:
+    def after(self, given: Sequence[ConfigValue]) -> list[ConfigValue]:
         """The names that hold, where `given` is what the file extends. Raises where a change would change nothing."""
         if not self.changes:
             return list(self.names)
@@ -138,7 +138,7 @@ class ToolsetNames:
         return [*(spot for name, spot in there.items() if name not in dropped), *self.add]
 
 
-def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> ToolsetNames:
+def toolset_names(spot: ConfigValue, project_file: str = "signoff.yaml") -> ToolsetNames:
     """What stands under `toolsets`: a list of names, `{name: {}}`, or `{add: […], drop: […]}`.
 
     Configuration there is refused with the place where it belongs. A toolset that is called `add` is told from the
@@ -152,7 +152,7 @@ def toolset_names(spot: Spot, project_file: str = "signoff.yaml") -> ToolsetName
     return ToolsetNames(tuple(names_in(spot, "names of toolsets")))
 
 
-def _named_or_changed(spot: Spot, project_file: str) -> ToolsetNames:
+def _named_or_changed(spot: ConfigValue, project_file: str) -> ToolsetNames:
     entries = spot.entries()
     changes = {key: value for key, value in entries.items() if key in _CHANGES and not isinstance(value.value, dict)}
     for key, value in entries.items():
@@ -164,7 +164,7 @@ def _named_or_changed(spot: Spot, project_file: str) -> ToolsetNames:
         if value.value != {}:
             raise _configured(value, key, project_file)
     if not changes:
-        return ToolsetNames(tuple(Spot(spot.document, key, value.trail) for key, value in entries.items()))
+        return ToolsetNames(tuple(ConfigValue(spot.document, key, value.trail) for key, value in entries.items()))
     found = {key: tuple(names_in(value, "names of toolsets")) for key, value in changes.items()}
     for key, names in found.items():
         if not names:
@@ -176,12 +176,12 @@ def _named_or_changed(spot: Spot, project_file: str) -> ToolsetNames:
     return ToolsetNames(add=add, drop=drop, changes=True)
 
 
-def _configured(spot: Spot, name: str, project_file: str) -> PolicyError:
+def _configured(spot: ConfigValue, name: str, project_file: str) -> PolicyError:
     fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
     return spot.wrong("a worker file lists toolsets by name; what configures them belongs elsewhere", fix)
 
 
-def delegate_names(spot: Spot) -> list[Spot]:
+def delegate_names(spot: ConfigValue) -> list[ConfigValue]:
     """The names under `delegates`, or `*` alone."""
     items = names_in(spot, "names of workers")
     every = next((item for item in items if item.value == EVERY_WORKER), None)
@@ -190,16 +190,16 @@ def delegate_names(spot: Spot) -> list[Spot]:
     return items
 
 
-def _mapping(spot: Spot) -> None:
+def _mapping(spot: ConfigValue) -> None:
     spot.entries()
 
 
-def _instructions(spot: Spot) -> None:
+def _instructions(spot: ConfigValue) -> None:
     for item in spot.one_or_more("a list of texts"):
         item.text("what the worker is told")
 
 
-def _retries(spot: Spot) -> None:
+def _retries(spot: ConfigValue) -> None:
     if not isinstance(spot.value, dict):
         _from_zero(spot)
         return
@@ -207,7 +207,7 @@ def _retries(spot: Spot) -> None:
         _from_zero(value)
 
 
-def _capabilities(spot: Spot) -> None:
+def _capabilities(spot: ConfigValue) -> None:
     for item in spot.items("a list of capabilities") if spot.value != [] else ():
         if not isinstance(item.value, dict):
             item.text("a capability: a name, or {NAME: what it takes}")
@@ -215,40 +215,40 @@ def _capabilities(spot: Spot) -> None:
             raise item.wrong("a capability is one name, with what it takes", "write it as in {Thinking: {…}}")
 
 
-def _json_schema(spot: Spot) -> None:
+def _json_schema(spot: ConfigValue) -> None:
     _mapping(spot)
     from jsonschema import Draft202012Validator, SchemaError  # few worker files need it, and it takes its time
 
     try:
         Draft202012Validator.check_schema(spot.value)
     except SchemaError as error:
-        where = Spot(spot.document, error.instance, (*spot.trail, *error.path))
+        where = ConfigValue(spot.document, error.instance, (*spot.trail, *error.path))
         said = " ".join(error.message.split())[:200]
         raise where.wrong(
             f"this is no JSON schema: {said}", "write it as in {type: object, properties: {…}}"
         ) from error
 
 
-def _object_schema(spot: Spot) -> None:
+def _object_schema(spot: ConfigValue) -> None:
     _json_schema(spot)
     if spot.value.get("type") != "object":
         fix = "write it as in {type: object, properties: {issue: {type: string}}, required: [issue]}"
         raise spot.wrong("what a worker is given has fields, and this schema describes none", fix)
 
 
-def _number(spot: Spot) -> float:
+def _number(spot: ConfigValue) -> float:
     if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)) or not math.isfinite(spot.value):
         raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
     return spot.value
 
 
-def _positive(spot: Spot) -> float:
+def _positive(spot: ConfigValue) -> float:
     if _number(spot) <= 0:
         raise spot.wrong(f"{spot.value} is too small", "it should be more than 0")
     return spot.value
 
 
-def _from_zero(spot: Spot) -> int:
+def _from_zero(spot: ConfigValue) -> int:
     if isinstance(spot.value, bool) or not isinstance(spot.value, int):
         raise spot.wrong(f"this should be a whole number, not {kind_of(spot.value)}")
     if spot.value < 0:
@@ -256,7 +256,7 @@ def _from_zero(spot: Spot) -> int:
     return spot.value
 
 
-_CHECKS: dict[str, Callable[[Spot], object]] = {
+_CHECKS: dict[str, Callable[[ConfigValue], object]] = {
     "$schema": lambda spot: spot.text("where the schema of this file is"),
     "model": lambda spot: spot.text("the name of a model"),
     "name": lambda spot: spot.text("the worker's name"),

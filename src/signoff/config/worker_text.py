@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from signoff.errors import Place, WrongFile
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, Node
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 SUFFIXES = (".yaml", ".yml", ".md")
 
@@ -15,10 +15,10 @@ _FENCE = "---"
 _FIX = "start the file with a line `---`, then the keys, then another line `---`; the instructions follow"
 
 
-def read_worker_text(text: str, file: str) -> tuple[Spot, dict[str, Spot]]:
+def read_worker_text(text: str, file: str) -> tuple[ConfigValue, dict[str, ConfigValue]]:
     """The top of a worker file and its keys. Lines and columns are those of the whole file, in Markdown too."""
     front, body = _parted(text, file) if file.endswith(".md") else (text, None)
-    top = Spot.top(read_document(front, file=file))
+    top = ConfigValue.top(read_document(front, file=file))
     what = "a mapping with the worker's keys, such as {instructions: Sort the mail.}"
     if top.value is None and body is None:
         raise top.wrong("the file is empty", f"it should be {what}")
@@ -31,7 +31,7 @@ def read_worker_text(text: str, file: str) -> tuple[Spot, dict[str, Spot]]:
     return top, entries
 
 
-def _parted(text: str, file: str) -> tuple[str, Spot | None]:
+def _parted(text: str, file: str) -> tuple[str, ConfigValue | None]:
     """The keys of a Markdown file, on the lines they stand on, and what is below them."""
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[0].rstrip() != _FENCE:
@@ -42,10 +42,10 @@ def _parted(text: str, file: str) -> tuple[str, Spot | None]:
     raise WrongFile("the keys on top of this file have no end", place=Place(file, 1), fix=_FIX)
 
 
-def _body(lines: Sequence[str], start: int, file: str) -> Spot | None:
+def _body(lines: Sequence[str], start: int, file: str) -> ConfigValue | None:
     """The instructions, and the line they begin on; None where nothing is written."""
     first = next((at for at in range(start, len(lines)) if lines[at].strip()), None)
     if first is None:
         return None
     text = "\n".join(line.removesuffix("\r") for line in lines[first:]).rstrip()
-    return Spot.top(Document(text, file, Node(first + 1, 1, text)))
+    return ConfigValue.top(Document(text, file, Node(first + 1, 1, text)))

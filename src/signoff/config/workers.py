@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
-from signoff.config.entries import EVERY_WORKER, Limits, WorkerFile
+from signoff.config.entries import EVERY_WORKER, WorkerFile, WorkerLimits
 from signoff.config.files import PROJECT_FILE, own_text
 from signoff.config.foreign import foreign_files, import_hint
 from signoff.config.merge import NAME, lineage, merged
-from signoff.config.settings import Settings
+from signoff.config.settings import ProjectSettings
 from signoff.config.worker_keys import (
     NOT_INHERITED,
     SAME,
@@ -28,7 +28,7 @@ from signoff.core.canonical import digest
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.parse import with_naming
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 
 FOLDER = "workers"
@@ -37,12 +37,12 @@ _DEEP = ("model_settings", "metadata")
 """What is merged key by key with what it extends; everything else is replaced, and rules add up."""
 
 
-def worker_names(settings: Settings) -> list[str]:
+def worker_names(settings: ProjectSettings) -> list[str]:
     """The workers of a project, by the names of their files. Nothing is read."""
     return sorted(_files(settings))
 
 
-def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
+def load_workers(settings: ProjectSettings) -> Mapping[str, WorkerFile]:
     """Every worker of the project. Raises `WrongFile` for the first that is wrong."""
     desk = _Desk(settings)
     found = {name: desk.worker(name) for name in sorted(desk.files)}
@@ -51,7 +51,7 @@ def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
     return found
 
 
-def load_worker(settings: Settings, name: str) -> WorkerFile:
+def load_worker(settings: ProjectSettings, name: str) -> WorkerFile:
     """One worker. Of the others only what it extends must be right; `WrongUse` where there is none of that name."""
     desk = _Desk(settings)
     if name not in desk.files:
@@ -70,7 +70,7 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
     return worker
 
 
-def parse_worker(text: str, file: str, settings: Settings) -> WorkerFile:
+def parse_worker(text: str, file: str, settings: ProjectSettings) -> WorkerFile:
     """A worker from a text that need not be a file yet; `file` is the place it is meant for."""
     name = os.path.splitext(os.path.basename(file))[0]
     desk = _Desk(settings, {name: text}, {name: [file]})
@@ -85,14 +85,14 @@ def worker_text(file: str, *, missing: str = "") -> str:
     return own_text(file, missing=missing)
 
 
-def workers_folder(settings: Settings) -> str:
+def workers_folder(settings: ProjectSettings) -> str:
     """Where the worker files are, as short as it can be said from here."""
     beside = os.path.dirname(settings.file)
     is_short = settings.file and os.path.realpath(beside or ".") == os.path.realpath(settings.folder)
     return os.path.join(beside if is_short else settings.folder, FOLDER)
 
 
-def _files(settings: Settings) -> dict[str, list[str]]:
+def _files(settings: ProjectSettings) -> dict[str, list[str]]:
     """The files of every name; more than one is a mistake that is told when it is read."""
     folder = workers_folder(settings)
     found: dict[str, list[str]] = {}
@@ -113,16 +113,19 @@ class _Desk:
     """Worker files of one project while they are read, each once."""
 
     def __init__(
-        self, settings: Settings, texts: Mapping[str, str] | None = None, files: Mapping[str, list[str]] | None = None
+        self,
+        settings: ProjectSettings,
+        texts: Mapping[str, str] | None = None,
+        files: Mapping[str, list[str]] | None = None,
     ) -> None:
         self.settings = settings
         self.texts = texts or {}
         self.files = {**_files(settings), **(files or {})}
         self.project_file = settings.file or PROJECT_FILE
-        self._read: dict[str, tuple[Spot, dict[str, Spot]]] = {}
+        self._read: dict[str, tuple[ConfigValue, dict[str, ConfigValue]]] = {}
         self._workers: dict[str, WorkerFile] = {}
 
-    def read(self, name: str) -> tuple[Spot, dict[str, Spot]]:
+    def read(self, name: str) -> tuple[ConfigValue, dict[str, ConfigValue]]:
         """The top and the keys of one file, checked by themselves."""
         if name not in self._read:
             file, *others = self.files[name]
@@ -172,7 +175,7 @@ class _Desk:
             **{key: tuple(spot.value for spot in found) for key, found in lists.items()},
             creates=keys["creates"].value if "creates" in keys else False,
             policy=policy,
-            limits=read_limits(limits) if limits else Limits(),
+            limits=read_limits(limits) if limits else WorkerLimits(),
             input=keys["input"].value if "input" in keys else None,
             output=keys["output"].value if "output" in keys else None,
             spot=self.read(name)[0],
@@ -181,11 +184,13 @@ class _Desk:
         )
 
     @cached_property
-    def _defaults(self) -> dict[str, Spot]:
+    def _defaults(self) -> dict[str, ConfigValue]:
         defaults = self.settings.defaults.get("worker")
         return defaults.entries() if defaults is not None else {}
 
-    def _policy(self, name: str, written: list[tuple[str, Spot]]) -> tuple[Policy | None, tuple[Spot, ...]]:
+    def _policy(
+        self, name: str, written: list[tuple[str, ConfigValue]]
+    ) -> tuple[Policy | None, tuple[ConfigValue, ...]]:
         """The rules of a worker and of all it extends: each keeps the name of the file it stands in."""
         if not written:
             return None, ()
@@ -203,7 +208,7 @@ class _Desk:
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
         return Policy(rules=rules, file=self.files[name][0], name=name, root=folder, revision=revision), spots
 
-    def _limits(self, written: list[Spot]) -> dict[str, Spot]:
+    def _limits(self, written: list[ConfigValue]) -> dict[str, ConfigValue]:
         """Where each limit stands: of the worker's own and the project's for every worker, the lower one."""
         own = merged(written).spots
         every = self._defaults["limits"].entries() if "limits" in self._defaults else {}
@@ -212,7 +217,7 @@ class _Desk:
             for key in {**every, **own}
         }
 
-    def _approvers(self, spot: Spot) -> list[Spot]:
+    def _approvers(self, spot: ConfigValue) -> list[ConfigValue]:
         """Who answers for a worker: of its own roles those that answer for every worker, where the project says so."""
         own = names_in(spot, "roles")
         every = names_in(self._defaults["approvers"], "roles") if "approvers" in self._defaults else []
@@ -224,14 +229,14 @@ class _Desk:
         what = f"{' or '.join(map(shown, allowed))} answers for every worker ({every[0].place})"
         raise own[0].wrong(f"{what}, so {shown(own[0].value)} alone cannot", "leave it out, or change it there")
 
-    def _toolsets(self, written: list[Spot]) -> list[Spot]:
+    def _toolsets(self, written: list[ConfigValue]) -> list[ConfigValue]:
         """The toolsets of a worker: each file replaces what those it extends give, or changes it."""
-        found: list[Spot] = []
+        found: list[ConfigValue] = []
         for spot in written:
             found = toolset_names(spot, self.project_file).after(found)
         return found
 
-    def _delegates(self, spot: Spot) -> list[Spot]:
+    def _delegates(self, spot: ConfigValue) -> list[ConfigValue]:
         items = delegate_names(spot)
         for item in items:
             if item.value != EVERY_WORKER and item.value not in self.files:
@@ -239,7 +244,7 @@ class _Desk:
                 raise item.wrong(f"there is no worker {shown(item.value)} to delegate to", fix)
         return items
 
-    def _attachments(self, spot: Spot) -> list[Spot]:
+    def _attachments(self, spot: ConfigValue) -> list[ConfigValue]:
         """Files below the project only: what goes to a model with every prompt is nobody's private key."""
         items = names_in(spot, "files")
         inside = os.path.realpath(self.settings.folder)
@@ -256,7 +261,7 @@ class _Desk:
     def refuse_circles(self, start: str) -> None:
         """Raise where workers delegate to each other in a circle that begins, or is reached, here."""
         path = [start]
-        open_: list[Iterator[tuple[str, Spot]]] = [self._edges(start)]
+        open_: list[Iterator[tuple[str, ConfigValue]]] = [self._edges(start)]
         done: set[str] = set()
         while open_:
             for below, spot in open_[-1]:
@@ -272,7 +277,7 @@ class _Desk:
                 done.add(path.pop())
                 open_.pop()
 
-    def _edges(self, name: str) -> Iterator[tuple[str, Spot]]:
+    def _edges(self, name: str) -> Iterator[tuple[str, ConfigValue]]:
         """The workers a worker names, each with where it does; a file that is wrong says so when it is asked for."""
         try:
             worker = self.worker(name)
@@ -283,13 +288,13 @@ class _Desk:
                 yield below, worker.spots[f"delegates[{at}]"]
 
 
-def _limit(key: str, spot: Spot) -> Any:
+def _limit(key: str, spot: ConfigValue) -> Any:
     return getattr(read_limits({key: spot}), key)
 
 
-def _inherited(layers: list[dict[str, Spot]], own: Mapping[str, Spot]) -> dict[str, Spot]:
+def _inherited(layers: list[dict[str, ConfigValue]], own: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     """The keys that hold: the innermost of each, and of two names for one thing the innermost."""
-    keys: dict[str, Spot] = {}
+    keys: dict[str, ConfigValue] = {}
     for layer in layers:
         for key, spot in layer.items():
             keys.pop(SAME.get(key, ""), None)

@@ -17,7 +17,7 @@ _INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class EventText:
     """What an event says, on one line. Texts are as they are on the record; whoever shows them makes them visible."""
 
     who: str
@@ -26,14 +26,14 @@ class Account:
     """Which rules decided."""
 
 
-def account_of(entry: Entry, zone: Zone = in_utc) -> Account:
+def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     """An event in words. It says nothing where it cannot be read."""
     body = _read(entry.body)
     if not isinstance(body, dict):
-        return Account("", entry.body)
+        return EventText("", entry.body)
     said = cast("dict[str, Any]", body)
     who = _text(said.get("by") or said.get("requester"))
-    return Account(
+    return EventText(
         who, ": ".join(filter(None, (_head(said, zone), _rest(said, entry.kind)))), _texts(said.get("rules"))
     )
 

@@ -21,7 +21,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
-from signoff.core.terms import Budget, Condition, Fits, Scope, Terms
+from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import SchemaError
@@ -153,14 +153,14 @@ _NUMBER = (str, Decimal)
 
 _ANSWERER = _Shape(Answerer, {"kind": _choice(AnswererKind), "roles": _SET})
 _BUDGET = _Shape(Budget, {"limit": _NUMBER})
-_CONDITION = _Shape(Condition, {"fits": _choice(Fits)})
+_CONDITION = _Shape(ArgCondition, {"fits": _choice(Fits)})
 
 
-def _pattern_out(pattern: Sequence[Condition]) -> list[Data]:
+def _pattern_out(pattern: Sequence[ArgCondition]) -> list[Data]:
     return [_CONDITION.dump(one) for one in pattern]
 
 
-def _pattern_back(data: Sequence[Data]) -> tuple[Condition, ...]:
+def _pattern_back(data: Sequence[Data]) -> tuple[ArgCondition, ...]:
     return tuple(_CONDITION.load(one) for one in data)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Credential:
     """A stretch of a text that is a credential, and which kind."""
 
     start: int
@@ -88,15 +88,15 @@ def _without_number(words: tuple[str, ...]) -> tuple[str, ...]:
 # --- shapes ---
 
 
-def credentials_in(text: str) -> Iterator[Found]:
+def credentials_in(text: str) -> Iterator[Credential]:
     """Every credential of a well-known shape in `text`. Some may overlap."""
     for match in _TOKEN.finditer(text):
-        yield Found(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
+        yield Credential(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
     # To look for a word in a text of megabytes takes a hundredth of what it takes to try a shape at every place.
     lower = text.lower()
     for kind, word, shape in _IN_CONTEXT:
         for match in shape.finditer(text) if word in lower else ():
-            yield Found(*match.span(1), kind)
+            yield Credential(*match.span(1), kind)
     yield from _private_keys(text)
     yield from _url_passwords(text)
     if _has_name_word(lower):
@@ -180,20 +180,20 @@ _BODY = re.compile(
 _GAP = re.compile(r"(?:\s|\\[nr]){0,8}")
 
 
-def _private_keys(text: str) -> Iterator[Found]:
+def _private_keys(text: str) -> Iterator[Credential]:
     for begin in _BEGIN.finditer(text):
         body = _BODY.match(text, begin.end())
         stop = body.end() if body else begin.end()
         gap = _GAP.match(text, stop)
         end = _END.match(text, gap.end() if gap else stop)
-        yield Found(begin.start(), end.end() if end else stop, "private key")
+        yield Credential(begin.start(), end.end() if end else stop, "private key")
 
 
 _AUTHORITY = re.compile(r"://([^\s/?#\"'`<>\\]{1,512}+)")
 _SEPARATOR = re.compile(r"[;|&()]")
 
 
-def _url_passwords(text: str) -> Iterator[Found]:
+def _url_passwords(text: str) -> Iterator[Credential]:
     for match in _AUTHORITY.finditer(text):
         userinfo, at, _host = match[1].rpartition("@")
         user, _colon, password = userinfo.partition(":")
@@ -203,7 +203,7 @@ def _url_passwords(text: str) -> Iterator[Found]:
         separator = _SEPARATOR.search(password)
         length = separator.start() if separator else len(password)
         if length:
-            yield Found(start, start + length, "password in a URL")
+            yield Credential(start, start + length, "password in a URL")
 
 
 _NAMED = re.compile(
@@ -215,7 +215,7 @@ _VALUE_BEFORE_HOST = re.compile(r"(?![/~.])[^\s\"'`$;|&<>()\\,{}\[\]@]{4,}")
 _NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token", "digest", "undefined"})
 
 
-def _assignments(text: str) -> Iterator[Found]:
+def _assignments(text: str) -> Iterator[Credential]:
     """`PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
     for names in (_NAMED, _FLAG):
         at = 0
@@ -225,7 +225,7 @@ def _assignments(text: str) -> Iterator[Found]:
             shape = _VALUE_BEFORE_HOST if name["sign"] == ":" else _VALUE
             value = shape.match(text, at) if kind else None
             if value is not None and _is_secret_value(value[0], name["sign"]):
-                yield Found(*value.span(), kind)
+                yield Credential(*value.span(), kind)
                 at = value.end()
 
 

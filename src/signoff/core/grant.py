@@ -12,7 +12,7 @@ from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Budget, Condition, Scope, Terms, amount_of, named, scope_text
+from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
 from signoff.core.verdict import Verdict
 
 _EXACT = Context(prec=1_000)
@@ -41,7 +41,7 @@ class Grant:
     """`Call.folder` of that call: the same path in another folder is another file."""
     agent: str = ""
     """`Call.agent` of that call."""
-    pattern: tuple[Condition, ...] | None = None
+    pattern: tuple[ArgCondition, ...] | None = None
     asked_by: tuple[str, ...] = ()
     """The rules that asked then, as in `Verdict`: a pattern is no answer to a rule that asked for other reasons."""
     until: datetime | None = None
@@ -254,7 +254,7 @@ def _moment(moment: datetime, zone: Zone) -> str:
     return f"{at:%Y-%m-%d %H:%M}{seconds} {at:%Z}"
 
 
-def _spelled(pattern: Sequence[Condition], *, approved: bool) -> str:
+def _spelled(pattern: Sequence[ArgCondition], *, approved: bool) -> str:
     texts = [one.text if approved else one.text_of_no for one in pattern]
     return "with " + ", ".join(texts) if pattern else "without arguments"
 

@@ -130,7 +130,7 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OutcomeReported:
     """A person knows what became of a call whose process is gone."""
 
     by: Answerer
@@ -154,7 +154,7 @@ Event: TypeAlias = (
     | Lost
     | AskedAgain
     | HandedOver
-    | Told
+    | OutcomeReported
 )
 
 FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED})
@@ -340,7 +340,7 @@ def _pause(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalReq
 
 
 def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    assert isinstance(event, Told)
+    assert isinstance(event, OutcomeReported)
     _, refusal = _entitled(request, event.by, event.absent, denies=False)
     if refusal:
         raise NotEntitled(refusal)
@@ -396,5 +396,5 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.CLAIMED, AskedAgain): _ask_again,
     (State.UNKNOWN, Succeeded): _succeed,
     (State.UNKNOWN, Failed): _fail,
-    (State.UNKNOWN, Told): _tell,
+    (State.UNKNOWN, OutcomeReported): _tell,
 }

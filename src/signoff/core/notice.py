@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
-from signoff.core.subject import Kind, Occasion, Subject
+from signoff.core.subject import Occasion, Subject, SubjectKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Asked:
     @property
     def key(self) -> Subject:
         """What it is of."""
-        return Subject(Kind.REQUEST, self.request.id)
+        return Subject(SubjectKind.REQUEST, self.request.id)
 
     @property
     def subject(self) -> str:
@@ -58,7 +58,7 @@ class Together:
 
     @property
     def key(self) -> Subject:
-        return Subject(Kind.BATCH, self.requests[0].id)
+        return Subject(SubjectKind.BATCH, self.requests[0].id)
 
     @property
     def subject(self) -> str:
@@ -93,7 +93,11 @@ class RunResult:
 
     @property
     def key(self) -> Subject:
-        return Subject(Kind.MESSAGE, f"{self.run}/{self.line}") if self.line else Subject(Kind.RESULT, self.run)
+        return (
+            Subject(SubjectKind.MESSAGE, f"{self.run}/{self.line}")
+            if self.line
+            else Subject(SubjectKind.RESULT, self.run)
+        )
 
     @property
     def subject(self) -> str:
@@ -127,7 +131,7 @@ class Reminder:
 
     @property
     def key(self) -> Subject:
-        return Subject(Kind.REMINDER, self.request.id, self.occasion)
+        return Subject(SubjectKind.REMINDER, self.request.id, self.occasion)
 
     @property
     def subject(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from signoff.core.call import Call, is_free
 from signoff.core.decision import Keeps
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import COMMAND, Budget, Condition, Fits, Scope, Terms, amount_of
+from signoff.core.terms import COMMAND, ArgCondition, Budget, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Wanted
 
 _MONEY = frozenset("amount charge cost credit fee refund sum".split())
@@ -46,7 +46,7 @@ class Offer:
     """One way to remember an answer. `pattern` None: exactly these arguments."""
 
     name: str
-    pattern: tuple[Condition, ...] | None
+    pattern: tuple[ArgCondition, ...] | None
     text: str
 
 
@@ -116,19 +116,19 @@ def _end_of_day(now: datetime) -> datetime:
 
 def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
     if call.prefix and args.get(COMMAND) == call.args.get(COMMAND):
-        yield _offer(call, args, Condition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), leaves_texts=False)
+        yield _offer(call, args, ArgCondition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), leaves_texts=False)
     runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
     if runs or "proc.exec" in call.labels:
         return
     amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value)]
     for name in amounts if not _words(call.tool) & _SETS else ():
-        yield _offer(call, args, Condition(arg=name, fits=Fits.AT_MOST, value=args[name]), leaves_texts=False)
+        yield _offer(call, args, ArgCondition(arg=name, fits=Fits.AT_MOST, value=args[name]), leaves_texts=False)
     if amounts or "money" in call.labels:
         return
     yield from _free_texts(call, args)
     for name, value in args.items():
         if isinstance(value, str) and _is_path(call, name, value) and (folder := _folder(value)):
-            wide = Condition(arg=name, fits=Fits.UNDER, value=folder)
+            wide = ArgCondition(arg=name, fits=Fits.UNDER, value=folder)
             if wide.holds(value, call):
                 yield _offer(call, args, wide, leaves_texts=_writes(call))
 
@@ -145,7 +145,7 @@ def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
         yield _named(free[0], call, pattern)
 
 
-def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, leaves_texts: bool) -> Offer:
+def _offer(call: Call, args: Mapping[str, Any], wide: ArgCondition, *, leaves_texts: bool) -> Offer:
     """One argument is widened; what is written may be left open, all else stays as it is."""
     pattern = tuple(
         wide if name == wide.arg else _as_written(name, value, is_open=leaves_texts and is_free(name, value))
@@ -154,12 +154,12 @@ def _offer(call: Call, args: Mapping[str, Any], wide: Condition, *, leaves_texts
     return _named(wide.arg, call, pattern)
 
 
-def _named(name: str, call: Call, pattern: tuple[Condition, ...]) -> Offer:
+def _named(name: str, call: Call, pattern: tuple[ArgCondition, ...]) -> Offer:
     return Offer(name=name, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
 
 
-def _as_written(name: str, value: Any, *, is_open: bool) -> Condition:
-    return Condition(arg=name, fits=Fits.ANY) if is_open else Condition(arg=name, fits=Fits.IS, value=value)
+def _as_written(name: str, value: Any, *, is_open: bool) -> ArgCondition:
+    return ArgCondition(arg=name, fits=Fits.ANY) if is_open else ArgCondition(arg=name, fits=Fits.IS, value=value)
 
 
 def _words(name: str) -> frozenset[str]:

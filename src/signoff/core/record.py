@@ -20,7 +20,7 @@ START = "0" * 64
 """What stands for the hash before the first event."""
 
 
-class Draft(NamedTuple):
+class EventDraft(NamedTuple):
     """An event that has not been given its place in the chain yet. Nothing secret is in it."""
 
     kind: str
@@ -57,7 +57,7 @@ class Checkpoint(NamedTuple):
     """Ed25519 over `signed_text`, in hex."""
 
 
-def linked(draft: Draft, seq: int, prev: str) -> Entry:
+def linked(draft: EventDraft, seq: int, prev: str) -> Entry:
     """The event as number `seq`, after the event whose hash is `prev`."""
     at = timestamp(draft.at)
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import quote
 
-from signoff.core.credential import Found, credentials_in, secret_name, target_name
+from signoff.core.credential import Credential, credentials_in, secret_name, target_name
 from signoff.core.visible import CLOSE, OPEN
 from signoff.errors import CannotCanonicalise, EditRefused
 
@@ -91,7 +91,7 @@ class Redactor:
         """A text, masked by value and shape."""
         return self._masked_text(text, path, self.found(text))
 
-    def found(self, text: str) -> list[Found]:
+    def found(self, text: str) -> list[Credential]:
         """What would be masked in a text, in order."""
         return _merged([*self._declared_in(text), *credentials_in(text)])
 
@@ -133,24 +133,24 @@ class Redactor:
             return value
         if url := _ORIGIN.match(value):
             # The host is a target: it stays in sight.
-            rest = [Found(url.end(), len(value), kind)] if url.end() < len(value) else []
+            rest = [Credential(url.end(), len(value), kind)] if url.end() < len(value) else []
             return self._masked_text(value, path, _merged([*rest, *self._declared_in(value), *credentials_in(value)]))
         if kind != "cookie" and _SHELL.search(value):
             why += ", with shell syntax among them"
         return self._mask(path, kind, why)
 
-    def _declared_in(self, text: str) -> Iterator[Found]:
+    def _declared_in(self, text: str) -> Iterator[Credential]:
         for secret in self._declared:
             if len(secret) < _SHORTEST:
                 if text == secret:
-                    yield Found(0, len(text), _DECLARED)
+                    yield Credential(0, len(text), _DECLARED)
                 continue
             start = text.find(secret)
             while start >= 0:
-                yield Found(start, start + len(secret), _DECLARED)
+                yield Credential(start, start + len(secret), _DECLARED)
                 start = text.find(secret, start + len(secret))
 
-    def _masked_text(self, text: str, path: str, found: Sequence[Found]) -> str:
+    def _masked_text(self, text: str, path: str, found: Sequence[Credential]) -> str:
         pieces: list[str] = []
         end = 0
         for one in found:
@@ -182,13 +182,13 @@ def _forms(secret: str) -> Iterator[str]:
             yield quote(secret, safe="", errors="surrogatepass")
 
 
-def _merged(found: Iterable[Found]) -> list[Found]:
+def _merged(found: Iterable[Credential]) -> list[Credential]:
     """Stretches in order; those that overlap, and neighbours of one kind, as one."""
-    merged: list[Found] = []
+    merged: list[Credential] = []
     for one in sorted(found, key=lambda found: (found.start, -found.end)):
         last = merged[-1] if merged else None
         if last and (one.start < last.end or (one.start == last.end and one.kind == last.kind)):
-            merged[-1] = Found(last.start, max(last.end, one.end), last.kind)
+            merged[-1] = Credential(last.start, max(last.end, one.end), last.kind)
         else:
             merged.append(one)
     return merged

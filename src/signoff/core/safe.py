@@ -11,7 +11,7 @@ from signoff.core.grant import Grant, grant_for, grant_text
 from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, redact
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Scope
+from signoff.core.terms import ArgCondition, Scope
 from signoff.core.visible import CLOSE, OPEN, visible
 
 
@@ -65,8 +65,8 @@ def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone
 
 
 def masked_pattern(
-    pattern: Sequence[Condition], *, secrets: Iterable[str] = ()
-) -> tuple[tuple[Condition, ...], list[str]]:
+    pattern: Sequence[ArgCondition], *, secrets: Iterable[str] = ()
+) -> tuple[tuple[ArgCondition, ...], list[str]]:
     """The pattern with masks where secrets are, known by their names too, and the masks."""
     shown = redact({one.arg: one.value for one in pattern}, secrets=secrets)
     # Names may be masked too, so they are told apart by their place.

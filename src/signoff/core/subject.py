@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class SubjectKind(StrEnum):
     """What a delivery is of."""
 
     REQUEST = "request"
@@ -32,14 +32,20 @@ class Occasion(StrEnum):
     """Something else is asked by now: whether the call happened."""
 
 
-_PREFIX = {Kind.REQUEST: "", Kind.BATCH: "all:", Kind.REMINDER: "remind:", Kind.RESULT: "said:", Kind.MESSAGE: "line:"}
+_PREFIX = {
+    SubjectKind.REQUEST: "",
+    SubjectKind.BATCH: "all:",
+    SubjectKind.REMINDER: "remind:",
+    SubjectKind.RESULT: "said:",
+    SubjectKind.MESSAGE: "line:",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a notice is of, whatever stands in it."""
 
-    kind: Kind
+    kind: SubjectKind
     about: str
     """Id of the request, of the first one of a batch, or of the run; of a line, the run's, `/` and its own."""
     occasion: Occasion | None = None
@@ -53,14 +59,14 @@ class Subject:
     @classmethod
     def parse(cls, text: str) -> Subject:
         """What a channel was told. Anything is a subject; one that nobody ever told is not found."""
-        for kind in (Kind.BATCH, Kind.RESULT, Kind.MESSAGE):
+        for kind in (SubjectKind.BATCH, SubjectKind.RESULT, SubjectKind.MESSAGE):
             if text.startswith(_PREFIX[kind]):
                 return cls(kind, text.removeprefix(_PREFIX[kind]))
-        if text.startswith(_PREFIX[Kind.REMINDER]):
-            about, _, occasion = text.removeprefix(_PREFIX[Kind.REMINDER]).rpartition(":")
+        if text.startswith(_PREFIX[SubjectKind.REMINDER]):
+            about, _, occasion = text.removeprefix(_PREFIX[SubjectKind.REMINDER]).rpartition(":")
             if about and occasion in set(Occasion):
-                return cls(Kind.REMINDER, about, Occasion(occasion))
-        return cls(Kind.REQUEST, text)
+                return cls(SubjectKind.REMINDER, about, Occasion(occasion))
+        return cls(SubjectKind.REQUEST, text)
 
     @property
     def request(self) -> str:
@@ -70,7 +76,7 @@ class Subject:
     @property
     def is_of_run(self) -> bool:
         """Whether it is told of a run: what that came to, or a line of one of its tools."""
-        return self.kind in (Kind.RESULT, Kind.MESSAGE)
+        return self.kind in (SubjectKind.RESULT, SubjectKind.MESSAGE)
 
     @property
     def run(self) -> str:

@@ -49,7 +49,7 @@ class Fits(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ArgCondition:
     """What one argument has to be."""
 
     arg: str
@@ -121,7 +121,7 @@ class Terms:
     """How far a person wants an answer to be remembered. Without a pattern: for exactly the same arguments."""
 
     scope: Scope = Scope.PROJECT
-    pattern: tuple[Condition, ...] | None = None
+    pattern: tuple[ArgCondition, ...] | None = None
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None

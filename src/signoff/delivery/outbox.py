@@ -18,7 +18,7 @@ from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import FINAL, OPEN, Dated, advance, may_be_dated
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together, reminder_of
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches, all_shown
 from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
 from signoff.delivery.results import put_result
@@ -33,7 +33,7 @@ SHORTENED = 0.1
 """How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
 LAST = 5
 """How many of a trail are read at first to see where the newest one stands."""
-_HANDED_OVER = frozenset({Kind.REQUEST, Kind.RESULT, Kind.MESSAGE})
+_HANDED_OVER = frozenset({SubjectKind.REQUEST, SubjectKind.RESULT, SubjectKind.MESSAGE})
 
 
 class Want(Enum):
@@ -171,11 +171,11 @@ class Outbox:
                 notice, want = known.result, Want.SHOW
         elif (request := tx.requests.get(subject.about)) is not None:
             ids = self._batches.of(tx, request)
-            if subject.kind is Kind.REMINDER:
+            if subject.kind is SubjectKind.REMINDER:
                 card, reminder = tx.deliveries.get(active.name, _card(request.id)), reminder_of(request)
                 if reminder is not None and reminder.key == subject and card is not None and card.shown != NEVER:
                     notice, want = reminder, wanted_of_reminder(known)
-            elif subject.kind is Kind.BATCH:
+            elif subject.kind is SubjectKind.BATCH:
                 members = tuple(one for each in ids if (one := tx.requests.get(each)) is not None)
                 are_shown = all_shown(members, {one: tx.deliveries.get(active.name, _card(one)) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
@@ -312,7 +312,7 @@ def _fresh(channel: str, notice: Notice | Reminder) -> Delivery:
 
 
 def _card(request_id: str) -> Subject:
-    return Subject(Kind.REQUEST, request_id)
+    return Subject(SubjectKind.REQUEST, request_id)
 
 
 def _may_stand(delivery: Delivery) -> Delivery:
@@ -334,7 +334,7 @@ def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
     while True:
         rows = tx.deliveries.last(channel=channel, trail=notice.trail, limit=limit)
         for one in rows[found:]:
-            if one.place and one.subject != notice.key and one.subject.kind is not Kind.REMINDER:
+            if one.place and one.subject != notice.key and one.subject.kind is not SubjectKind.REMINDER:
                 return one.place
         if len(rows) < limit:
             break

@@ -14,7 +14,7 @@ from signoff.core.lease import Down
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import reminder_of, trail_of
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches
 from signoff.delivery.outbox import (
     Want,
@@ -35,7 +35,7 @@ Rows = dict[Subject, Delivery]
 """Live deliveries of a channel, by subject."""
 
 
-class Planned(NamedTuple):
+class PlannedDelivery(NamedTuple):
     """One thing that may have to be done in one channel."""
 
     place: tuple[int, datetime, int]
@@ -45,7 +45,7 @@ class Planned(NamedTuple):
     row: Delivery | None
 
 
-class Left(NamedTuple):
+class NoLongerShown(NamedTuple):
     """What a channel does not show any longer."""
 
     channel: str
@@ -54,14 +54,14 @@ class Left(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class DeliveryPlan:
     """What is to be done now, and when to look again at the latest."""
 
     work: dict[tuple[str, str], list[Subject]] = field(default_factory=dict[tuple[str, str], list[Subject]])
     """Subjects by channel and trail, each in order."""
-    given_up: list[Left] = field(default_factory=list[Left])
+    given_up: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
     """What a backup is to show."""
-    retired: list[Left] = field(default_factory=list[Left])
+    retired: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
     """What nothing more will be told of."""
     moment: datetime | None = None
     due: datetime | None = None
@@ -84,7 +84,7 @@ class Planner:
         """By trail: those that wait, or of which something stands in a channel."""
         self._rows: dict[str, dict[str, Rows]] = {}
         """By trail and channel."""
-        self._jobs: dict[str, dict[str, list[Planned]]] = {}
+        self._jobs: dict[str, dict[str, list[PlannedDelivery]]] = {}
         """By channel and trail, where there are any."""
         self._seen: int | None = None
         """The last event that was looked at."""
@@ -95,7 +95,7 @@ class Planner:
         """Read everything with the next look."""
         self._seen = None
 
-    def look(self, tx: Transaction, now: datetime) -> Plan:
+    def look(self, tx: Transaction, now: datetime) -> DeliveryPlan:
         """What is to be done now."""
         head = tx.record.head()[0]
         changes = tx.deliveries.changes(after=self._changed if self._seen is not None else sys.maxsize)
@@ -109,7 +109,7 @@ class Planner:
         for trail in trails:
             self._sort_out(tx, trail)
         self._seen, self._changed = head, changes.last  # only now: a look that is cut short is made again
-        plan = Plan(due=self._due())
+        plan = DeliveryPlan(due=self._due())
         for active in self._channels.values():
             self._planned(plan, active, self._jobs.get(active.name, {}), now)
         return plan
@@ -165,14 +165,14 @@ class Planner:
 
     def _jobs_of(
         self, tx: Transaction, active: ActiveChannel, requests: Iterable[ApprovalRequest], rows: Mapping[str, Rows]
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedDelivery]:
         """What may have to be done in a channel about a trail."""
         there, main = rows.get(active.name, {}), rows.get(active.route.backup_for, {})
         batches: dict[tuple[str, ...], ApprovalRequest] = {}
         coming: set[str] = set()
         reminders: set[Subject] = set()
         for request in requests:
-            card = Subject(Kind.REQUEST, request.id)
+            card = Subject(SubjectKind.REQUEST, request.id)
             row = there.get(card)
             want = wanted_of_request(row, request, eligible=is_eligible(active, main.get(card)))
             ids = self._batches.of(tx, request)
@@ -180,28 +180,32 @@ class Planner:
                 coming.add(request.id)
             if len(ids) > 1:
                 batches[ids] = request
-            yield Planned((0, request.opened_at or _LONG_AGO, ids.index(request.id)), card, want, row)
+            yield PlannedDelivery((0, request.opened_at or _LONG_AGO, ids.index(request.id)), card, want, row)
             reminder = reminder_of(request)
             if reminder is not None and active.reminds and _stands(there, request.id):
                 reminders.add(reminder.key)
                 told = there.get(reminder.key)
                 # Behind everything else: nothing else waits for it.
-                yield Planned((2, request.opened_at or _LONG_AGO, 0), reminder.key, wanted_of_reminder(told), told)
+                yield PlannedDelivery(
+                    (2, request.opened_at or _LONG_AGO, 0), reminder.key, wanted_of_reminder(told), told
+                )
         for ids, request in batches.items():
-            subject = Subject(Kind.BATCH, ids[0])
+            subject = Subject(SubjectKind.BATCH, ids[0])
             row = there.get(subject)
             members = [one for each in ids if (one := tx.requests.get(each)) is not None]
             stand = all(one.state is not State.PENDING or one.id in coming or _stands(there, one.id) for one in members)
             want = wanted_of_batch(row, members, are_shown=stand)
-            yield Planned((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row)
+            yield PlannedDelivery((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row)
         for subject, row in there.items():
             if subject.is_of_run:
                 want = Want.SHOW if row.state is DeliveryState.DUE else Want.RETIRE
-                yield Planned((1, _LONG_AGO, int(subject.kind is Kind.RESULT)), subject, want, row)
-            elif subject.kind is Kind.REMINDER and subject not in reminders:
-                yield Planned((2, _LONG_AGO, 0), subject, Want.RETIRE, row)
+                yield PlannedDelivery((1, _LONG_AGO, int(subject.kind is SubjectKind.RESULT)), subject, want, row)
+            elif subject.kind is SubjectKind.REMINDER and subject not in reminders:
+                yield PlannedDelivery((2, _LONG_AGO, 0), subject, Want.RETIRE, row)
 
-    def _planned(self, plan: Plan, active: ActiveChannel, trails: Mapping[str, list[Planned]], now: datetime) -> None:
+    def _planned(
+        self, plan: DeliveryPlan, active: ActiveChannel, trails: Mapping[str, list[PlannedDelivery]], now: datetime
+    ) -> None:
         """Put down what of it is to be done now, or when."""
         down = active.down  # it may change while this looks
         can_try = active.is_open and active.wrong is None and not active.rests(now)
@@ -210,7 +214,7 @@ class Planner:
         for trail, jobs in sorted(trails.items(), key=lambda one: one[1][0].place):
             if trail in active.busy:
                 continue
-            plan.retired += [Left(active.name, trail, job.subject) for job in jobs if job.want is Want.RETIRE]
+            plan.retired += [NoLongerShown(active.name, trail, job.subject) for job in jobs if job.want is Want.RETIRE]
             updates = [*_rested(plan, [job for job in jobs if job.want is Want.UPDATE], now, in_order=False)]
             shows = [job for job in jobs if job.want is Want.SHOW]
             if can_try and down is not None and not active.busy:
@@ -227,10 +231,15 @@ class Planner:
 
 
 def _without_given_up(
-    plan: Plan, active: ActiveChannel, down: Down | None, trail: str, jobs: Sequence[Planned], now: datetime
-) -> list[Planned]:
+    plan: DeliveryPlan,
+    active: ActiveChannel,
+    down: Down | None,
+    trail: str,
+    jobs: Sequence[PlannedDelivery],
+    now: datetime,
+) -> list[PlannedDelivery]:
     """Those that are still to be tried here: what failed for too long is shown by the backup instead."""
-    left: list[Planned] = []
+    left: list[PlannedDelivery] = []
     head = jobs[0].row.since if jobs and jobs[0].row is not None else None
     if head is not None and active.worked_at is not None and active.worked_at >= head:
         head = None  # the channel works, and what waits behind the first may fare better
@@ -242,18 +251,20 @@ def _without_given_up(
         if not may_be_handed_over(job.subject) or (since is None and not hopeless):
             left.append(job)
         elif hopeless or (since is not None and now - since >= PATIENCE):
-            plan.given_up.append(Left(active.name, trail, job.subject))
+            plan.given_up.append(NoLongerShown(active.name, trail, job.subject))
         else:
             plan.not_before(since + PATIENCE if since is not None else None)
             left.append(job)
     return left
 
 
-def _rested(plan: Plan, jobs: Sequence[Planned], now: datetime, *, in_order: bool) -> Iterator[Planned]:
+def _rested(
+    plan: DeliveryPlan, jobs: Sequence[PlannedDelivery], now: datetime, *, in_order: bool
+) -> Iterator[PlannedDelivery]:
     """Those that may be tried now. In order, one that has to wait holds up all after it, unless it is hopeless."""
     left_out: set[datetime] = set()
     for job in jobs:
-        if job.subject.kind is Kind.BATCH and job.place[1] in left_out:
+        if job.subject.kind is SubjectKind.BATCH and job.place[1] in left_out:
             continue  # one of them does not stand there
         if job.row is None or job.row.due is None or job.row.due <= now:
             yield job
@@ -265,5 +276,5 @@ def _rested(plan: Plan, jobs: Sequence[Planned], now: datetime, *, in_order: boo
 
 
 def _stands(there: Rows, request_id: str) -> bool:
-    row = there.get(Subject(Kind.REQUEST, request_id))
+    row = there.get(Subject(SubjectKind.REQUEST, request_id))
     return row is not None and row.shown != NEVER

@@ -24,7 +24,7 @@ from signoff.delivery.attempt import Attempts
 from signoff.delivery.batches import Batches
 from signoff.delivery.leases import give_back, take_lease
 from signoff.delivery.outbox import Outbox
-from signoff.delivery.plan import Plan, Planner
+from signoff.delivery.plan import DeliveryPlan, Planner
 from signoff.delivery.results import FinishedRuns
 from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel, Route, active_channels
 from signoff.delivery.status import tell_line, tell_result
@@ -175,7 +175,7 @@ class Reconciler:
                 self._sweeps_at = min(self._sweeps_at, max(plan.due, now + timedelta(seconds=1)))
             return min(plan.moment or self._sweeps_at, self._sweeps_at)
 
-    async def _planned(self, now: datetime) -> Plan:
+    async def _planned(self, now: datetime) -> DeliveryPlan:
         """What is to be done, once everything is handed over that has to be."""
         while True:
             began = perf_counter()
@@ -184,7 +184,7 @@ class Reconciler:
             if not plan.given_up and not plan.retired:
                 return plan
 
-            def work(tx: Transaction, plan: Plan = plan) -> int:
+            def work(tx: Transaction, plan: DeliveryPlan = plan) -> int:
                 for one in plan.retired:
                     self._outbox.retire(tx, one.channel, one.subject)
                 given_up = [(self._channels[one.channel], one.subject) for one in plan.given_up]

@@ -13,7 +13,7 @@ from signoff.core.event import RunMessage
 from signoff.core.notice import RunResult
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import Transaction
 
 MOST_LINES = 50
@@ -44,7 +44,7 @@ def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Seq
         text += f"… ({len(message.text):,} characters)"
     worker, line = " > ".join(message.worker), digest([message.call, message.text])[:12]
     for channel in concerned(tx, run_id):
-        told = sum(one.subject.kind is Kind.MESSAGE for one in tx.deliveries.find(channel=channel, trail=run_id))
+        told = sum(one.subject.kind is SubjectKind.MESSAGE for one in tx.deliveries.find(channel=channel, trail=run_id))
         if told > MOST_LINES:
             continue
         if told == MOST_LINES:
@@ -143,7 +143,7 @@ class FinishedRuns:
         """The channels that a run concerns, and where nothing was said of its end."""
         rows = tx.deliveries.find(trail=run.id)
         shown = {one.channel for one in rows if one.shown != NEVER}
-        subject = Subject(Kind.RESULT, run.id)
+        subject = Subject(SubjectKind.RESULT, run.id)
         told = {one.channel for one in rows if one.subject == subject and is_of_the_end(one)}
         # In a backup, what its main channel could not tell: that has been said there.
         return [name for name in self._channels if (name in shown or name in run.places) and name not in told]

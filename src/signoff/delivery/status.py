@@ -12,7 +12,7 @@ from signoff.core.lease import Lease
 from signoff.core.notice import Asked, trail_of
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.results import tell, tell_message
 from signoff.ports import Transaction
 from signoff.processes import is_alive
@@ -39,7 +39,7 @@ async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
         if delivery is None or delivery.shown == NEVER:
             return
         live = delivery.live
-        if subject.kind is Kind.REQUEST and (request := tx.requests.get(subject.about)) is not None:
+        if subject.kind is SubjectKind.REQUEST and (request := tx.requests.get(subject.about)) is not None:
             live = Asked(request=request).is_live
         again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live, hopeless=False)
         again = replace(again, may_stand=not subject.is_of_run)
@@ -92,7 +92,7 @@ async def troubles_of(ledger: Ledger, request_ids: Iterable[str]) -> Mapping[str
 
 
 def _troubles(tx: Transaction, request: ApprovalRequest, down: Sequence[Lease]) -> list[Delivery]:
-    subject = Subject(Kind.REQUEST, request.id)
+    subject = Subject(SubjectKind.REQUEST, request.id)
     there = {one.channel: one for one in tx.deliveries.find(request=request.id) if one.subject == subject}
     for lease in down:
         name = lease.channel

@@ -23,7 +23,7 @@ CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(slots=True)
-class Answers:
+class GateAnswers:
     """Takes the answers to requests of a gate."""
 
     broker: Broker

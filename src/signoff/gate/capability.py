@@ -35,7 +35,7 @@ from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
 from signoff.errors import PolicyError, WrongUse
-from signoff.gate.answers import Answers
+from signoff.gate.answers import GateAnswers
 from signoff.gate.calls import running_call
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
@@ -131,7 +131,7 @@ class Signoff(AbstractCapability[Any]):
         )
         self._gate = Gate(
             policy=policy,
-            answers=Answers(broker, self._memory(broker), policy),
+            answers=GateAnswers(broker, self._memory(broker), policy),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()

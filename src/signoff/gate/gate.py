@@ -23,7 +23,7 @@ from signoff.core.event import CallEvent
 from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
-from signoff.gate.answers import Answers
+from signoff.gate.answers import GateAnswers
 from signoff.gate.options import Who, name_of
 from signoff.gate.saving import Histories
 from signoff.gate.tools import KIND, CallReader, Origin
@@ -63,7 +63,7 @@ class Gate:
     """The shared part of a `Signoff` capability."""
 
     policy: Policy | Layers
-    answers: Answers
+    answers: GateAnswers
     reader: CallReader
     mode: ApprovalMode
     wait: timedelta | None

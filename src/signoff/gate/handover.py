@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
-from signoff.gate.answers import Answers
+from signoff.gate.answers import GateAnswers
 from signoff.gate.asking import REQUEST, secrets_in
 from signoff.gate.capability import Signoff
 from signoff.gate.deferred import build_approval_requests, result_of
@@ -48,7 +48,7 @@ _SPENT = "the approval of this call was handed out already, and counts once"
 class Handover:
     """Asks about deferred calls, and hands out what was answered."""
 
-    answers: Answers
+    answers: GateAnswers
     reader: CallReader
     secrets: tuple[str, ...] = ()
     answerers: Requirement | None = None
@@ -66,7 +66,7 @@ class Handover:
         policy = rooted(policies[0] if len(policies) == 1 else Layers(tuple(policies)))
         reader = CallReader(paths_of=policy.paths_of if policy.wants_paths else None, root=policy.root or os.sep)
         memory = StoreMemory(broker, reader.read_for_memory) if broker.remembers else OwnMemory(ApprovalMemory(None))
-        return cls(answers=Answers(broker, memory, policy), reader=reader)
+        return cls(answers=GateAnswers(broker, memory, policy), reader=reader)
 
     @property
     def broker(self) -> Broker:

@@ -21,7 +21,7 @@ from pydantic_ai.exceptions import ApprovalRequired, UserError
 from pydantic_ai.messages import ModelResponse
 from pydantic_core import to_json
 
-from signoff.broker.runs import Progress
+from signoff.broker.runs import RunProgress
 from signoff.core.call import Call
 from signoff.core.context import RequestContext
 from signoff.core.request import ApprovalRequest
@@ -97,7 +97,7 @@ class EnclosingCall:
     """Whether the call may be made again from its beginning, to go on with the runs inside it."""
     ends: bool | None = None
     """Whether it promised to do nothing but wait for the runs inside it; None before there is one."""
-    ended: list[Progress] = field(default_factory=list[Progress])
+    ended: list[RunProgress] = field(default_factory=list[RunProgress])
     """Runs inside it that are over, and that the store does not know yet."""
     inner: list[Level] = field(default_factory=list["Level"])
     """The runs inside it that began here."""
@@ -146,7 +146,7 @@ class EnclosingCall:
             return "", ""
         return request.id, request.claim.token
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[RunProgress]:
         """How far everything around a run inside this call came, the outermost run first.
 
         Raises `CallPaused` where the call paused already, because of another run that was inside it: what is around it
@@ -162,7 +162,7 @@ class EnclosingCall:
             around.append(level.saver.at_call(self.ctx, self._entered))
         # One that did not promise to only wait is not let through again after a crash: nobody knows what it did.
         entry = self._entry(RunState.GOING if self.ends else RunState.DONE)
-        return [*around, Progress(run=entry, fence=level.fence), *self.ended]
+        return [*around, RunProgress(run=entry, fence=level.fence), *self.ended]
 
     def saved(self) -> None:
         """What `progress` said is in the store."""
@@ -195,7 +195,7 @@ class EnclosingCall:
     def _mark(self, state: RunState) -> None:
         if self.on_record:
             entry = self._entry(state)
-            self.level.gate.broker.runs.save_later(lambda: Progress(run=entry, fence=self.level.fence))
+            self.level.gate.broker.runs.save_later(lambda: RunProgress(run=entry, fence=self.level.fence))
 
     def _entry(self, state: RunState) -> KeptRun:
         """That runs inside the call are saved, and whether it was let through although policy asks."""
@@ -208,7 +208,7 @@ _TWINS = (
 )
 
 
-def progress_around(level: Level) -> list[Progress]:
+def progress_around(level: Level) -> list[RunProgress]:
     """How far everything around a run came, the outermost run first."""
     return level.enclosing.progress() if level.enclosing is not None else []
 

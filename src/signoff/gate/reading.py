@@ -24,7 +24,7 @@ UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
 
 
 @dataclass(slots=True)
-class Reading:
+class CallJudge:
     """Reads and judges the calls of one run; remembers what is the same for all calls of a tool."""
 
     level: Level

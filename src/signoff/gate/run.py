@@ -62,7 +62,7 @@ from signoff.gate.denial import POLICY, SIGNOFF, TOOL, decided_by, decided_why, 
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
-from signoff.gate.reading import UNJUDGED, Reading
+from signoff.gate.reading import UNJUDGED, CallJudge
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
 from signoff.policy.strictest import strictest
@@ -125,14 +125,14 @@ class GatedRun:
     gate: Gate = field(init=False)
     reporter: Reporter = field(init=False)
     questions: Questions = field(init=False)
-    reading: Reading = field(init=False)
+    reading: CallJudge = field(init=False)
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     """By call id."""
 
     def __post_init__(self) -> None:
         level = self.level
         self.gate = gate = level.gate
-        self.reading = Reading(level)
+        self.reading = CallJudge(level)
         self.reporter = Reporter(gate, level.run_id, level.root.secrets if level.root is not None else set())
         self.questions = Questions(
             level,

@@ -27,7 +27,7 @@ from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from signoff.broker import Broker
-from signoff.broker.runs import Progress, text_of
+from signoff.broker.runs import RunProgress, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import KeptRun, RunState, Segment
@@ -152,14 +152,14 @@ class RunSaver:
         policy: Policy | Layers,
         *,
         put_down: bool,
-        around: Callable[[], Sequence[Progress]],
+        around: Callable[[], Sequence[RunProgress]],
         places: Mapping[str, str],
     ) -> list[ApprovalRequest]:
         """Open the requests, asked under `policy`, and save the run and what is `around` it, in one transaction."""
 
         point = Point.of(ctx)
 
-        def progress() -> list[Progress]:
+        def progress() -> list[RunProgress]:
             return [*around(), self._progress(point, deferred, put_down=put_down)]
 
         try:
@@ -170,7 +170,7 @@ class RunSaver:
         self.saved, self.held = True, not put_down
         return opened
 
-    def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> Progress:
+    def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> RunProgress:
         """How far the run came while one of its calls runs: those without a result are to be made again."""
         progress = self._progress(Point.of(ctx), DeferredToolRequests(), put_down=False)
         return replace(progress, entered=entered)
@@ -231,17 +231,17 @@ class RunSaver:
         """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
 
-    def answered(self, memo: str) -> Progress:
+    def answered(self, memo: str) -> RunProgress:
         """A run inside another one is over; `memo` is what it answered, for when its call is made again."""
         self._over = True
         self.run = self.run.changed(state=RunState.DONE, rest=memo, tip="")
-        return Progress(run=self.run, fence=self._fence)
+        return RunProgress(run=self.run, fence=self._fence)
 
-    def failed(self, state: RunState) -> Progress:
+    def failed(self, state: RunState) -> RunProgress:
         """A run inside another one failed; if its call is made again, it goes on from where it was saved last."""
         self._over = True
         self.run = self.run.changed(state=state)
-        return Progress(run=self.run, fence=self._fence)
+        return RunProgress(run=self.run, fence=self._fence)
 
     @property
     def _fence(self) -> tuple[str, int]:
@@ -297,23 +297,23 @@ class RunSaver:
             self.histories.forget()
             await end(self.run.id, self.run.epoch, state, detail, secrets=secrets, last=self._last(said))
 
-    def _last(self, said: Conversation) -> Progress:
+    def _last(self, said: Conversation) -> RunProgress:
         """All that was said, as it is kept. What has no JSON form cannot be, and then nothing pretends to be whole."""
         try:
             segments = self._segments(said.messages, said.messages[-1].run_id if said.messages else None)
             rest = ConversationTypeAdapter.dump_json(replace(said, messages=[])).decode()
         except PydanticSerializationError:
-            return Progress(run=self.run.changed(tip="", rest=""))
+            return RunProgress(run=self.run.changed(tip="", rest=""))
         tip = segments[-1].id if segments else self.histories.known(said.messages)[0]
-        return Progress(run=self.run.changed(tip=tip, rest=rest), segments=tuple(segments))
+        return RunProgress(run=self.run.changed(tip=tip, rest=rest), segments=tuple(segments))
 
-    def _progress(self, point: Point, deferred: DeferredToolRequests | None, *, put_down: bool) -> Progress:
+    def _progress(self, point: Point, deferred: DeferredToolRequests | None, *, put_down: bool) -> RunProgress:
         segments = self._segments(point.messages, point.run_id)
         tip = segments[-1].id if segments else self.histories.known(point.messages)[0]
         self.run = self.run.changed(
             conversation_id=point.conversation_id, tip=tip, rest=self._rest(point, deferred), heard=self._heard
         )
-        return Progress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
+        return RunProgress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
 
     def _segments(self, messages: list[ModelMessage], run_id: str | None) -> list[Segment]:
         """The messages that are not stored yet; what was there before this run apart from what it added."""

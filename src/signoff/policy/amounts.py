@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding
+from signoff.policy.finding import YES, MatchResult
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.operators import SIGNS, kind_of
 
@@ -51,25 +51,25 @@ class AmountCondition:
         words = " and ".join(f"{'' if sign == 'equals' else sign + ' '}{bound}" for sign, bound in self.bounds)
         object.__setattr__(self, "text", f"where the amount is {words}{self.currency and ' ' + self.currency}")
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         value = self.key.in_args(facts.call.args)
         if value is ABSENT:
-            return Finding.no(f"`{self.key.text}` is not given")
+            return MatchResult.no(f"`{self.key.text}` is not given")
         amount = read_amount(value)
         if isinstance(amount, str):
-            return Finding.unknown(f"`{self.key.text}` {amount}")
+            return MatchResult.unknown(f"`{self.key.text}` {amount}")
         if self.every and amount.number < 0 and not any(sign in (">", ">=", "equals") for sign, _ in self.bounds):
-            return Finding.unknown(f"`{self.key.text}` is negative")
+            return MatchResult.unknown(f"`{self.key.text}` is negative")
         if self.currency:
             beside = KeyPath("currency", (*self.key.steps[:-1], "currency")).in_args(facts.call.args)
             said = {one for one in (amount.currency, _currency(beside)) if one}
             if not said or len(said) > 1 or "?" in said:
-                return Finding.unknown(f"`{self.key.text}` does not say clearly which currency it is in")
+                return MatchResult.unknown(f"`{self.key.text}` does not say clearly which currency it is in")
             if said != {self.currency}:
-                return Finding.no(f"the amount is in {said.pop()}, not in {self.currency}")
+                return MatchResult.no(f"the amount is in {said.pop()}, not in {self.currency}")
         if all(SIGNS[sign](amount.number, bound) for sign, bound in self.bounds):
             return YES
-        return Finding.no(f"the amount {amount.number} is not {self.text.removeprefix('where the amount is ')}")
+        return MatchResult.no(f"the amount {amount.number} is not {self.text.removeprefix('where the amount is ')}")
 
 
 def read_amount(value: object) -> Amount | str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth, any_holds
+from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.match import Links, text_argument
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
@@ -15,7 +15,7 @@ from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.folders import Folder, is_cd
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
-from signoff.policy.shell.programs import Concern, Reading
+from signoff.policy.shell.programs import Concern, ReadOnlyCommand
 from signoff.policy.shell.unmodelled import may_start
 from signoff.policy.wording import listed, shown
 
@@ -40,7 +40,7 @@ class CommandCondition:
     argument: str = ARGUMENT
     every: bool = False
     text: str = field(init=False, compare=False)
-    no: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
     links: ClassVar[Links] = Links.COMMAND
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class CommandCondition:
         words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
         words += ["that names a secret place"] if self.secret else []
         object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
-        object.__setattr__(self, "no", Finding.no(f"no command in it is one {' or '.join(words)}"))
+        object.__setattr__(self, "no", MatchResult.no(f"no command in it is one {' or '.join(words)}"))
 
     @property
     def stands_for(self) -> str:
@@ -62,22 +62,22 @@ class CommandCondition:
         """Patterns that allow more than they seem to, each with why; for `policy check`."""
         return tuple((one.text, why) for one in self.patterns if (why := one.breadth))
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         value = text_argument(facts, self.argument, "a command line")
-        if isinstance(value, Finding):
+        if isinstance(value, MatchResult):
             return value
         shell = facts.shell(value)
         return self._every(shell, facts) if self.every else self._some(shell, facts)
 
-    def _every(self, shell: ShellFacts, facts: Facts) -> Finding:
+    def _every(self, shell: ShellFacts, facts: Facts) -> MatchResult:
         if shell.line is None:
             facts.note(shell.why)
-            return Finding.no(shell.why)
+            return MatchResult.no(shell.why)
         allowed = False
         for simple, judged, folders in zip(shell.line.commands, shell.judged, shell.folders, strict=True):
-            if isinstance(judged, Reading) and is_cd(simple):
+            if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # it does nothing but to lead those that follow elsewhere, where they are judged
-            if not (self.read_only and isinstance(judged, Reading)):
+            if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
                 fitting = self._fitting(simple, judged)
                 unfit = (
                     judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
@@ -85,18 +85,18 @@ class CommandCondition:
                 why = _moved(simple, fitting, folders, facts) if fitting else unfit
                 if why:
                     facts.note(why, close=bool(fitting))
-                    return Finding.no(why)
+                    return MatchResult.no(why)
             allowed = True
-        return YES if allowed or self.read_only else Finding.no("no pattern covers `cd`")
+        return YES if allowed or self.read_only else MatchResult.no("no pattern covers `cd`")
 
-    def _fitting(self, simple: Simple, judged: Reading | Concern) -> list[CommandPattern]:
+    def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> list[CommandPattern]:
         """The patterns that a command is like, wherever it runs."""
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
             return []  # what it reads from is secret, whatever the words are like
         concern = judged if isinstance(judged, Concern) else None
         return [pattern for pattern in self.patterns if pattern.covers(simple, concern) is Truth.YES]
 
-    def _some(self, shell: ShellFacts, facts: Facts) -> Finding:
+    def _some(self, shell: ShellFacts, facts: Facts) -> MatchResult:
         if shell.read_only and not self.patterns:
             return YES if self.read_only else self.no
         if self.read_only and shell.read_only:
@@ -109,7 +109,7 @@ class CommandCondition:
             return YES
         if not self.patterns:
             return self._doubt(shell) or self.no
-        doubt: Finding | None = None
+        doubt: MatchResult | None = None
         for argv in shell.commands:
             found = any_holds(pattern.finds(argv) for pattern in self.patterns)
             if found is YES:
@@ -118,16 +118,16 @@ class CommandCondition:
             if found.truth is Truth.UNKNOWN:
                 doubt = doubt or found
             elif why := self._may_start(argv):
-                doubt = doubt or Finding.unknown(why)
+                doubt = doubt or MatchResult.unknown(why)
         if shell.opaque:
-            return Finding.unknown(shell.opaque)
+            return MatchResult.unknown(shell.opaque)
         return doubt or self._doubt(shell) or self.no
 
-    def _doubt(self, shell: ShellFacts) -> Finding | None:
+    def _doubt(self, shell: ShellFacts) -> MatchResult | None:
         """Whether nobody can tell if it has one of the effects."""
         if self.does and "unknown" in shell.effects:
-            return Finding.unknown(shell.opaque or shell.why)
-        return Finding.unknown(shell.may_send) if "sends" in self.does and shell.may_send else None
+            return MatchResult.unknown(shell.opaque or shell.why)
+        return MatchResult.unknown(shell.may_send) if "sends" in self.does and shell.may_send else None
 
     def _may_start(self, argv: Sequence[str | None]) -> str:
         """Why a program that signoff does not know may start what the patterns name: a word of it does."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.call import Call
 from signoff.core.verdict import ANYONE, Effect, Verdict
 from signoff.policy.facts import Facts, path_texts
-from signoff.policy.finding import Finding, Truth
+from signoff.policy.finding import MatchResult, Truth
 from signoff.policy.glob import is_visible
 from signoff.policy.index import Candidate, Index, Shelf
 from signoff.policy.match import Links
@@ -164,7 +164,7 @@ def _remarked(verdict: Verdict, facts: Facts) -> Verdict:
 
 def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
     call = facts.call
-    doubts: list[tuple[Rule, Finding]] = []
+    doubts: list[tuple[Rule, MatchResult]] = []
     for candidate in shelf.denies:
         answer = candidate.find(facts)
         if isinstance(answer, Verdict):
@@ -177,7 +177,9 @@ def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
     return first
 
 
-def _first_match(candidates: Iterable[Candidate], facts: Facts, doubts: list[tuple[Rule, Finding]]) -> Verdict | None:
+def _first_match(
+    candidates: Iterable[Candidate], facts: Facts, doubts: list[tuple[Rule, MatchResult]]
+) -> Verdict | None:
     """The first verdict, which denies only by an `otherwise`; on the way there, notes what stands in its way."""
     for candidate in candidates:
         answer = candidate.find(facts)
@@ -188,7 +190,7 @@ def _first_match(candidates: Iterable[Candidate], facts: Facts, doubts: list[tup
     return None
 
 
-def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, Finding]], call: Call) -> Verdict:
+def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], call: Call) -> Verdict:
     """Ask, on the terms of every rule that asks or might have; deny where an `otherwise` was come to."""
     unread = [f"the argument {argument} cannot be read" for argument in call.unreadable]
     errors = (*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread)

@@ -12,7 +12,7 @@ from signoff.policy.match import LabelCondition, Match, ToolsetCondition, Worker
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_match import read_labels
 from signoff.policy.rule import Rule
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 _KEYS = ("tool", "toolset", "worker", "label", "labels", "args", "deps")
@@ -20,7 +20,7 @@ _ANY_TOOL = "any_tool"
 _SOME_ROOT = "/any/root"
 
 
-def check_examples(spot: Spot, rule: Rule, root: str | None, above: Sequence[Rule] = ()) -> None:
+def check_examples(spot: ConfigValue, rule: Rule, root: str | None, above: Sequence[Rule] = ()) -> None:
     """Raise `PolicyError` at the first example that does not hold. `above`: the rules that an `otherwise` follows."""
     entries = spot.entries(("match", "miss"), what="a mapping with `match` and `miss`")
     for key, wanted in (("match", Truth.YES), ("miss", Truth.NO)):
@@ -37,7 +37,7 @@ def check_examples(spot: Spot, rule: Rule, root: str | None, above: Sequence[Rul
             raise example.wrong(f"this example should {key}, but {rule.id} {so}: {finding.why}")
 
 
-def _call(spot: Spot, rule: Rule, above: Sequence[Rule]) -> Call:
+def _call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
     if isinstance(spot.value, str):
         return _text_call(spot, rule, above)
     if not isinstance(spot.value, dict):
@@ -55,11 +55,11 @@ def _call(spot: Spot, rule: Rule, above: Sequence[Rule]) -> Call:
     )
 
 
-def _mapping(entries: dict[str, Spot], key: str) -> dict[str, object]:
+def _mapping(entries: dict[str, ConfigValue], key: str) -> dict[str, object]:
     return {name: item.value for name, item in entries[key].entries().items()} if key in entries else {}
 
 
-def _text_call(spot: Spot, rule: Rule, above: Sequence[Rule]) -> Call:
+def _text_call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
     """A plain text stands for a path, a command, SQL or a URL; whatever else the rule asks for is taken as given.
 
     For an `otherwise` it stands for what the nearest rule above it that is about such a thing takes it for.
@@ -102,7 +102,7 @@ def _literal(globs: tuple[Glob, ...]) -> str | None:
     return next((glob.literal for glob in globs if glob.literal is not None), None)
 
 
-def _only_tool(spot: Spot, rule: Rule) -> str:
+def _only_tool(spot: ConfigValue, rule: Rule) -> str:
     globs = {glob for match in rule.matches for glob in match.tools}
     if not globs:
         return _ANY_TOOL

@@ -10,7 +10,7 @@ from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Finding, Truth
+from signoff.policy.finding import MatchResult, Truth
 from signoff.policy.rule import Rule
 
 
@@ -29,7 +29,7 @@ class Considered:
     """One rule, and what it found out about the call."""
 
     rule: Rule
-    finding: Finding
+    finding: MatchResult
     decided: bool
     names_tool: bool
     """Whether the call's tool is one of those the rule is about."""
@@ -112,7 +112,7 @@ def explain(policies: Sequence[Ruled], call: Call, verdict: Verdict) -> Explanat
     )
 
 
-def _found(rules: Sequence[Rule], at: int, facts: Facts, verdict: Verdict) -> Finding:
+def _found(rules: Sequence[Rule], at: int, facts: Facts, verdict: Verdict) -> MatchResult:
     """What a rule found; one that asks above the `otherwise` that decided, why it does not name the call."""
     rule, below = rules[at], rules[at + 1 :]
     if rule.naming and any(one.otherwise and one.id in verdict.rules for one in below):

@@ -16,7 +16,7 @@ class Truth(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MatchResult:
     """What a condition found out about a call, and why it is not a plain yes."""
 
     truth: Truth
@@ -25,32 +25,32 @@ class Finding:
     """An exception was raised on the way. Then not even an allow rule is passed over in silence."""
 
     @classmethod
-    def no(cls, why: str) -> Finding:
+    def no(cls, why: str) -> MatchResult:
         return cls(Truth.NO, why)
 
     @classmethod
-    def unknown(cls, why: str) -> Finding:
+    def unknown(cls, why: str) -> MatchResult:
         return cls(Truth.UNKNOWN, why)
 
     @classmethod
-    def of_error(cls, doing: str, error: Exception) -> Finding:
+    def of_error(cls, doing: str, error: Exception) -> MatchResult:
         """The finding where a condition raised instead of answering."""
         return cls(Truth.UNKNOWN, f"{doing} failed with {in_one_line(error)}", raised=True)
 
 
-YES = Finding(Truth.YES)
+YES = MatchResult(Truth.YES)
 """The only finding that says yes; conditions return this very object."""
 
 
-def any_holds(findings: Iterable[Finding]) -> Finding:
+def any_holds(findings: Iterable[MatchResult]) -> MatchResult:
     """Yes if one is; otherwise what is unknown; otherwise the first no."""
-    answer: Finding | None = None
+    answer: MatchResult | None = None
     for finding in findings:
         if finding is YES:
             return finding
         if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
             answer = finding
-    return answer or Finding.no("the rule matches nothing")
+    return answer or MatchResult.no("the rule matches nothing")
 
 
 def in_one_line(error: Exception) -> str:

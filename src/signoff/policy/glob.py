@@ -60,7 +60,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GlobPart:
     """Chunks with runs that stay within a folder between them."""
 
     leap: Leap
@@ -148,7 +148,7 @@ class Glob:
 
     pattern: str
     over_names: bool = False
-    parts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
+    parts: tuple[GlobPart, ...] = field(init=False, repr=False, compare=False)
     literal: str | None = field(init=False, repr=False, compare=False)
     """The only text it matches, where the pattern has no wildcard."""
     head: str = field(init=False, repr=False, compare=False)
@@ -234,7 +234,7 @@ class _Draft:
         return Chunk(self.text, self.length, None if self.plain else re.compile(self.source, re.DOTALL))
 
 
-def _parts(pattern: str, over_names: bool) -> Iterator[Part]:
+def _parts(pattern: str, over_names: bool) -> Iterator[GlobPart]:
     if not pattern:
         raise BadGlob("an empty pattern matches nothing")
     if not is_visible(pattern):
@@ -262,8 +262,8 @@ def _parts(pattern: str, over_names: bool) -> Iterator[Part]:
     yield _part(leap, drafts)
 
 
-def _part(leap: Leap, drafts: list[_Draft]) -> Part:
-    return Part(leap, tuple(draft.done() for draft in drafts), sum(draft.text.count("/") for draft in drafts))
+def _part(leap: Leap, drafts: list[_Draft]) -> GlobPart:
+    return GlobPart(leap, tuple(draft.done() for draft in drafts), sum(draft.text.count("/") for draft in drafts))
 
 
 def _set(token: re.Match[str], over_names: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth, any_holds
+from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
 from signoff.policy.rule import Rule
@@ -23,10 +23,10 @@ NOT_MATCHED = Verdict(effect=Effect.ASK, reason="no rule matches this call")
 class Known:
     """A condition whose answer is known already: what was found out about the tool's name."""
 
-    finding: Finding
+    finding: MatchResult
     text: str = "the tool's name"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         return self.finding
 
 
@@ -51,9 +51,9 @@ class Candidate:
         first = self.alternatives[0]
         return None if first.conditions else first.verdict
 
-    def find(self, facts: Facts) -> Verdict | Finding:
+    def find(self, facts: Facts) -> Verdict | MatchResult:
         """The verdict where it matches, otherwise why it does not."""
-        doubts: list[Finding] = []
+        doubts: list[MatchResult] = []
         for alternative in self.alternatives:
             finding = all_hold(alternative.conditions, facts)
             if finding is YES:
@@ -76,7 +76,7 @@ class Listed(Candidate):
 
     whitelists: tuple[Whitelist, ...]
 
-    def find(self, facts: Facts) -> Verdict | Finding:
+    def find(self, facts: Facts) -> Verdict | MatchResult:
         """The verdict where it matches, that of the `otherwise` where it means only a part of the call."""
         answer = Candidate.find(self, facts)
         if not isinstance(answer, Verdict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signoff.policy.engine import Policy
 from signoff.policy.parse import parse_rules, read_rules
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 
 def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> Policy:
@@ -15,6 +15,6 @@ def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: 
     return Policy(name=name, root=root, **parse_rules(value, file=file, name=name, root=root)._asdict())
 
 
-def read_policy(spot: Spot, *, name: str = "", root: str | None = None) -> Policy:
+def read_policy(spot: ConfigValue, *, name: str = "", root: str | None = None) -> Policy:
     """The policy in a list of rules that stands anywhere in a file."""
     return Policy(name=name, root=root, **read_rules(spot, name=name, root=root)._asdict())

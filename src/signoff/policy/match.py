@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth, any_holds
+from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.operators import Exists, Operator, kind_of
@@ -40,7 +40,7 @@ class Condition(Protocol):
         """What it asks, to follow the name of a tool: `with amount > 100`."""
         ...
 
-    def find(self, facts: Facts) -> Finding: ...
+    def find(self, facts: Facts) -> MatchResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class ToolsetCondition:
     """The call goes to a toolset with such a name."""
 
     names: tuple[Glob, ...]
-    no: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "no", Finding.no("the call names no toolset"))
+        object.__setattr__(self, "no", MatchResult.no("the call names no toolset"))
 
     @property
     def text(self) -> str:
         return f"of toolset {listed(glob.pattern for glob in self.names)}"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         toolset = facts.call.toolset
         if toolset is None:
             return self.no
@@ -74,21 +74,23 @@ class WorkerCondition:
     ask about, they must not do for it either."""
     single: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     chains: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
-    no: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "single", tuple(glob for glob in self.names if CHAIN not in glob.pattern))
         object.__setattr__(self, "chains", tuple(glob for glob in self.names if CHAIN in glob.pattern))
-        object.__setattr__(self, "no", Finding.no(f"the worker is not {listed(glob.pattern for glob in self.single)}"))
+        object.__setattr__(
+            self, "no", MatchResult.no(f"the worker is not {listed(glob.pattern for glob in self.single)}")
+        )
 
     @property
     def text(self) -> str:
         return f"by worker {listed(glob.pattern for glob in self.names)}"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         workers = facts.call.worker
         if not workers:
-            return Finding.no("no worker made the call")
+            return MatchResult.no("no worker made the call")
         single, chains = self.single, self.chains
         meant = workers[-1:] if self.innermost else workers
         if not chains and all(any_glob(single, name) is Truth.NO for name in meant):
@@ -97,7 +99,7 @@ class WorkerCondition:
         if not chains or finding is YES:
             return finding or YES
         if any(CHAIN in name for name in workers):
-            return Finding.unknown("a worker's own name reads like a chain")
+            return MatchResult.unknown("a worker's own name reads like a chain")
         chained = name_finding(chains, CHAIN.join(workers), "chain of workers")
         return chained if finding is None or chained.truth is not Truth.NO else finding
 
@@ -110,18 +112,18 @@ class LabelCondition:
     every: bool = False
     """For rules that allow: a call that reads and writes is not allowed because it reads."""
     text: str = field(init=False)
-    no: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", f"labelled {listed(sorted(self.labels))}")
-        object.__setattr__(self, "no", Finding.no(f"the call is not {self.text}"))
+        object.__setattr__(self, "no", MatchResult.no(f"the call is not {self.text}"))
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         carried = facts.call.labels
         if self.labels.isdisjoint(carried):
             return self.no
         if self.every and not carried <= self.labels:
-            return Finding.no(f"the call is also labelled {listed(sorted(carried - self.labels))}")
+            return MatchResult.no(f"the call is also labelled {listed(sorted(carried - self.labels))}")
         return YES
 
 
@@ -133,30 +135,30 @@ class ValueCondition:
     key: KeyPath
     operator: Operator
     text: str = field(init=False)
-    no: Finding = field(init=False, repr=False, compare=False)
-    absent: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
+    absent: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         name = self.name
         object.__setattr__(self, "text", f"where {name} is {self.operator.text}")
-        object.__setattr__(self, "no", Finding.no(f"{name} is not {self.operator.text}"))
+        object.__setattr__(self, "no", MatchResult.no(f"{name} is not {self.operator.text}"))
         gone = isinstance(self.operator, Exists) and not self.operator.wanted
-        object.__setattr__(self, "absent", YES if gone else Finding.no(f"{name} is not given"))
+        object.__setattr__(self, "absent", YES if gone else MatchResult.no(f"{name} is not given"))
 
     @property
     def name(self) -> str:
         return f"`{self.key.text}`" if self.source == "args" else f"deps `{self.key.text}`"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         call = facts.call
         value = self.key.in_args(call.args) if self.source == "args" else self.key.in_deps(call.deps)
         if value is ABSENT:
             return self.absent
         if isinstance(value, Veiled):
-            return Finding.unknown(f"{self.name} is a secret")
+            return MatchResult.unknown(f"{self.name} is a secret")
         answer = self.operator.test(value)
         if isinstance(answer, str):
-            return Finding.unknown(f"{self.name} {answer}")
+            return MatchResult.unknown(f"{self.name} {answer}")
         return YES if answer else self.no
 
 
@@ -170,9 +172,9 @@ class OthersCondition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", "where no other argument is given" if self.names else "without arguments")
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         more = [name for name in facts.call.args if name not in self.names]
-        return Finding.no(f"{listed(more)} is given, too") if more else YES
+        return MatchResult.no(f"{listed(more)} is given, too") if more else YES
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +193,11 @@ class Match:
             words += f" and {condition.text.removeprefix('where ')}" if again else f" {condition.text}"
         return words
 
-    def find_tool(self, tool: str) -> Finding:
+    def find_tool(self, tool: str) -> MatchResult:
         """Whether the tool is one of those it names."""
         return name_finding(self.tools, tool, "tool") if self.tools else YES
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         """Whether the whole of it holds for a call."""
         tool = self.find_tool(facts.call.tool)
         if tool.truth is Truth.NO:
@@ -204,15 +206,15 @@ class Match:
         return tool if conditions is YES else conditions
 
 
-def text_argument(facts: Facts, name: str, what: str) -> str | Finding:
+def text_argument(facts: Facts, name: str, what: str) -> str | MatchResult:
     """The text in an argument that a condition wants to parse, or why there is none."""
     value = facts.call.args.get(name)
     if value is None:
-        return Finding.no(f"the call has no {shown(name)}")
+        return MatchResult.no(f"the call has no {shown(name)}")
     if isinstance(value, str) and not isinstance(value, Veiled):
         return value
     found = "a secret" if isinstance(value, Veiled) else kind_of(value)
-    return Finding.unknown(f"{shown(name)} is {found}, not {what}")
+    return MatchResult.unknown(f"{shown(name)} is {found}, not {what}")
 
 
 def links_of(conditions: Iterable[Condition]) -> frozenset[Links]:
@@ -220,25 +222,25 @@ def links_of(conditions: Iterable[Condition]) -> frozenset[Links]:
     return frozenset(links for one in conditions if isinstance(links := getattr(one, "links", None), Links))
 
 
-def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> Finding:
+def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> MatchResult:
     """Whether a name is like one of several globs."""
     match any_glob(globs, name):
         case Truth.YES:
             return YES
         case Truth.NO:
-            return Finding.no(f"the {what} is not {listed(glob.pattern for glob in globs)}")
+            return MatchResult.no(f"the {what} is not {listed(glob.pattern for glob in globs)}")
         case Truth.UNKNOWN:
-            return Finding.unknown(f"the {what}'s name holds control characters, which no wildcard covers")
+            return MatchResult.unknown(f"the {what}'s name holds control characters, which no wildcard covers")
 
 
-def all_hold(conditions: Iterable[Condition], facts: Facts) -> Finding:
+def all_hold(conditions: Iterable[Condition], facts: Facts) -> MatchResult:
     """Yes if all do; no as soon as one does not, whatever the others are; otherwise what is unknown."""
-    doubt: Finding | None = None
+    doubt: MatchResult | None = None
     for condition in conditions:
         try:
             finding = condition.find(facts)
         except Exception as error:  # a condition that breaks must never let a call through
-            finding = Finding.of_error(f"checking {condition.text.removeprefix('where ')}", error)
+            finding = MatchResult.of_error(f"checking {condition.text.removeprefix('where ')}", error)
         if finding is YES:
             continue
         if finding.truth is Truth.NO:

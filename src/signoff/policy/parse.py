@@ -16,7 +16,7 @@ from signoff.policy.examples import check_examples
 from signoff.policy.parse_match import SCOPE_KEYS, read_matches, read_naming, read_scope
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS, read_requirement
 from signoff.policy.rule import Rule
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, nearest, shown
 
 EXAMPLE = "a policy looks like this:\n    policy:\n      - {allow: read_file}"
@@ -52,19 +52,19 @@ def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: s
     else:
         whole = cast("object", value) if isinstance(value, Mapping) else {"policy": value}
         document = document_of(whole, file=file)
-    top = Spot.top(document)
+    top = ConfigValue.top(document)
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     return read_rules(policy_in(top, entries), name=name, root=root)
 
 
-def policy_in(top: Spot, entries: Mapping[str, Spot]) -> Spot:
+def policy_in(top: ConfigValue, entries: Mapping[str, ConfigValue]) -> ConfigValue:
     """The rules of a file; an error that shows what they look like, where there are none."""
     if "policy" not in entries:
         raise top.wrong("there is no `policy` here", EXAMPLE)
     return entries["policy"]
 
 
-def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> ParsedRules:
+def read_rules(spot: ConfigValue, *, name: str = "", root: str | None = None) -> ParsedRules:
     """The rules in a list that stands anywhere in a file."""
     rules: list[Rule] = []
     ids: dict[str, int] = {}
@@ -85,7 +85,7 @@ def read_rules(spot: Spot, *, name: str = "", root: str | None = None) -> Parsed
     return ParsedRules(tuple(rules), spot.document.file, revision, spot.value)
 
 
-def _rule(spot: Spot, number: int, name: str, root: str | None, above: Sequence[Rule]) -> Rule:
+def _rule(spot: ConfigValue, number: int, name: str, root: str | None, above: Sequence[Rule]) -> Rule:
     entries = spot.entries(what="a rule: a mapping such as {allow: read_file}")
     effect = _effect(spot, entries)
     own_id = _id(entries["id"]) if "id" in entries else f"{name}/rule-{number}" if name else f"rule-{number}"
@@ -110,7 +110,9 @@ def _rule(spot: Spot, number: int, name: str, root: str | None, above: Sequence[
     return rule
 
 
-def _otherwise(spot: Spot, entries: dict[str, Spot], own_id: str, root: str | None, above: Sequence[Rule]) -> Rule:
+def _otherwise(
+    spot: ConfigValue, entries: dict[str, ConfigValue], own_id: str, root: str | None, above: Sequence[Rule]
+) -> Rule:
     """`otherwise: deny`, for every call or those of a tool or a toolset."""
     said = entries[OTHERWISE]
     for key, child in entries.items():
@@ -139,19 +141,19 @@ def _otherwise(spot: Spot, entries: dict[str, Spot], own_id: str, root: str | No
     return rule
 
 
-def _is_otherwise(spot: Spot) -> bool:
+def _is_otherwise(spot: ConfigValue) -> bool:
     value: object = spot.value
     return isinstance(value, dict) and OTHERWISE in cast("dict[str, object]", value)
 
 
-def with_naming(rule: Rule, spot: Spot) -> Rule:
+def with_naming(rule: Rule, spot: ConfigValue) -> Rule:
     """A rule as it stands above an `otherwise`: one that asks, with what it names. `spot` is where it is written."""
     if rule.effect is not Effect.ASK or rule.naming:
         return rule
     return replace(rule, naming=read_naming(spot.child(str(Effect.ASK)), rule.matches))
 
 
-def _effect(spot: Spot, entries: dict[str, Spot]) -> Effect | None:
+def _effect(spot: ConfigValue, entries: dict[str, ConfigValue]) -> Effect | None:
     """What a rule says; None where that is `otherwise`."""
     named = [key for key in entries if key in _SAYS]
     if len(named) == 1:
@@ -164,7 +166,7 @@ def _effect(spot: Spot, entries: dict[str, Spot]) -> Effect | None:
     raise spot.wrong("the rule says neither allow, ask nor deny", "start it as in {ask: TOOL}")
 
 
-def _id(spot: Spot) -> str:
+def _id(spot: ConfigValue) -> str:
     text = spot.text("a name for the rule")
     if not _ID.fullmatch(text):
         raise spot.wrong(f"bad id {shown(text)}", "use letters, digits and `_ . : / -`")

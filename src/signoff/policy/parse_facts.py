@@ -12,7 +12,7 @@ from signoff.policy.match import Condition
 from signoff.policy.operators import SIGNS
 from signoff.policy.parse_value import read_globs
 from signoff.policy.paths import BadPath, read_folder
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
 _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
 
 
-def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
+def read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     """`command: git status`, `command: [read-only, npm test]`, `command: {matches: …, does: …, arg: …}`."""
     # They bring parsers that few policies need.
     from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
@@ -56,7 +56,7 @@ def read_command(spot: Spot, wary: bool) -> Iterable[Condition]:
     )
 
 
-def _secret(entries: dict[str, Spot], wary: bool) -> bool:
+def _secret(entries: dict[str, ConfigValue], wary: bool) -> bool:
     if "secret" not in entries:
         return False
     if wary or not entries["secret"].flag():
@@ -64,7 +64,7 @@ def _secret(entries: dict[str, Spot], wary: bool) -> bool:
     return True
 
 
-def read_sql_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+def read_sql_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     """`sql: read-only`, `sql: {is: read-only, operation: …, tables: …, does: …, dialect: …, arg: …}`."""
     from signoff.policy.statements import ARGUMENT, SqlCondition  # few policies need it
 
@@ -84,7 +84,7 @@ def read_sql_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     )
 
 
-def read_url_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+def read_url_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     """`url: api.example.com`, `url: {matches: …, scheme: …, method: …, private: …, arg: …}`."""
     from signoff.policy.urls import BadUrl, UrlCondition, UrlPattern  # few policies need it
 
@@ -106,7 +106,7 @@ def read_url_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     )
 
 
-def read_recipients_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+def read_recipients_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     """`recipients: acme.com`, `recipients: {domains: …, outside: …, all: …, any: …, none: …, count: …, arg: …}`."""
     from signoff.policy.recipients import RecipientsCondition  # few policies need it
 
@@ -127,7 +127,7 @@ def read_recipients_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     )
 
 
-def _addresses(entries: dict[str, Spot], key: str) -> tuple[AddressPattern, ...]:
+def _addresses(entries: dict[str, ConfigValue], key: str) -> tuple[AddressPattern, ...]:
     from signoff.policy.recipients import AddressPattern, BadAddress
 
     found: list[AddressPattern] = []
@@ -139,7 +139,7 @@ def _addresses(entries: dict[str, Spot], key: str) -> tuple[AddressPattern, ...]
     return tuple(found)
 
 
-def _count(spot: Spot) -> tuple[tuple[str, int], ...]:
+def _count(spot: ConfigValue) -> tuple[tuple[str, int], ...]:
     bounds = spot.entries(tuple(SIGNS)) if isinstance(spot.value, dict) else {"equals": spot}
     for bound in bounds.values():
         if isinstance(bound.value, bool) or not isinstance(bound.value, int) or bound.value < 0:
@@ -147,7 +147,7 @@ def _count(spot: Spot) -> tuple[tuple[str, int], ...]:
     return tuple((sign, bound.value) for sign, bound in bounds.items())
 
 
-def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
+def read_amount_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     """`amount: {">": 100, currency: EUR, arg: total}`."""
     from signoff.policy.amounts import KEY, AmountCondition  # few policies need it
 
@@ -160,7 +160,7 @@ def read_amount_condition(spot: Spot, wary: bool) -> Iterable[Condition]:
     yield AmountCondition(bounds, currency.upper(), _key(entries["arg"]) if "arg" in entries else KEY, wary)
 
 
-def read_places(entries: dict[str, Spot], wary: bool) -> Iterator[Condition]:
+def read_places(entries: dict[str, ConfigValue], wary: bool) -> Iterator[Condition]:
     """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`, `sensitive`."""
     from signoff.policy.placed import KINDS, PlaceCondition  # it brings the list of secret places
 
@@ -172,14 +172,16 @@ def read_places(entries: dict[str, Spot], wary: bool) -> Iterator[Condition]:
         yield PlaceCondition(outside=tuple(folders), every=wary)
 
 
-def _folder(spot: Spot) -> str:
+def _folder(spot: ConfigValue) -> str:
     try:
         return read_folder(spot.text("a folder"))
     except (BadGlob, BadPath) as error:
         raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
 
 
-def _entries(spot: Spot, known: tuple[str, ...], *, first: str = "matches", needs: tuple[str, ...]) -> dict[str, Spot]:
+def _entries(
+    spot: ConfigValue, known: tuple[str, ...], *, first: str = "matches", needs: tuple[str, ...]
+) -> dict[str, ConfigValue]:
     """The keys under a condition; what is no mapping stands for its first key."""
     if not isinstance(spot.value, dict):
         return {first: spot}
@@ -189,7 +191,7 @@ def _entries(spot: Spot, known: tuple[str, ...], *, first: str = "matches", need
     return entries
 
 
-def _does(entries: dict[str, Spot], wary: bool) -> frozenset[str]:
+def _does(entries: dict[str, ConfigValue], wary: bool) -> frozenset[str]:
     if "does" not in entries:
         return frozenset()
     if wary:
@@ -197,12 +199,12 @@ def _does(entries: dict[str, Spot], wary: bool) -> frozenset[str]:
     return frozenset(item.choice(_EFFECTS) for item in entries["does"].one_or_more(f"a list of {', '.join(_EFFECTS)}"))
 
 
-def _lower(entries: dict[str, Spot], key: str, case: Callable[[str], str]) -> frozenset[str]:
+def _lower(entries: dict[str, ConfigValue], key: str, case: Callable[[str], str]) -> frozenset[str]:
     items = entries[key].one_or_more(f"a list of {key}s") if key in entries else ()
     return frozenset(case(item.text(f"a {key}")) for item in items)
 
 
-def _decimal(spot: Spot) -> Decimal:
+def _decimal(spot: ConfigValue) -> Decimal:
     from signoff.policy.amounts import read_amount
 
     amount = read_amount(spot.value)
@@ -211,7 +213,7 @@ def _decimal(spot: Spot) -> Decimal:
     return amount.number
 
 
-def _check_range(spot: Spot, bounds: dict[str, Decimal]) -> None:
+def _check_range(spot: ConfigValue, bounds: dict[str, Decimal]) -> None:
     low = max((bounds[sign] for sign in (">", ">=") if sign in bounds), default=None)
     high = min((bounds[sign] for sign in ("<", "<=") if sign in bounds), default=None)
     if low is not None and high is not None:
@@ -220,7 +222,7 @@ def _check_range(spot: Spot, bounds: dict[str, Decimal]) -> None:
             raise spot.wrong("no amount is in this range")
 
 
-def _key(spot: Spot) -> KeyPath:
+def _key(spot: ConfigValue) -> KeyPath:
     written = spot.text("the name of an argument")
     try:
         return KeyPath.read(written)

@@ -20,16 +20,16 @@ from signoff.policy.parse_facts import (
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS
 from signoff.policy.parse_value import read_globs, read_values
 from signoff.policy.paths import BadPath, PathCondition
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, nearest, shown
 
 
-def read_matches(spot: Spot, wary: bool) -> tuple[Match, ...]:
+def read_matches(spot: ConfigValue, wary: bool) -> tuple[Match, ...]:
     """The alternatives under `allow`, `ask` or `deny`. `wary` where a match makes calls run, and has to be sure."""
     return tuple(_match(item, wary) for item in spot.one_or_more("a list of tools, labels or mappings"))
 
 
-def read_naming(spot: Spot, matches: tuple[Match, ...]) -> tuple[Match, ...]:
+def read_naming(spot: ConfigValue, matches: tuple[Match, ...]) -> tuple[Match, ...]:
     """The alternatives under `ask` as a rule that allows would mean them: each has to be sure, and mean the whole call.
 
     One that only rules that ask can have (what a command `does`, a secret place) stays as it is.
@@ -38,7 +38,7 @@ def read_naming(spot: Spot, matches: tuple[Match, ...]) -> tuple[Match, ...]:
     return tuple(_sure(item, match) for item, match in zip(items, matches, strict=True))
 
 
-def _sure(spot: Spot, match: Match) -> Match:
+def _sure(spot: ConfigValue, match: Match) -> Match:
     try:
         return _match(spot, wary=True)
     except PolicyError:
@@ -49,7 +49,7 @@ SCOPE_KEYS = ("tool", "toolset")
 """What may stand beside `otherwise`."""
 
 
-def read_scope(entries: Mapping[str, Spot]) -> Match:
+def read_scope(entries: Mapping[str, ConfigValue]) -> Match:
     """The calls that an `otherwise` is about."""
     tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
     if any(not glob.pattern.strip("*") for glob in tools):
@@ -57,7 +57,7 @@ def read_scope(entries: Mapping[str, Spot]) -> Match:
     return Match(tools=tools, conditions=tuple(_toolset(entries["toolset"], False)) if "toolset" in entries else ())
 
 
-def _match(spot: Spot, wary: bool) -> Match:
+def _match(spot: ConfigValue, wary: bool) -> Match:
     if isinstance(spot.value, str):
         return _word(spot, wary)
     if not isinstance(spot.value, dict):
@@ -68,7 +68,7 @@ def _match(spot: Spot, wary: bool) -> Match:
     return _conditions(spot, wary)
 
 
-def _word(spot: Spot, wary: bool) -> Match:
+def _word(spot: ConfigValue, wary: bool) -> Match:
     word = spot.text("a tool or a label")
     if not word.strip("*"):
         return Match()
@@ -82,7 +82,7 @@ def _word(spot: Spot, wary: bool) -> Match:
     return Match(tools=tuple(read_globs(spot, over_names=True)))
 
 
-def _conditions(spot: Spot, wary: bool) -> Match:
+def _conditions(spot: ConfigValue, wary: bool) -> Match:
     for key in spot.value:
         if key in (*REQUIREMENT_KEYS, "reason", "id", "examples"):
             fix = f"write it beside `ask`, `allow` or `deny`, as in {{ask: {{…}}, {key}: …}}"
@@ -98,19 +98,19 @@ def _conditions(spot: Spot, wary: bool) -> Match:
     return Match(tools=tools, conditions=tuple(found))
 
 
-def _toolset(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _toolset(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     yield ToolsetCondition(tuple(read_globs(spot, over_names=True)))
 
 
-def _worker(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _worker(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     yield WorkerCondition(tuple(read_globs(spot, over_names=True)), innermost=wary)
 
 
-def _label(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _label(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     yield LabelCondition(frozenset(read_labels(spot)), every=wary)
 
 
-def read_labels(spot: Spot) -> Iterable[str]:
+def read_labels(spot: ConfigValue) -> Iterable[str]:
     """One capability label or a list of them."""
     for item in spot.one_or_more("a list of labels"):
         label = item.text("a label")
@@ -119,15 +119,15 @@ def read_labels(spot: Spot) -> Iterable[str]:
         yield label
 
 
-def _args(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _args(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     return read_values(spot, "args", wary=wary)
 
 
-def _deps(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _deps(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     return read_values(spot, "deps", wary=wary)
 
 
-def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
+def _path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     if isinstance(spot.value, dict):
         entries = spot.entries(("matches", "inside", "outside", "secret", "hidden", "code", "sensitive"))
         if not entries:
@@ -149,14 +149,14 @@ def _path(spot: Spot, wary: bool) -> Iterable[Condition]:
         )
 
 
-def _check_path(spot: Spot, read: Callable[[str], PathCondition]) -> None:
+def _check_path(spot: ConfigValue, read: Callable[[str], PathCondition]) -> None:
     try:
         read(spot.text("a path"))
     except (BadGlob, BadPath) as error:
         raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
 
 
-_READERS: dict[str, Callable[[Spot, bool], Iterable[Condition]]] = {
+_READERS: dict[str, Callable[[ConfigValue, bool], Iterable[Condition]]] = {
     "toolset": _toolset,
     "worker": _worker,
     "label": _label,

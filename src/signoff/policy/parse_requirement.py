@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.policy.operators import kind_of
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 REQUIREMENT_KEYS = ("by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "veto", "remind", "message")
@@ -19,7 +19,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"([1-9][0-9]{0,9})\s*([smhd])")
 
 
-def read_requirement(entries: Mapping[str, Spot]) -> Requirement:
+def read_requirement(entries: Mapping[str, ConfigValue]) -> Requirement:
     """The requirement that a rule's keys describe."""
     on_timeout = OnTimeout.DENY
     if "on_timeout" in entries:
@@ -44,7 +44,7 @@ def read_requirement(entries: Mapping[str, Spot]) -> Requirement:
     )
 
 
-def _escalation(entries: Mapping[str, Spot]) -> tuple[str | None, int]:
+def _escalation(entries: Mapping[str, ConfigValue]) -> tuple[str | None, int]:
     """`escalate_to: lead`, or `escalate_to: {role: lead, quorum: 2}`."""
     spot = entries.get("escalate_to")
     if spot is None or not isinstance(spot.value, dict):
@@ -55,7 +55,7 @@ def _escalation(entries: Mapping[str, Spot]) -> tuple[str | None, int]:
     return _line(inner, "role", "a role") or None, inner["quorum"].count() if "quorum" in inner else 1
 
 
-def read_duration(spot: Spot) -> timedelta:
+def read_duration(spot: ConfigValue) -> timedelta:
     """`30s`, `15m`, `2h`, `1d`, or a whole number of seconds."""
     value = spot.value
     fix = "write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
@@ -73,7 +73,7 @@ def read_duration(spot: Spot) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def _remind(spot: Spot, timeout: timedelta | None) -> timedelta:
+def _remind(spot: ConfigValue, timeout: timedelta | None) -> timedelta:
     if timeout is None:
         raise spot.wrong_key("there is no deadline to remind of", "add `timeout: 15m`")
     remind = read_duration(spot)
@@ -82,9 +82,9 @@ def _remind(spot: Spot, timeout: timedelta | None) -> timedelta:
     return remind
 
 
-def _excluded(spot: Spot) -> list[str]:
+def _excluded(spot: ConfigValue) -> list[str]:
     return [item.choice(_EXCLUDED) for item in spot.one_or_more(f"a list of {', '.join(_EXCLUDED)}")]
 
 
-def _line(entries: Mapping[str, Spot], key: str, what: str) -> str:
+def _line(entries: Mapping[str, ConfigValue], key: str, what: str) -> str:
     return entries[key].line(what) if key in entries else ""

@@ -23,7 +23,7 @@ from signoff.policy.operators import (
     Regex,
     kind_of,
 )
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import nearest, shown
 
 Source = Literal["args", "deps"]
@@ -42,7 +42,7 @@ _NEGATIONS = frozenset({"!=", "<>", "ne", "not", "not_in", "not_equals", "nin", 
 _OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "ends_with", "prefix", "suffix"})
 
 
-def read_values(spot: Spot, source: Source, *, wary: bool) -> Iterator[ValueCondition | OthersCondition]:
+def read_values(spot: ConfigValue, source: Source, *, wary: bool) -> Iterator[ValueCondition | OthersCondition]:
     """The conditions in an `args` or `deps` mapping. `wary` where a match makes calls run."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
@@ -58,7 +58,7 @@ def read_values(spot: Spot, source: Source, *, wary: bool) -> Iterator[ValueCond
         yield OthersCondition(frozenset(key.steps[0] for key in keys.values()))
 
 
-def _under(spot: Spot, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:
+def _under(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:
     if not isinstance(spot.value, dict):
         yield ValueCondition(source, key, _equals(spot))
         return
@@ -74,7 +74,7 @@ def _under(spot: Spot, key: KeyPath, source: Source, wary: bool) -> Iterator[Val
         yield from _under(child, _key(child, key, name, source), source, wary)
 
 
-def _operators(spot: Spot, entries: dict[str, Spot], wary: bool) -> Iterator[Operator]:
+def _operators(spot: ConfigValue, entries: dict[str, ConfigValue], wary: bool) -> Iterator[Operator]:
     _check_possible(spot, entries)
     any_case = entries.pop(ANY_CASE).flag() if ANY_CASE in entries else False
     if any_case and "matches" not in entries:
@@ -86,10 +86,10 @@ def _operators(spot: Spot, entries: dict[str, Spot], wary: bool) -> Iterator[Ope
             yield _READERS[name](child, wary)
 
 
-def _over(how: Literal["all", "any", "none"]) -> Callable[[Spot, bool], Operator]:
+def _over(how: Literal["all", "any", "none"]) -> Callable[[ConfigValue, bool], Operator]:
     """Operators that hold of the values in a list; a plain value stands for `equals`."""
 
-    def read(spot: Spot, wary: bool) -> Operator:
+    def read(spot: ConfigValue, wary: bool) -> Operator:
         if not isinstance(spot.value, dict):
             return Over(how, (_equals(spot),))
         entries = spot.entries((*OPERATORS, ANY_CASE))
@@ -100,7 +100,7 @@ def _over(how: Literal["all", "any", "none"]) -> Callable[[Spot, bool], Operator
     return read
 
 
-def _key(spot: Spot, above: KeyPath, written: str, source: Source) -> KeyPath:
+def _key(spot: ConfigValue, above: KeyPath, written: str, source: Source) -> KeyPath:
     try:
         key = above.below(written)
     except BadKey as error:
@@ -110,7 +110,7 @@ def _key(spot: Spot, above: KeyPath, written: str, source: Source) -> KeyPath:
     return key
 
 
-def _check_not_an_operator(name: str, spot: Spot, *, mixed: bool) -> None:
+def _check_not_an_operator(name: str, spot: ConfigValue, *, mixed: bool) -> None:
     """Refuse a nested key that is, or was surely meant as, an operator: else the rule would never match."""
     escape = f"for an argument of that name, write the whole key: {shown(f'….{name}')}"
     if name in _NEGATIONS:
@@ -126,7 +126,7 @@ def _check_not_an_operator(name: str, spot: Spot, *, mixed: bool) -> None:
         raise spot.wrong_key("operators and nested keys are mixed here", f"known operators: {', '.join(OPERATORS)}")
 
 
-def _check_possible(spot: Spot, entries: dict[str, Spot]) -> None:
+def _check_possible(spot: ConfigValue, entries: dict[str, ConfigValue]) -> None:
     if len(entries) > 1 and "exists" in entries and entries["exists"].value is False:
         raise spot.wrong("`exists: false` cannot hold together with another operator")
     low = max((_number(entries[sign]) for sign in (">", ">=") if sign in entries), default=-math.inf)
@@ -136,14 +136,14 @@ def _check_possible(spot: Spot, entries: dict[str, Spot]) -> None:
         raise spot.wrong("no number is in this range")
 
 
-def _equals(spot: Spot) -> Equals:
+def _equals(spot: ConfigValue) -> Equals:
     try:
         return Equals.to(spot.value)
     except CannotCanonicalise as error:
         raise spot.wrong(f"this has no JSON form: {error}") from error
 
 
-def _one_of(spot: Spot, wary: bool) -> Operator:
+def _one_of(spot: ConfigValue, wary: bool) -> Operator:
     items = spot.items("a list of values")
     try:
         return Equals.to(*(item.value for item in items))
@@ -151,11 +151,11 @@ def _one_of(spot: Spot, wary: bool) -> Operator:
         raise spot.wrong(f"this has no JSON form: {error}") from error
 
 
-def _matches(spot: Spot, wary: bool, *, any_case: bool = False) -> Operator:
+def _matches(spot: ConfigValue, wary: bool, *, any_case: bool = False) -> Operator:
     return Matches(tuple(read_globs(spot, over_names=False, any_case=any_case)), wary, any_case)
 
 
-def read_globs(spot: Spot, *, over_names: bool, any_case: bool = False) -> Iterator[Glob]:
+def read_globs(spot: ConfigValue, *, over_names: bool, any_case: bool = False) -> Iterator[Glob]:
     """One glob or a list of them; in lower case, where it is held against lower case."""
     for item in spot.one_or_more("a list of patterns"):
         try:
@@ -165,7 +165,7 @@ def read_globs(spot: Spot, *, over_names: bool, any_case: bool = False) -> Itera
             raise item.wrong(f"bad pattern {shown(item.value)}", str(error)) from error
 
 
-def _regex(spot: Spot, wary: bool) -> Operator:
+def _regex(spot: ConfigValue, wary: bool) -> Operator:
     written = spot.text("a regular expression")
     try:
         return Regex(re.compile(written))
@@ -173,11 +173,11 @@ def _regex(spot: Spot, wary: bool) -> Operator:
         raise spot.wrong(f"bad regex {shown(written)}: {error}") from error
 
 
-def _compare(sign: str) -> Callable[[Spot, bool], Operator]:
+def _compare(sign: str) -> Callable[[ConfigValue, bool], Operator]:
     return lambda spot, wary: Compare(sign, _number(spot))
 
 
-def _number(spot: Spot) -> float:
+def _number(spot: ConfigValue) -> float:
     if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)):
         raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
     if isinstance(spot.value, float) and not math.isfinite(spot.value):
@@ -185,7 +185,7 @@ def _number(spot: Spot) -> float:
     return spot.value
 
 
-_READERS: dict[str, Callable[[Spot, bool], Operator]] = {
+_READERS: dict[str, Callable[[ConfigValue, bool], Operator]] = {
     "equals": lambda spot, wary: _equals(spot),
     "in": _one_of,
     "matches": _matches,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 
 from signoff.policy.facts import Facts, PathText
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
 from signoff.policy.wording import listed, shown
@@ -40,7 +40,7 @@ class PathCondition:
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
-    no: Finding = field(init=False, repr=False, compare=False)
+    no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raises `BadGlob` or `BadPath` where a pattern or folder cannot be used."""
@@ -58,7 +58,7 @@ class PathCondition:
         object.__setattr__(self, "anchored", anchored)
         object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in folders))
         object.__setattr__(self, "text", f"on a path {self._words()}")
-        object.__setattr__(self, "no", Finding.no(f"no argument is a path {self._words()}"))
+        object.__setattr__(self, "no", MatchResult.no(f"no argument is a path {self._words()}"))
 
     @property
     def stands_for(self) -> str:
@@ -69,27 +69,27 @@ class PathCondition:
     def links(self) -> Links:
         return Links.NAMED if self.every else Links.ANY
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         return self._every(facts) if self.every else self._some(facts)
 
-    def _every(self, facts: Facts) -> Finding:
+    def _every(self, facts: Facts) -> MatchResult:
         paths = facts.named_paths
         if not paths:
-            return Finding.no("no argument is named as a path")
+            return MatchResult.no("no argument is named as a path")
         unknown = None
         for path in paths:
             doubt = self._doubt(path, facts)
             for form in path.forms:
                 truth = self._holds(form, facts.root)
                 if truth is Truth.NO:
-                    return Finding.no(f"{shown(path.argument)} is not a path {self._words()}")
+                    return MatchResult.no(f"{shown(path.argument)} is not a path {self._words()}")
                 if truth is Truth.UNKNOWN:
                     doubt = doubt or "holds control characters, which no wildcard covers"
             if doubt:
-                unknown = Finding.unknown(f"{shown(path.argument)} {doubt}")
+                unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
         return unknown or YES
 
-    def _some(self, facts: Facts) -> Finding:
+    def _some(self, facts: Facts) -> MatchResult:
         if self.needles and (haystack := facts.haystack) and not any(needle in haystack for needle in self.needles):
             return self.no  # most calls, for a glance at each pattern
         unknown = None
@@ -102,7 +102,7 @@ class PathCondition:
                 if truth is Truth.UNKNOWN:
                     doubt = doubt or "holds control characters, which no wildcard covers"
             if doubt and unknown is None:
-                unknown = Finding.unknown(f"{shown(path.argument)} {doubt}")
+                unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
         return unknown or self.no
 
     def _holds(self, form: str, root: str | None) -> Truth:

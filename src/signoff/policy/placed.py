@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts, PathText
-from signoff.policy.finding import YES, Finding
+from signoff.policy.finding import YES, MatchResult
 from signoff.policy.match import Links
 from signoff.policy.paths import is_inside
 from signoff.policy.places import runs_later
@@ -44,23 +44,23 @@ class PlaceCondition:
         """The argument that a plain text in a rule's examples is."""
         return "path"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         paths = facts.named_paths
         if not paths:
-            return Finding.no("no argument is named as a path")
+            return MatchResult.no("no argument is named as a path")
         doubt = ""
         for path in paths:
             held = self._holds(path, facts)
             if self.every and not held:
-                return Finding.no(f"{shown(path.argument)} is not a path {self.text.removeprefix('on a path ')}")
+                return MatchResult.no(f"{shown(path.argument)} is not a path {self.text.removeprefix('on a path ')}")
             if held and not self.every:
                 if why := self._why(path, facts):
                     facts.note(why)
                 return YES
             doubt = doubt or (f"{shown(path.argument)} {path.doubt}" if path.doubt else "")
         if doubt:
-            return Finding.unknown(doubt)
-        return YES if self.every else Finding.no(f"no path is one {self.text.removeprefix('on a path ')}")
+            return MatchResult.unknown(doubt)
+        return YES if self.every else MatchResult.no(f"no path is one {self.text.removeprefix('on a path ')}")
 
     def _holds(self, path: PathText, facts: Facts) -> bool:
         if self.outside:

@@ -17,7 +17,7 @@ from signoff.core.offer import LEADS_TO, may_be_remembered, offers
 from signoff.core.quorum import who
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Condition, Fits, amount_of, named
+from signoff.core.terms import ArgCondition, Fits, amount_of, named
 from signoff.core.verdict import Effect
 from signoff.errors import CannotCanonicalise, PolicyError
 from signoff.policy.composer import read_document
@@ -150,7 +150,7 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
     # Who has to agree is no matter here: that a rule may allow was looked at before, and others only tighten.
     plain = request.changed_to(verdict=None, metadata={})
     patterns = [one.pattern for one in offers(plain) if one.pattern is not None]
-    exact = tuple(Condition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items())
+    exact = tuple(ArgCondition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items())
     yield _by_arguments("exact", exact, call, effect, root)
     if effect is Effect.ALLOW:
         yield from _allowed_commands(call)
@@ -167,7 +167,7 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
     yield _Wish(name="tool", text="whatever it is given", match=None)
 
 
-def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: Effect, root: str | None) -> _Wish:
+def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect: Effect, root: str | None) -> _Wish:
     """A rule that names every argument, and lets no other be given."""
     args: dict[str, Any] = {}
     conditions: dict[str, Any] = {}
@@ -210,7 +210,7 @@ def _by_arguments(name: str, pattern: Sequence[Condition], call: Call, effect: E
     return _Wish(name=name, conditions=conditions, text=text, match=match, miss=miss, trouble=trouble)
 
 
-def _places(wide: Condition, call: Call, root: str | None) -> tuple[str, str]:
+def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]:
     """The folder, and the path of this call, as they are written in a policy: from its root, or whole."""
     start = call.start or root
     if start is None or root is None:
@@ -276,7 +276,7 @@ def _pattern(argv: Sequence[str], *, more: bool = False) -> str:
 def _allowed_commands(call: Call) -> Iterator[_Wish]:
     argv = _simple(call)
     others = tuple(
-        Condition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items() if name != COMMAND
+        ArgCondition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items() if name != COMMAND
     )
     said = "".join(f", {one.text}" for one in others)
     args: dict[str, Any] = {
@@ -305,7 +305,7 @@ def _tightened_commands(call: Call) -> Iterator[_Wish]:
 # --- rules that ask or deny, beyond exactly this call ---
 
 
-def _tightened(pattern: Sequence[Condition], call: Call, root: str | None) -> Iterator[_Wish]:
+def _tightened(pattern: Sequence[ArgCondition], call: Call, root: str | None) -> Iterator[_Wish]:
     for one in pattern:
         if one.fits is Fits.AT_MOST and amount_of(one.value):
             conditions = {"args": {_key(one.arg): {">=": one.value}}}

@@ -34,7 +34,7 @@ UNSURE = Unsure.UNSURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class ToolView:
     """What is the same for every call of a tool, as one layer sees it."""
 
     tool: str
@@ -111,7 +111,7 @@ def reach(
     bare: bool = False,
 ) -> Reach:
     """What policies, judged as layers, can say about the calls of a tool. No policy at all asks."""
-    subject = Subject(
+    subject = ToolView(
         tool=tool,
         toolset=toolset,
         worker=worker,
@@ -123,7 +123,7 @@ def reach(
     return reach_of((policy, subject) for policy in policies)
 
 
-def reach_of(layers: Iterable[tuple[Policy, Subject]]) -> Reach:
+def reach_of(layers: Iterable[tuple[Policy, ToolView]]) -> Reach:
     """As `reach`, for layers that do not all see the same: a toolset knows nothing of the worker that calls it."""
     found = [_with_claims(policy, subject) for policy, subject in layers]
     runs = any(one.allows for one in found) and all(one.lets_through for one in found)
@@ -195,7 +195,7 @@ class _Alternative:
         return not other.doubt and all(one in self.open for one in other.open)
 
 
-def _with_claims(policy: Policy, subject: Subject) -> _Layer:
+def _with_claims(policy: Policy, subject: ToolView) -> _Layer:
     """As `_layer`; labels that are only claimed are looked at both ways, and a call is allowed only where both do."""
     if not subject.claimed:
         return _layer(policy, subject)
@@ -216,7 +216,7 @@ def _with_claims(policy: Policy, subject: Subject) -> _Layer:
     )
 
 
-def _layer(policy: Policy, subject: Subject) -> _Layer:
+def _layer(policy: Policy, subject: ToolView) -> _Layer:
     layer = _Layer()
     spoken = [(rule, found) for rule in policy.rules if (found := list(_alternatives(rule, policy, subject)))]
     denies = [(rule, found) for rule, found in spoken if rule.effect is Effect.DENY and not rule.otherwise]
@@ -261,7 +261,7 @@ def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
     return sure
 
 
-def _alternatives(rule: Rule, policy: Policy, subject: Subject) -> Iterator[_Alternative]:
+def _alternatives(rule: Rule, policy: Policy, subject: ToolView) -> Iterator[_Alternative]:
     """The alternatives of a rule that can hold, or be in doubt, for a call of the tool."""
     for match in rule.matches:
         found = _alternative(match, subject, policy.root)
@@ -269,7 +269,7 @@ def _alternatives(rule: Rule, policy: Policy, subject: Subject) -> Iterator[_Alt
             yield found
 
 
-def _alternative(match: Match, subject: Subject, root: str | None) -> _Alternative | None:
+def _alternative(match: Match, subject: ToolView, root: str | None) -> _Alternative | None:
     truth: Truth | None = match.find_tool(subject.tool).truth
     doubt = truth is Truth.UNKNOWN
     left: list[Condition] = []

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from signoff.policy.addresses import Mailbox, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
 from signoff.policy.operators import SIGNS
 from signoff.policy.wording import listed, shown
@@ -89,20 +89,20 @@ class RecipientsCondition:
         """The argument that a plain text in a rule's examples is."""
         return self.argument or "to"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         taken = self._taken(facts.call.args)
         if not taken.found and not taken.doubt:
-            return Finding.no("the call names no recipient")
+            return MatchResult.no("the call names no recipient")
         holds = self._holds(taken.found)
         if taken.doubt and (self.every or not self._is_settled(taken.found, holds)):
             facts.note(taken.doubt)
-            return Finding.no(taken.doubt) if self.every else Finding.unknown(taken.doubt)
+            return MatchResult.no(taken.doubt) if self.every else MatchResult.unknown(taken.doubt)
         if holds:
             return YES
         told = listed([one.text for one in taken.found[:5]])
         why = f"it goes to {told}{' and others' if len(taken.found) > 5 else ''}"
         facts.note(why)
-        return Finding.no(why)
+        return MatchResult.no(why)
 
     def _holds(self, found: tuple[Mailbox, ...]) -> bool:
         return bool(found) and all(self._parts(found))

@@ -9,7 +9,7 @@ from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, any_holds
+from signoff.policy.finding import YES, MatchResult, any_holds
 from signoff.policy.match import Match, links_of
 
 _DIGITS = 12
@@ -44,21 +44,21 @@ class Rule:
         """Whether following links changes what it sees."""
         return any(links_of(match.conditions) for match in (*self.matches, *self.naming))
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         """Whether it matches a call."""
         return any_holds(match.find(facts) for match in self.matches)
 
-    def find_name(self, facts: Facts) -> Finding:
+    def find_name(self, facts: Facts) -> MatchResult:
         """Whether it names a call for an `otherwise` below it: whether it means the whole of the call, in no doubt."""
         return any_holds(match.find(facts) for match in self.naming or self.matches)
 
-    def find_after(self, above: Iterable[Rule], facts: Facts) -> Finding:
+    def find_after(self, above: Iterable[Rule], facts: Facts) -> MatchResult:
         """Whether it matches a call that comes by the rules above it; an `otherwise` only what none of them names."""
         finding = self.find(facts)
         if not self.otherwise or finding is not YES:
             return finding
         naming = next((one for one in above if not one.otherwise and one.find_name(facts) is YES), None)
-        return finding if naming is None else Finding.no(f"{naming.id} names the call")
+        return finding if naming is None else MatchResult.no(f"{naming.id} names the call")
 
     def verdict(self, match: Match) -> Verdict:
         """What it answers where this alternative matched."""

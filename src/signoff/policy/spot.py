@@ -13,7 +13,7 @@ from signoff.policy.wording import did_you_mean, shown
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ConfigValue:
     """One value on its way from a file to something typed. The readers raise `PolicyError` with the place."""
 
     document: Document
@@ -21,7 +21,7 @@ class Spot:
     trail: KeyTrail = ()
 
     @classmethod
-    def top(cls, document: Document) -> Spot:
+    def top(cls, document: Document) -> ConfigValue:
         return cls(document, document.value)
 
     @property
@@ -40,10 +40,10 @@ class Spot:
         """The error to raise about the key this value stands under."""
         return PolicyError(what, place=self.key_place, fix=fix)
 
-    def child(self, step: KeyStep) -> Spot:
-        return Spot(self.document, self.value[step], (*self.trail, step))
+    def child(self, step: KeyStep) -> ConfigValue:
+        return ConfigValue(self.document, self.value[step], (*self.trail, step))
 
-    def entries(self, known: Iterable[str] | None = None, *, what: str = "a mapping") -> dict[str, Spot]:
+    def entries(self, known: Iterable[str] | None = None, *, what: str = "a mapping") -> dict[str, ConfigValue]:
         """The value as a mapping, each key with its spot. Keys that are not known are refused."""
         value = self.value
         if not isinstance(value, dict):
@@ -56,7 +56,7 @@ class Spot:
                     raise spot.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, names))
         return entries
 
-    def items(self, what: str) -> list[Spot]:
+    def items(self, what: str) -> list[ConfigValue]:
         """The value as a list with something in it."""
         value = self.value
         if not isinstance(value, list):
@@ -65,7 +65,7 @@ class Spot:
             raise self.wrong("the list is empty", f"it should be {what}")
         return [self.child(at) for at in range(len(cast("list[Any]", value)))]
 
-    def one_or_more(self, what: str) -> Iterator[Spot]:
+    def one_or_more(self, what: str) -> Iterator[ConfigValue]:
         """The value, or every item where it is a list."""
         if isinstance(self.value, list):
             yield from self.items(what)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import text_argument
 from signoff.policy.wording import listed, shown
@@ -43,30 +43,30 @@ class SqlCondition:
         """The argument that a plain text in a rule's examples is."""
         return self.argument
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         value = text_argument(facts, self.argument, "SQL")
-        if isinstance(value, Finding):
+        if isinstance(value, MatchResult):
             return value
         own = facts.call.args.get("dialect", "")
         sql = facts.sql(value, self.dialect or (own if isinstance(own, str) else "?"))
         return self._every(sql, facts) if self.every else self._some(sql, facts)
 
-    def _every(self, sql: SqlFacts, facts: Facts) -> Finding:
+    def _every(self, sql: SqlFacts, facts: Facts) -> MatchResult:
         if sql.opaque or not sql.statements or (self.read_only and not sql.read_only):
             why = f"the SQL {sql.why}"
             facts.note(why)
-            return Finding.no(why)
+            return MatchResult.no(why)
         for statement in sql.statements:
             if self.operations and statement.operation not in self.operations:
-                return Finding.no(f"{shown(statement.operation)} is not {' or '.join(sorted(self.operations))}")
+                return MatchResult.no(f"{shown(statement.operation)} is not {' or '.join(sorted(self.operations))}")
             if self.tables and not self._only_these(statement):
-                return Finding.no(f"it touches more than {listed(glob.pattern for glob in self.tables)}")
+                return MatchResult.no(f"it touches more than {listed(glob.pattern for glob in self.tables)}")
         return YES
 
     def _only_these(self, statement: Statement) -> bool:
         return bool(statement.tables) and all(any_glob(self.tables, name) is Truth.YES for name in statement.tables)
 
-    def _some(self, sql: SqlFacts, facts: Facts) -> Finding:
+    def _some(self, sql: SqlFacts, facts: Facts) -> MatchResult:
         for statement in sql.statements:
             if self._holds(statement):
                 if not statement.read_only:
@@ -74,10 +74,10 @@ class SqlCondition:
                 return YES
         if sql.opaque:
             facts.note(f"the SQL {sql.why}")
-            return Finding.unknown(sql.opaque)
+            return MatchResult.unknown(sql.opaque)
         if self.does and any(statement.why.startswith("unknown:") for statement in sql.statements):
-            return Finding.unknown(sql.why)
-        return Finding.no(f"no statement in it is {self.text.removeprefix('with ')}")
+            return MatchResult.unknown(sql.why)
+        return MatchResult.no(f"no statement in it is {self.text.removeprefix('with ')}")
 
     def _holds(self, statement: Statement) -> bool:
         """Whether all that the rule names is true of one statement."""

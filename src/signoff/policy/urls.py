@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
 from signoff.policy.url import PORTS, Url, read_url, urls_in
 from signoff.policy.wording import listed, shown
@@ -89,25 +89,25 @@ class UrlCondition:
         """The argument that a plain text in a rule's examples is."""
         return self.argument or "url"
 
-    def find(self, facts: Facts) -> Finding:
+    def find(self, facts: Facts) -> MatchResult:
         method = self._method(facts.call.args) if self.methods else YES
         if method.truth is Truth.NO:
             return method
         found = self._every(facts) if self.every else self._some(facts)
         return method if found is YES else found
 
-    def _every(self, facts: Facts) -> Finding:
+    def _every(self, facts: Facts) -> MatchResult:
         if not any(True for _ in self._named(facts.call.args)):
-            return Finding.no("no argument is named as a URL")
+            return MatchResult.no("no argument is named as a URL")
         for text, _ in self._any(facts.call.args):  # a call that goes to one place must not go to another as well
             url = read_url(text)
             if url.doubt or not self._holds(url, sure=True):
                 why = f"{shown(text[:120])} {url.doubt or self._not()}"
                 facts.note(why)
-                return Finding.no(why)
+                return MatchResult.no(why)
         return YES
 
-    def _some(self, facts: Facts) -> Finding:
+    def _some(self, facts: Facts) -> MatchResult:
         doubt = ""
         for text, named in self._any(facts.call.args):
             url = read_url(text)
@@ -118,9 +118,9 @@ class UrlCondition:
                 return YES
             doubt = doubt or (f"{shown(text[:120])} {url.doubt}" if url.doubt else "")
         return (
-            Finding.unknown(doubt)
+            MatchResult.unknown(doubt)
             if doubt
-            else Finding.no(f"no argument is a URL {self.text.removeprefix('to a URL ')}")
+            else MatchResult.no(f"no argument is a URL {self.text.removeprefix('to a URL ')}")
         )
 
     def _not(self) -> str:
@@ -133,11 +133,11 @@ class UrlCondition:
             return False
         return not self.patterns or any(pattern.fits(url, sure=sure) for pattern in self.patterns)
 
-    def _method(self, args: Mapping[str, Any]) -> Finding:
+    def _method(self, args: Mapping[str, Any]) -> MatchResult:
         method = args.get("method")
         if not isinstance(method, str):
-            return Finding.unknown("the call does not say its method")
-        return YES if method.upper() in self.methods else Finding.no(f"the method is {shown(method)}")
+            return MatchResult.unknown("the call does not say its method")
+        return YES if method.upper() in self.methods else MatchResult.no(f"the method is {shown(method)}")
 
     def _named(self, args: Mapping[str, Any]) -> Iterator[str]:
         for key, value in args.items():

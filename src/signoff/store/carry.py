@@ -22,12 +22,12 @@ from signoff.core.lifecycle import FINAL
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
 from signoff.core.run import EnteredCall, KeptRun, RunSetup, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import SchemaError
 from signoff.processes import is_alive
 from signoff.store.queries import Queries
 from signoff.store.rows import like_columns, request_of, told
-from signoff.store.sql import Chain, Sql, SqlTransaction, Wire
+from signoff.store.sql import Sql, SqlChain, SqlTransaction, Wire
 
 PAGE = 500
 """Requests that are read at once."""
@@ -46,7 +46,7 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
 
 def carry(version: int, wire: Wire, queries: Queries) -> None:
     """Carry over what a store of this version held, after all steps were applied; raises `SchemaError`."""
-    tx = SqlTransaction(wire, queries, Chain(wire, queries))
+    tx = SqlTransaction(wire, queries, SqlChain(wire, queries))
     if version < 3:
         _carry_texts(tx)
     if version < 4:
@@ -160,7 +160,7 @@ def _delivery(body: Mapping[str, Any]) -> Delivery:
     subject = Subject.parse(body["subject"])
     text: str = body.get("text", "")
     result, marks = None, ()
-    if subject.kind is Kind.RESULT:
+    if subject.kind is SubjectKind.RESULT:
         said = json.loads(text)
         result = RunResult(run=subject.about, state=RunState(said["state"]), worker=said["worker"], text=said["text"])
     elif text:

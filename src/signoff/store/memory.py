@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
-from signoff.store.memory_record import Chain, Steps
+from signoff.store.memory_record import EventCount, MemoryChain
 from signoff.store.memory_tables import Tables
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class MemoryStore:
 
     def __init__(self, *, record: bool = False) -> None:
         self.keeps_record = record
-        self._tables = Tables(Chain() if record else Steps())
+        self._tables = Tables(MemoryChain() if record else EventCount())
         # A thread that is inside comes in again when `work` leaves something for `later`.
         self._lock = threading.RLock()
         self._working = False

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from signoff.core.delivery import Delivery
 from signoff.core.run import KeptRun, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import DeliveryChanges
 from signoff.store.memory_changes import Changes
 
@@ -45,7 +45,7 @@ class _Indexed:
 
     def _indexes(self, delivery: Delivery) -> Iterable[set[Name]]:
         yield self._of_trail.setdefault(delivery.trail, set())
-        if delivery.subject.kind in (Kind.REQUEST, Kind.REMINDER):
+        if delivery.subject.kind in (SubjectKind.REQUEST, SubjectKind.REMINDER):
             yield self._of_request.setdefault(delivery.subject.about, set())
         if delivery.live:
             yield self._live.setdefault(delivery.channel, set())
@@ -61,7 +61,7 @@ class _Indexed:
 
     def is_told(self, channel: str, run: str) -> bool:
         """Whether something was said of a run in a channel, and not only that it goes on."""
-        told = self._all.get((channel, Subject(Kind.RESULT, run)))
+        told = self._all.get((channel, Subject(SubjectKind.RESULT, run)))
         return told is not None and told.result is not None and told.result.state is not RunState.GOING
 
     def found(self, *, channel: str, trail: str, request: str, live: bool) -> Sequence[Delivery]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice, takewhile
 
-from signoff.core.record import START, Draft, Entry, linked
+from signoff.core.record import START, Entry, EventDraft, linked
 from signoff.store.memory_changes import Changes
 
 TOUCHED = 4_096
 """How many of the last steps are known when the record is not kept."""
 
 
-class Steps:
+class EventCount:
     """In place of the record: how many events there were, and which requests the last of them were about."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Steps:
         self._last: deque[tuple[int, str]] = deque()
         self._forgotten = 0
 
-    def append(self, drafts: Sequence[Draft]) -> bool:
+    def append(self, drafts: Sequence[EventDraft]) -> bool:
         """Whether anybody can see a difference."""
         before = len(self._last)
         for draft in drafts:
@@ -54,13 +54,13 @@ class Steps:
         return reversed([request for _, request in newest_first])
 
 
-class Chain:
+class MemoryChain:
     """The record, in a list."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
 
-    def append(self, drafts: Sequence[Draft]) -> bool:
+    def append(self, drafts: Sequence[EventDraft]) -> bool:
         for draft in drafts:
             seq, link = self.head()
             self._entries.append(linked(draft, seq + 1, link))
@@ -84,13 +84,15 @@ class Chain:
 class MemoryRecord:
     """See `signoff.ports.Record`."""
 
-    def __init__(self, changes: Changes, record: Steps | Chain, requests: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self, changes: Changes, record: EventCount | MemoryChain, requests: Callable[[], Iterable[str]]
+    ) -> None:
         """`requests` tells the ids of all of them."""
         self._changes = changes
         self._record = record
         self._requests = requests
 
-    def append(self, drafts: Sequence[Draft]) -> None:
+    def append(self, drafts: Sequence[EventDraft]) -> None:
         self._changes.quietly(partial(self._record.cut, self._record.head()[0]))
         self._changes.is_news |= self._record.append(drafts)
 

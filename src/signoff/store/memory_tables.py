@@ -23,7 +23,7 @@ from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore
 from signoff.store.memory_changes import Changes
 from signoff.store.memory_deliveries import MemoryDeliveries
-from signoff.store.memory_record import Chain, MemoryRecord, Steps
+from signoff.store.memory_record import EventCount, MemoryChain, MemoryRecord
 
 _Place = tuple[datetime, int, str]
 """Where a request stands among the others: when it was opened, how many there were before, and its id."""
@@ -396,7 +396,7 @@ class MemorySettings:
 class Tables:
     """See `signoff.ports.Transaction`: whatever changes something first notes how to take it back."""
 
-    def __init__(self, record: Steps | Chain) -> None:
+    def __init__(self, record: EventCount | MemoryChain) -> None:
         self.changes = changes = Changes()
         self._record = record
         self.requests = MemoryRequests(changes)

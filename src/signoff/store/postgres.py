@@ -17,11 +17,11 @@ from signoff.errors import MissingExtra, StoreError
 from signoff.ports import Transaction
 from signoff.store import postgres_schema
 from signoff.store.durable import DurableStore
-from signoff.store.postgres_line import Connection, psycopg, query
-from signoff.store.postgres_link import Address, Reading, Writing, is_lost, make_ready_to_write, store_error
+from signoff.store.postgres_line import PostgresConnection, psycopg, query
+from signoff.store.postgres_link import Address, PostgresSnapshot, Writing, is_lost, make_ready_to_write, store_error
 from signoff.store.queries import Queries
-from signoff.store.sql import Chain, SqlTransaction, one_end
-from signoff.store.writer import Batch, Outcome, Work
+from signoff.store.sql import SqlChain, SqlTransaction, one_end
+from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 try:
     from psycopg_pool import ConnectionPool, PoolTimeout
@@ -58,17 +58,13 @@ _BACK = query("rollback to savepoint piece")
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
-class _NeedsCare(Exception):
-    """One piece of a batch failed in a way that only savepoints can undo: do the batch again, with them."""
-
-
 def machine_time() -> datetime:
     """What this machine's own clock says."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubt:
+class _UnknownCommit:
     """A batch whose commit was on its way when the connection broke."""
 
     transaction: int
@@ -91,9 +87,9 @@ class PostgresStore(DurableStore):
         self._patience = patience
         self._listen = listen
         self._me = secrets.token_hex(8)
-        self._connection: Connection | None = None
-        self._doubt: _Doubt | None = None
-        self._pool: ConnectionPool[Connection] | None = None
+        self._connection: PostgresConnection | None = None
+        self._doubt: _UnknownCommit | None = None
+        self._pool: ConnectionPool[PostgresConnection] | None = None
         self._opening = threading.Lock()
         self.clock_lead = timedelta(0)
         self._is_checked = False
@@ -116,7 +112,7 @@ class PostgresStore(DurableStore):
     def _read(self, work: Callable[[Transaction], T]) -> T:
         pauses = self._pauses()
         while True:
-            connection: Connection | None = None
+            connection: PostgresConnection | None = None
             is_first = not self._is_checked
             try:
                 connection = self._address.connect() if is_first else self._reader()
@@ -129,34 +125,34 @@ class PostgresStore(DurableStore):
                 if connection is not None:
                     self._give_back(connection, to_pool=not is_first)
 
-    def _give_back(self, connection: Connection, *, to_pool: bool) -> None:
+    def _give_back(self, connection: PostgresConnection, *, to_pool: bool) -> None:
         """The first is not the pool's: a command that looks once needs no pool."""
         if to_pool:
             self._pooled().putconn(connection)
         else:
             connection.close()
 
-    def _looked(self, connection: Connection, work: Callable[[Transaction], T]) -> T:
+    def _looked(self, connection: PostgresConnection, work: Callable[[Transaction], T]) -> T:
         self._check(connection)
-        wire = Reading(connection)
+        wire = PostgresSnapshot(connection)
         try:
-            return work(SqlTransaction(wire, self._queries, Chain(wire, self._queries)))
+            return work(SqlTransaction(wire, self._queries, SqlChain(wire, self._queries)))
         finally:
             with suppress(psycopg.Error):
                 wire.end()
 
-    def _reader(self) -> Connection:
+    def _reader(self) -> PostgresConnection:
         try:
             return self._pooled().getconn(timeout=min(2.0, self._patience))
         except PoolTimeout:
             self._address.connect().close()  # which says what is wrong, if anything is
             return self._pooled().getconn()
 
-    def _pooled(self) -> ConnectionPool[Connection]:
+    def _pooled(self) -> ConnectionPool[PostgresConnection]:
         with self._opening:
             if self._pool is None:
-                self._pool = ConnectionPool[Connection](
-                    connection_class=Connection,
+                self._pool = ConnectionPool[PostgresConnection](
+                    connection_class=PostgresConnection,
                     kwargs={"autocommit": True, **self._address.parameters},
                     configure=self._configure,
                     min_size=0,
@@ -168,19 +164,19 @@ class PostgresStore(DurableStore):
                 )
             return self._pool
 
-    def _configure(self, connection: Connection) -> None:
+    def _configure(self, connection: PostgresConnection) -> None:
         """Whether made here or by the pool."""
         connection.prepares = self._listen
         connection.limit = 2 * self._patience
 
-    def _check(self, connection: Connection) -> None:
+    def _check(self, connection: PostgresConnection) -> None:
         """Once: that the tables are there and of the right version."""
         if not self._is_checked:
             postgres_schema.ensure(connection, self._address)
             self._compare_clocks(connection)
             self._is_checked = True
 
-    def _compare_clocks(self, connection: Connection) -> None:
+    def _compare_clocks(self, connection: PostgresConnection) -> None:
         """See how the server's clock stands to this machine's. A part of a second is the way there and back."""
         [theirs] = connection.execute("select clock_timestamp()").fetchone() or (None,)
         if isinstance(theirs, datetime):
@@ -197,7 +193,7 @@ class PostgresStore(DurableStore):
             is_first = not self._is_checked
             try:
                 return self._attempt(works, careful=careful, synced=synced)
-            except _NeedsCare:
+            except NeedsSavepoints:
                 careful = True
                 with suppress(psycopg.Error):  # a lost connection is found again by the next attempt
                     self._undo()
@@ -219,7 +215,7 @@ class PostgresStore(DurableStore):
         (seq, link), number = one_end(rows), rows[0][2]
         if (batch := self._in_doubt(wire)) is not None:
             return batch
-        chain = Chain(wire, self._queries)
+        chain = SqlChain(wire, self._queries)
         chain.start_at(seq, link)
         piece = self._careful_piece if careful else self._piece
         outcomes = [piece(wire, chain, work) for work in works]
@@ -229,7 +225,7 @@ class PostgresStore(DurableStore):
         has_moved = chain.has_moved
         chain.save(always=True)
         batch = Batch(outcomes)
-        self._doubt = _Doubt(number, chain.end if has_moved else None, batch)
+        self._doubt = _UnknownCommit(number, chain.end if has_moved else None, batch)
         try:
             told = query("select pg_notify($1, $2)", (self._address.channel, self._me))
             wire.send(*(() if synced else (_UNSYNCED,)), told, _COMMIT)
@@ -238,7 +234,7 @@ class PostgresStore(DurableStore):
                 self._doubt = None  # the server said no, so there is none
                 if careful:
                     raise
-                raise _NeedsCare from error
+                raise NeedsSavepoints from error
             raise
         self._doubt = None
         return batch
@@ -261,37 +257,37 @@ class PostgresStore(DurableStore):
             return doubt.batch
         return None
 
-    def _piece(self, wire: Writing, chain: Chain, work: Work) -> Outcome:
+    def _piece(self, wire: Writing, chain: SqlChain, work: Work) -> WriteResult:
         wire.mark()
         try:
-            return Outcome(work(SqlTransaction(wire, self._queries, chain)))
+            return WriteResult(work(SqlTransaction(wire, self._queries, chain)))
         except psycopg.Error as error:
             if is_lost(error, self._connection):
                 raise
-            raise _NeedsCare from error
+            raise NeedsSavepoints from error
         except BaseException as error:
             if wire.has_changed_since_mark:
-                raise _NeedsCare from error
-            return Outcome(error=error)
+                raise NeedsSavepoints from error
+            return WriteResult(error=error)
 
-    def _careful_piece(self, wire: Writing, chain: Chain, work: Work) -> Outcome:
+    def _careful_piece(self, wire: Writing, chain: SqlChain, work: Work) -> WriteResult:
         mark = chain.mark()
         wire.send(_SAVEPOINT)
         try:
             value = work(SqlTransaction(wire, self._queries, chain))
             wire.send(_RELEASE)
-            return Outcome(value)
+            return WriteResult(value)
         except psycopg.Error as error:
             if is_lost(error, self._connection) or not isinstance(error, psycopg.IntegrityError | psycopg.DataError):
                 raise
-            outcome = Outcome(error=store_error(error, self._address))
+            outcome = WriteResult(error=store_error(error, self._address))
         except BaseException as error:
-            outcome = Outcome(error=error)
+            outcome = WriteResult(error=error)
         chain.back_to(mark)
         wire.send(_BACK)
         return outcome
 
-    def _writing(self) -> Connection:
+    def _writing(self) -> PostgresConnection:
         if self._connection is None:
             self._connection = self._address.connect()
             self._configure(self._connection)
@@ -325,7 +321,7 @@ class PostgresStore(DurableStore):
     def _look(self, stop: threading.Event, tick: Callable[[], None]) -> None:
         seen = -1
         while not stop.is_set():
-            connection: Connection | None = None
+            connection: PostgresConnection | None = None
             with suppress(psycopg.Error, StoreError):  # whoever reads or writes is told; here one can only look again
                 connection = self._address.connect()
                 self._configure(connection)
@@ -341,19 +337,19 @@ class PostgresStore(DurableStore):
                 connection.close()
             stop.wait(LOOK_ANYWAY)
 
-    def _listens(self, connection: Connection) -> bool:
+    def _listens(self, connection: PostgresConnection) -> bool:
         with suppress(psycopg.DatabaseError):
             connection.execute(cast("LiteralString", f'listen "{self._address.channel}"'))
             return True
         return False
 
-    def _compare(self, connection: Connection, seen: int, tick: Callable[[], None]) -> int:
+    def _compare(self, connection: PostgresConnection, seen: int, tick: Callable[[], None]) -> int:
         [(now,)] = connection.line.ask(query(self._queries["writes"]))
         if now != seen:
             tick()
         return now
 
-    def _hear(self, connection: Connection, stop: threading.Event, tick: Callable[[], None]) -> None:
+    def _hear(self, connection: PostgresConnection, stop: threading.Event, tick: Callable[[], None]) -> None:
         """Pass on what is announced, for a while. Our own changes were told already."""
         until = time.monotonic() + LOOK_ANYWAY
         while not stop.is_set() and time.monotonic() < until:

@@ -53,7 +53,7 @@ _READERS: dict[int, Callable[[bytes], Any]] = {20: _number, 21: _number, 23: _nu
 """By the number of the type: integers and bytes. All else is text."""
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection with a line of its own. While nobody speaks on it, psycopg's ways work as ever."""
 
     prepares = True
@@ -63,14 +63,14 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """Seconds until a server that does not answer counts as gone."""
 
     @cached_property
-    def line(self) -> Line:
-        return Line(self)
+    def line(self) -> PostgresLine:
+        return PostgresLine(self)
 
 
-class Line:
+class PostgresLine:
     """Speaks on a connection; one thread at a time."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
         self._names: dict[str, bytes] = {}
         self._count = 0

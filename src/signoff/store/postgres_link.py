@@ -13,7 +13,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from signoff.errors import SchemaError, StoreError, WrongUse
-from signoff.store.postgres_line import Connection, Query, query
+from signoff.store.postgres_line import PostgresConnection, Query, query
 from signoff.store.rows import Row
 from signoff.store.urls import masked
 
@@ -65,11 +65,11 @@ class Address:
     def __str__(self) -> str:
         return masked(self.url)
 
-    def connect(self) -> Connection:
-        return Connection.connect(autocommit=True, **self.parameters)
+    def connect(self) -> PostgresConnection:
+        return PostgresConnection.connect(autocommit=True, **self.parameters)
 
 
-def make_ready_to_write(connection: Connection, patience: float) -> None:
+def make_ready_to_write(connection: PostgresConnection, patience: float) -> None:
     """It neither waits nor is waited for without end, and its commits are durable."""
     waits, idles = f"{int(patience * 1000)}ms", f"{int(patience * 500)}ms"
     connection.execute(
@@ -85,7 +85,7 @@ def make_ready_to_write(connection: Connection, patience: float) -> None:
 class Writing:
     """See `signoff.store.sql.Wire`. What needs no answer is held back and travels with what comes next."""
 
-    def __init__(self, connection: Connection, *, holds: bool = True) -> None:
+    def __init__(self, connection: PostgresConnection, *, holds: bool = True) -> None:
         self._line = connection.line
         self._holds = holds
         self._held: list[Query] = []
@@ -122,10 +122,10 @@ _BEGIN_READING = query("begin isolation level repeatable read read only")
 _END_READING = query("rollback")
 
 
-class Reading:
+class PostgresSnapshot:
     """See `signoff.store.sql.Wire`. One view of everything, whatever is written meanwhile."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
         self._has_begun = False
 
@@ -144,7 +144,7 @@ class Reading:
             self._connection.line.ask(_END_READING)
 
 
-def is_lost(error: psycopg.Error, connection: Connection | None, *, is_first: bool = False) -> bool:
+def is_lost(error: psycopg.Error, connection: PostgresConnection | None, *, is_first: bool = False) -> bool:
     """Whether the connection is gone, and another one may do."""
     if connection is None:  # it could not even be made
         refused = "FATAL" in str(error)  # by a server, which is there then; it has no other way to say so this early

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from signoff.store import schema
 from signoff.store.carry import carry, refuse_while_used
-from signoff.store.postgres_line import Connection, query
+from signoff.store.postgres_line import PostgresConnection, query
 from signoff.store.postgres_link import Address, Writing
 from signoff.store.queries import Queries, told
 from signoff.store.sql import Sql
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import LiteralString
 
 
-def ensure(connection: Connection, address: Address) -> None:
+def ensure(connection: PostgresConnection, address: Address) -> None:
     """See that the schema is of the version this program knows. An empty one is filled; an older one is refused.
 
     Others may be using an older one, so nobody upgrades it in passing.
@@ -31,7 +31,7 @@ def ensure(connection: Connection, address: Address) -> None:
         bring_up_to_date(connection, address)
 
 
-def version_of(connection: Connection, address: Address) -> int:
+def version_of(connection: PostgresConnection, address: Address) -> int:
     """0 where there is nothing yet."""
     row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
     if row is None or row[0] is None:
@@ -40,7 +40,7 @@ def version_of(connection: Connection, address: Address) -> int:
     return version
 
 
-def bring_up_to_date(connection: Connection, address: Address) -> list[str]:
+def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[str]:
     """Apply what is missing, all of it or nothing; one process at a time. Returns what was done."""
     done: list[str] = []
     with connection.transaction():

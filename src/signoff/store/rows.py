@@ -31,7 +31,7 @@ from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import PLAIN_SETUP, KeptRun, RunState, Segment
-from signoff.core.subject import Kind, Occasion, Subject
+from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.core.vote import Vote
 
 Row = Sequence[Any]
@@ -277,10 +277,10 @@ def delivery_of(row: Row) -> Delivery:
     """A delivery from the query `whole_delivery`."""
     channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, *rest = row
     attempts, since, due, problem, instead, run_state, worker, result = rest
-    subject = Subject(Kind(kind), told(about), Occasion(occasion) if occasion else None)
+    subject = Subject(SubjectKind(kind), told(about), Occasion(occasion) if occasion else None)
     told_of_run = None
     if run_state:
-        line = subject.about.removeprefix(f"{subject.run}/") if subject.kind is Kind.MESSAGE else ""
+        line = subject.about.removeprefix(f"{subject.run}/") if subject.kind is SubjectKind.MESSAGE else ""
         told_of_run = RunResult(
             run=subject.run, state=RunState(run_state), worker=told(worker), text=told(result), line=line
         )

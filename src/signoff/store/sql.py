@@ -25,7 +25,7 @@ from signoff.core.grant import Grant
 from signoff.core.inbox import Item
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
-from signoff.core.record import Checkpoint, Draft, Entry, linked
+from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import KeptRun, Process, Segment
 from signoff.core.subject import Subject
@@ -86,7 +86,7 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
     return rows[0][0], rows[0][1]
 
 
-class Chain:
+class SqlChain:
     """The end of the record while a batch of work moves it; written once, when the batch is done."""
 
     def __init__(self, wire: Wire, queries: Queries) -> None:
@@ -443,11 +443,11 @@ class SqlDeliveries:
 class SqlRecord:
     """See `signoff.ports.Record`."""
 
-    def __init__(self, sql: Sql, chain: Chain) -> None:
+    def __init__(self, sql: Sql, chain: SqlChain) -> None:
         self._sql = sql
         self._chain = chain
 
-    def append(self, drafts: Sequence[Draft]) -> None:
+    def append(self, drafts: Sequence[EventDraft]) -> None:
         seq, prev = self._chain.end
         for draft in drafts:
             seq += 1
@@ -607,7 +607,7 @@ class SqlTransaction:
     conversations: SqlConversations
     settings: SqlSettings
 
-    def __init__(self, wire: Wire, queries: Queries, chain: Chain) -> None:
+    def __init__(self, wire: Wire, queries: Queries, chain: SqlChain) -> None:
         self.sql = Sql(wire, queries)
         self.chain = chain
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.store.durable import DurableStore
-from signoff.store.sql import Chain, SqlTransaction
+from signoff.store.sql import SqlChain, SqlTransaction
 from signoff.store.sqlite_file import (
     PATIENCE,
     QUERIES,
@@ -25,7 +25,7 @@ from signoff.store.sqlite_file import (
     rollback,
     store_error,
 )
-from signoff.store.writer import Batch, Outcome, Work
+from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
 
@@ -35,10 +35,6 @@ LOG = 4_000
 """Pages until the log beside the file is worked in, which takes syncs of its own; four times the usual."""
 _ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 """Errors that are about one piece of work; all others are about the file."""
-
-
-class _NeedsCare(Exception):
-    """A piece of a batch failed, and only savepoints can undo it alone."""
 
 
 class SqliteStore(DurableStore):
@@ -68,7 +64,7 @@ class SqliteStore(DurableStore):
             connection = self._reader()
             connection.execute("begin")
             wire = ReadingWire(connection)
-            return work(SqlTransaction(wire, QUERIES, Chain(wire, QUERIES)))
+            return work(SqlTransaction(wire, QUERIES, SqlChain(wire, QUERIES)))
         except sqlite3.Error as error:
             raise store_error(error, self.path, self._patience) from error
         finally:
@@ -85,7 +81,7 @@ class SqliteStore(DurableStore):
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
         try:
             return self._attempt(works, careful=False, synced=synced)
-        except _NeedsCare:
+        except NeedsSavepoints:
             return self._attempt(works, careful=True, synced=synced)
 
     def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
@@ -101,7 +97,7 @@ class SqliteStore(DurableStore):
             raise self._failed(error) from error
         before = connection.total_changes
         wire = WritingWire(connection)
-        chain = Chain(wire, QUERIES)
+        chain = SqlChain(wire, QUERIES)
         try:
             if careful:
                 outcomes = [self._careful_piece(connection, wire, chain, work) for work in works]
@@ -109,7 +105,7 @@ class SqliteStore(DurableStore):
                 tx = SqlTransaction(wire, QUERIES, chain)  # what one piece has read, the next need not read again
                 outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
-                    raise _NeedsCare
+                    raise NeedsSavepoints
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
                 connection.execute("rollback")
                 return Batch(outcomes, changed=False)
@@ -122,17 +118,19 @@ class SqliteStore(DurableStore):
             rollback(connection)
             raise
 
-    def _piece(self, tx: SqlTransaction, work: Work) -> Outcome:
+    def _piece(self, tx: SqlTransaction, work: Work) -> WriteResult:
         try:
-            return Outcome(work(tx))
+            return WriteResult(work(tx))
         except _ITS_OWN as error:
-            return Outcome(error=store_error(error, self.path))
+            return WriteResult(error=store_error(error, self.path))
         except sqlite3.Error:
             raise
         except BaseException as error:
-            return Outcome(error=error)
+            return WriteResult(error=error)
 
-    def _careful_piece(self, connection: sqlite3.Connection, wire: WritingWire, chain: Chain, work: Work) -> Outcome:
+    def _careful_piece(
+        self, connection: sqlite3.Connection, wire: WritingWire, chain: SqlChain, work: Work
+    ) -> WriteResult:
         """Do one piece of work; if it raises, undo it and nothing else."""
         mark = chain.mark()
         connection.execute("savepoint piece")

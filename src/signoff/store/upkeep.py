@@ -16,7 +16,7 @@ from signoff.store.open import EXAMPLES
 from signoff.store.urls import sqlite_path
 
 if TYPE_CHECKING:
-    from signoff.store.postgres_line import Connection
+    from signoff.store.postgres_line import PostgresConnection
     from signoff.store.postgres_link import Address
 
 
@@ -100,7 +100,7 @@ def _end_problems(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
     yield from _mismatch(last, end, str(path))
 
 
-def _server_problems(connection: Connection, address: Address) -> Iterator[str]:
+def _server_problems(connection: PostgresConnection, address: Address) -> Iterator[str]:
     from signoff.store import postgres_schema
     from signoff.store.postgres_line import query
 
@@ -122,7 +122,7 @@ def _mismatch(last: tuple[int, str] | None, end: tuple[int, str], where: str) ->
 
 
 @contextmanager
-def _postgres(url: str) -> Generator[tuple[Connection, Address]]:
+def _postgres(url: str) -> Generator[tuple[PostgresConnection, Address]]:
     from signoff.store.postgres_line import psycopg
     from signoff.store.postgres_link import Address, store_error
 

@@ -28,7 +28,7 @@ AGAIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteResult:
     """What became of one piece of work."""
 
     value: Any = None
@@ -39,7 +39,7 @@ class Outcome:
 class Batch:
     """What became of one transaction. `changed` is false where nothing was written after all."""
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[WriteResult]
     changed: bool = True
 
 
@@ -48,6 +48,10 @@ Transact: TypeAlias = Callable[[Sequence[Work], bool], Batch]
 
 Where the second argument is false, once everybody sees it is enough.
 """
+
+
+class NeedsSavepoints(Exception):
+    """A piece of a batch failed in a way that only savepoints can undo: do the batch again, with them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -213,18 +217,18 @@ class Writer:
         pieces, self._kept = self._kept + pieces, []
         # Whoever gave up waiting before it began wants nothing done.
         works = [piece for piece in pieces if piece.work and not (piece.future and piece.future.cancelled())]
-        answers: list[tuple[_Piece, Outcome]] = []
+        answers: list[tuple[_Piece, WriteResult]] = []
         synced = any(piece.synced for piece in works)
         try:
             todo = [piece.work for piece in works if piece.work]
             batch = self._transact(todo, synced) if todo else Batch((), changed=False)
         except BaseException as error:
-            answers = [(piece, Outcome(error=error)) for piece in pieces]
+            answers = [(piece, WriteResult(error=error)) for piece in pieces]
             self._keep([piece for piece in works if piece.future is None], error)
         else:
             self.commits += batch.changed and synced
             answers = list(zip(works, batch.outcomes, strict=True))
-            answers += [(piece, Outcome()) for piece in pieces if piece.work is None]
+            answers += [(piece, WriteResult()) for piece in pieces if piece.work is None]
             for piece, outcome in answers:
                 if piece.future is None and outcome.error is not None:
                     warn(f"{piece.name!r} was not written: {outcome.error!r}")
@@ -253,9 +257,9 @@ def _named(pieces: Sequence[_Piece]) -> str:
     return ", ".join(f"{count} x {name!r}" for name, count in counts.items())
 
 
-def _tell(answers: Sequence[tuple[_Piece, Outcome]]) -> None:
+def _tell(answers: Sequence[tuple[_Piece, WriteResult]]) -> None:
     """Wake whoever waits, once for each event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], WriteResult]]] = {}
     for piece, outcome in answers:
         if piece.loop is not None and piece.future is not None:
             by_loop.setdefault(piece.loop, []).append((piece.future, outcome))
@@ -266,7 +270,7 @@ def _tell(answers: Sequence[tuple[_Piece, Outcome]]) -> None:
             continue
 
 
-def _resolve(told: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+def _resolve(told: Sequence[tuple[asyncio.Future[Any], WriteResult]]) -> None:
     for future, outcome in told:
         if future.done():
             continue

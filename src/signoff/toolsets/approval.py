@@ -14,7 +14,7 @@ from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from signoff.attached.checks import AttachedCheck
-from signoff.attached.layers import Labels, Layer, Rules, layer_for
+from signoff.attached.layers import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import hold, mark, may_run
 from signoff.errors import WrongUse
 
@@ -59,7 +59,7 @@ def approval_tool(
     return register
 
 
-def _keep_to(tool: Tool[Any], layer: Layer, toolset: FunctionToolset[Any], labels: tuple[str, ...]) -> None:
+def _keep_to(tool: Tool[Any], layer: ToolsetLayer, toolset: FunctionToolset[Any], labels: tuple[str, ...]) -> None:
     """Have the tool itself keep to its policy and labels, so that it does in any other toolset too."""
     if labels:
         declared = (tool.metadata or {}).get("labels") or ()

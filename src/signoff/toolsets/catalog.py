@@ -14,18 +14,18 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 
 from signoff.attached.layers import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
-from signoff.config import Settings, ToolsetEntry, worker_names
+from signoff.config import ProjectSettings, ToolsetEntry, worker_names
 from signoff.config.foreign import FOREIGN_TOOLSETS, foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, nearest, shown
 from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
-from signoff.toolsets.configuring import Given, shape_of
+from signoff.toolsets.configuring import ToolsetValues, shape_of
 from signoff.toolsets.context import Context, ToolsetContext
 from signoff.toolsets.creating import Made, create, instance_in
 from signoff.toolsets.loading import (
@@ -106,7 +106,7 @@ _ELSEWHERE = {
 class Catalog:
     """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed packages."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ProjectSettings) -> None:
         self.settings = settings
 
     # what there is
@@ -153,7 +153,9 @@ class Catalog:
 
     # making one
 
-    def build(self, name: str, context: ToolsetContext | None = None, *, spot: Spot | None = None) -> BuiltToolset:
+    def build(
+        self, name: str, context: ToolsetContext | None = None, *, spot: ConfigValue | None = None
+    ) -> BuiltToolset:
         """The toolset of that name for one worker. `spot` is where the worker names it, for errors."""
         entry = self._entry(name, spot)
         given = self._given(entry, direct=name not in self.settings.toolsets)
@@ -176,7 +178,7 @@ class Catalog:
         toolset = marked.prefixed(entry.prefix) if entry.prefix else marked
         return BuiltToolset(name=name, toolset=toolset, policy=entry.policy, secrets=given.secrets)
 
-    def _marked(self, made: Made, entry: ToolsetEntry, given: Given) -> AbstractToolset[Any]:
+    def _marked(self, made: Made, entry: ToolsetEntry, given: ToolsetValues) -> AbstractToolset[Any]:
         """The toolset with the policies of its entry, of TOOLSET_APPROVALS, and of what it is registered with."""
         name, toolset = entry.name, made.toolset
         try:
@@ -205,13 +207,17 @@ class Catalog:
         names = {one.name for one in self.settings.toolsets.values() if one.use in uses}
         return len(names | (uses if _is_plain(entry.use) else set[str]())) > 1
 
-    def build_all(self, names: Iterable[str | Spot], context: ToolsetContext | None = None) -> tuple[BuiltToolset, ...]:
+    def build_all(
+        self, names: Iterable[str | ConfigValue], context: ToolsetContext | None = None
+    ) -> tuple[BuiltToolset, ...]:
         """The toolsets of one worker, whose tools must have different names as far as they are known by now.
 
         Names may be given with the place where they stand.
         """
         spots = {
-            one.text("the name of a toolset") if isinstance(one, Spot) else one: one if isinstance(one, Spot) else None
+            one.text("the name of a toolset") if isinstance(one, ConfigValue) else one: one
+            if isinstance(one, ConfigValue)
+            else None
             for one in names
         }
         built = tuple(self.build(name, context, spot=spot) for name, spot in spots.items())
@@ -230,7 +236,7 @@ class Catalog:
         """What the project's file says about a name; for a name it does not speak of, what it would say."""
         return self._entry(name, None)
 
-    def _entry(self, name: str, spot: Spot | None) -> ToolsetEntry:
+    def _entry(self, name: str, spot: ConfigValue | None) -> ToolsetEntry:
         found = self.settings.toolsets.get(name)
         if found is not None:
             return found
@@ -238,10 +244,10 @@ class Catalog:
             raise _at(spot, f"{shown(name)} needs an entry of its own", f"write toolsets: {{NAME: {{use: {name}, …}}}}")
         if name not in BUILTINS and name not in self._project and name not in self._offered:
             raise self._unknown(name, spot)
-        where = spot or Spot.top(document_of(name, file=f"<{name}>"))
+        where = spot or ConfigValue.top(document_of(name, file=f"<{name}>"))
         return ToolsetEntry(name=name, use=name, spot=where)
 
-    def _unknown(self, name: str, spot: Spot | None) -> SignoffError:
+    def _unknown(self, name: str, spot: ConfigValue | None) -> SignoffError:
         if ":" in name and not name.startswith(_WORKER):
             fix = f'give it a name in signoff.yaml: toolsets: {{NAME: {{use: "{name}"}}}}'
             return _at(spot, f"{shown(name)} is a class path; workers use names", fix)
@@ -257,7 +263,7 @@ class Catalog:
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` stands for."""
-        use, wrong = entry.use, Given(owner=entry.name, values={}, spot=entry.spot).wrong_use
+        use, wrong = entry.use, ToolsetValues(owner=entry.name, values={}, spot=entry.spot).wrong_use
         if use == NATIVE:
             return NATIVE
         if use in ALIASES:
@@ -271,10 +277,10 @@ class Catalog:
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
         raise wrong(f"there is no toolset {shown(use)}", self._suggested(use, known))
 
-    def _given(self, entry: ToolsetEntry, *, direct: bool) -> Given:
+    def _given(self, entry: ToolsetEntry, *, direct: bool) -> ToolsetValues:
         values = filled_config(entry)
         hint = f"write an entry: toolsets: {{{entry.name}: {{use: {entry.use}, config: {{…}}}}}}" if direct else ""
-        return Given(
+        return ToolsetValues(
             owner=entry.name,
             values=values.value,
             spot=entry.spot,
@@ -283,7 +289,7 @@ class Catalog:
             hint=hint,
         )
 
-    def _swapped(self, target: object, given: Given) -> tuple[object, Given]:
+    def _swapped(self, target: object, given: ToolsetValues) -> tuple[object, ToolsetValues]:
         """`inner_class` in the config: another class in the place of the toolset's own, or handed to what takes it."""
         if INNER not in given.values or target is NATIVE:
             return target, given
@@ -305,7 +311,7 @@ class Catalog:
             {key: value for key, value in given.values.items() if key != INNER}
         )
 
-    def _from_project(self, target: object, given: Given) -> Given:
+    def _from_project(self, target: object, given: ToolsetValues) -> ToolsetValues:
         """Paths of built-ins start from the project's folder, wherever the program was started."""
         values, folder = dict(given.values), self.settings.folder
         if target is not BUILTINS["sql"] and target is not mcp_server:
@@ -318,7 +324,7 @@ class Catalog:
             values["url"] = f"sqlite:{os.path.join(folder, url.removeprefix('sqlite:'))}"
         return given.with_values(values)
 
-    def _folder(self, named: Any, at: int, given: Given) -> Any:
+    def _folder(self, named: Any, at: int, given: ToolsetValues) -> Any:
         """A folder of programs: one of the project's own, which is there."""
         if not isinstance(named, str):
             return named
@@ -353,13 +359,13 @@ def _is_plain(use: str) -> bool:
     return ":" not in use and use not in ALIASES and use != NATIVE
 
 
-def _at(spot: Spot | None, what: str, fix: str) -> SignoffError:
+def _at(spot: ConfigValue | None, what: str, fix: str) -> SignoffError:
     if spot is not None:
         return WrongFile(what, place=spot.place, fix=fix)
     return WrongUse(f"{what}\n  {fix}" if fix else what)
 
 
-def check_names(built: Sequence[BuiltToolset], spots: Mapping[str, Spot | None] | None = None) -> None:
+def check_names(built: Sequence[BuiltToolset], spots: Mapping[str, ConfigValue | None] | None = None) -> None:
     """Refuse two tools with one name. Tools that a server tells only when it runs are compared when it does.
 
     `spots` say where the worker names its toolsets.

@@ -15,29 +15,29 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from signoff.config.foreign import foreign_hint
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.context import Context, ToolsetContext
 from signoff.toolsets.hiding import HIDDEN, hide
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class ToolsetValues:
     """What a toolset is made with: values, with the places they stand at."""
 
     owner: str
     """The toolset's name, for messages."""
     values: Mapping[str, Any] = field(repr=False)
-    spot: Spot | None = None
+    spot: ConfigValue | None = None
     """Where its entry stands; None: it was not read from a file."""
-    spots: Mapping[str, Spot] = field(default_factory=dict[str, Spot], repr=False)
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue], repr=False)
     """Where each key stands, by its path."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that must not be shown."""
     hint: str = ""
     """What to do where a value is missing."""
 
-    def with_values(self, values: Mapping[str, Any]) -> Given:
+    def with_values(self, values: Mapping[str, Any]) -> ToolsetValues:
         return dataclasses.replace(self, values=values)
 
     def wrong(self, what: str, *, at: KeyTrail = (), fix: str = "", key: bool = False) -> SignoffError:
@@ -194,7 +194,7 @@ def is_model(found: object) -> bool:
     return typed or issubclass(found, BaseModel) or dataclasses.is_dataclass(found)
 
 
-def checked(shape: Shape, given: Given) -> Any:
+def checked(shape: Shape, given: ToolsetValues) -> Any:
     """The values as the toolset wants them: an instance of its model, or a mapping."""
     if shape.model is not None:
         return _by_model(shape.model, given)
@@ -208,7 +208,7 @@ def checked(shape: Shape, given: Given) -> Any:
 # --- a pydantic model ---
 
 
-def _by_model(model: Any, given: Given) -> Any:
+def _by_model(model: Any, given: ToolsetValues) -> Any:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(model)
     except PydanticUserError as error:
@@ -228,7 +228,7 @@ def _fields(model: Any) -> list[str]:
     return list(getattr(model, "__dataclass_fields__", None) or model.__annotations__)
 
 
-def _told(error: ValidationError, given: Given, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
+def _told(error: ValidationError, given: ToolsetValues, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
     """The first thing that is wrong; unknown keys before anything else, because they cause the rest."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     problem = next((one for one in problems if one["type"] in _EXTRA), problems[0])
@@ -244,11 +244,11 @@ def _told(error: ValidationError, given: Given, known: Sequence[str], under: Key
 _EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def _missing(given: Given, at: KeyTrail) -> SignoffError:
+def _missing(given: ToolsetValues, at: KeyTrail) -> SignoffError:
     return given.wrong(f"{shown(f'config.{key_text(at)}')} is missing", at=at)
 
 
-def _trail(location: tuple[str | int, ...], given: Given) -> KeyTrail:
+def _trail(location: tuple[str | int, ...], given: ToolsetValues) -> KeyTrail:
     """The part of pydantic's location that is a key path of ours: unions add words of their own."""
     trail: list[str | int] = []
     value: Any = given.values
@@ -275,7 +275,7 @@ def _worded(message: str) -> str:
 # --- a JSON schema ---
 
 
-def _by_schema(schema: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _by_schema(schema: Mapping[str, Any], given: ToolsetValues) -> dict[str, Any]:
     from jsonschema.validators import validator_for
 
     strict = {"additionalProperties": False, **schema} if "properties" in schema else dict(schema)
@@ -300,7 +300,7 @@ def _by_schema(schema: Mapping[str, Any], given: Given) -> dict[str, Any]:
 # --- a signature ---
 
 
-def _by_signature(shape: Shape, given: Given) -> dict[str, Any]:
+def _by_signature(shape: Shape, given: ToolsetValues) -> dict[str, Any]:
     known = shape.keywords
     values: dict[str, Any] = {}
     for key, value in given.values.items():
@@ -314,7 +314,7 @@ def _by_signature(shape: Shape, given: Given) -> dict[str, Any]:
     return values
 
 
-def _value(kind: Any, key: str, value: Any, given: Given) -> Any:
+def _value(kind: Any, key: str, value: Any, given: ToolsetValues) -> Any:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
     except (PydanticUserError, TypeError, NameError):  # a type pydantic does not know

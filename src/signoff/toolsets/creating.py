@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
-from signoff.attached.layers import Labels, Layer, Rules, layer_for
+from signoff.attached.layers import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import mark
 from signoff.errors import MissingExtra, SignoffError
 from signoff.policy.wording import shown
-from signoff.toolsets.configuring import Given, Shape, checked, shape_of
+from signoff.toolsets.configuring import Shape, ToolsetValues, checked, shape_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Registration:
 
     def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
         """The toolset, made and with its policy: for an agent that is not described in a file."""
-        made = create(self, Given(owner=name or "a registered toolset", values={}), context, name)
+        made = create(self, ToolsetValues(owner=name or "a registered toolset", values={}), context, name)
         return mark(made.toolset, *made.registered(name))
 
 
@@ -40,7 +40,7 @@ class Made:
     toolset: AbstractToolset[Any]
     registrations: tuple[Registration, ...] = ()
 
-    def registered(self, name: str | None, *, by_catalog: bool = False) -> list[Layer]:
+    def registered(self, name: str | None, *, by_catalog: bool = False) -> list[ToolsetLayer]:
         """The policies of the registrations, as layers for the toolset."""
         return [
             layer_for(self.toolset, one.policy, name=name, labels=one.labels, by_catalog=by_catalog)
@@ -48,7 +48,7 @@ class Made:
         ]
 
 
-def create(target: object, given: Given, context: Any, name: str | None, *, apart: bool = False) -> Made:
+def create(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool = False) -> Made:
     """The toolset. Raises, with the place, where config does not fit or what comes out is no toolset.
 
     A parameter `config` gets the config as a whole, `context` the context; any other is filled by the key of that
@@ -69,7 +69,7 @@ def create(target: object, given: Given, context: Any, name: str | None, *, apar
     return _called(target, given, context, name, apart=apart)
 
 
-def _called(target: object, given: Given, context: Any, name: str | None, *, apart: bool) -> Made:
+def _called(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool) -> Made:
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
         raise given.wrong_use(f"{described(target)} is no toolset", NO_TOOLSET)
     make = cast("Callable[..., Any]", target)
@@ -99,7 +99,7 @@ def instance_in(target: object) -> AbstractToolset[Any] | None:
     return cast("AbstractToolset[Any]", target) if isinstance(target, AbstractToolset) else None
 
 
-def _failed(given: Given, error: Exception) -> SignoffError:
+def _failed(given: ToolsetValues, error: Exception) -> SignoffError:
     if isinstance(error, OSError) and error.strerror and "root" in given.values:
         fix = "relative folders start from the project's"
         return given.wrong(f"this folder cannot be used: {error.strerror}", at=("root",), fix=fix)
@@ -109,7 +109,7 @@ def _failed(given: Given, error: Exception) -> SignoffError:
 NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or function that makes one"
 
 
-def _arguments(shape: Shape, given: Given, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(shape: Shape, given: ToolsetValues, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
     absent = shape.spare and not given.values
     value = None if absent else checked(shape, given)
     named: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic_ai.toolsets import AbstractToolset
 
-from signoff.attached.layers import Layer, Rules, layer_for, policy_of
+from signoff.attached.layers import Rules, ToolsetLayer, layer_for, policy_of
 from signoff.config.files import check_owner
 from signoff.config.importing import importable
 from signoff.errors import Place, SignoffError, WrongFile
@@ -168,7 +168,7 @@ def _approvals(found: object, toolsets: Mapping[str, object], place: Place) -> M
     return {str(name): (rules,) for name, rules in approvals.items()}
 
 
-def approvals_layer(toolset: AbstractToolset[Any], rules: Rules, name: str, place: Place) -> Layer:
+def approvals_layer(toolset: AbstractToolset[Any], rules: Rules, name: str, place: Place) -> ToolsetLayer:
     """What `TOOLSET_APPROVALS` attaches to a toolset; raises `WrongFile` where it cannot be."""
     return _checked(lambda: layer_for(toolset, rules, name=name, by_catalog=True), name, place)
 

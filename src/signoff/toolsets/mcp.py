@@ -81,7 +81,7 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
     except ImportError as error:
         raise MissingExtra("An MCP server", "mcp") from error
     folder = (context.workspace if context is not None else None) or os.getcwd()
-    said = Said()
+    said = ServerStderr()
     # A tool that fails is an answer to the model; as a retry it would soon end the run.
     options: dict[str, Any] = {"id": id, "tool_error_behavior": "failed"}
     options |= {"init_timeout": config.timeout, "read_timeout": config.timeout}
@@ -99,7 +99,7 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
     return McpServer(server, name=id, config=config, said=said)
 
 
-class Said:
+class ServerStderr:
     """What a server's program writes to standard error: it would stand between a person and the card."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class McpServer(WrapperToolset[Any]):
     """The tools, by name or glob, that the project has labelled itself."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that no error may show."""
-    said: Said = field(default_factory=Said, repr=False, compare=False)
+    said: ServerStderr = field(default_factory=ServerStderr, repr=False, compare=False)
     claims: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"], repr=False, compare=False)
 
     @property

@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 
 from signoff.policy.wording import did_you_mean, listed
-from signoff.toolsets.configuring import Given, Shape, checked
+from signoff.toolsets.configuring import Shape, ToolsetValues, checked
 
 
-def native_tool(given: Given) -> AbstractNativeTool:
+def native_tool(given: ToolsetValues) -> AbstractNativeTool:
     """The tool that `config` describes: `kind`, and what PydanticAI's tool of that kind takes."""
     kind = given.values.get("kind")
     known = kinds()

@@ -17,11 +17,11 @@ from signoff.policy.wording import shown
 
 def together(toolsets: Sequence[AbstractToolset[Any]]) -> list[AbstractToolset[Any]]:
     """The toolsets as an agent takes them, so that names that servers tell only when they run are compared too."""
-    return [Together(list(toolsets))] if toolsets else []
+    return [DistinctToolsets(list(toolsets))] if toolsets else []
 
 
 @dataclass
-class Together(CombinedToolset[Any]):
+class DistinctToolsets(CombinedToolset[Any]):
     """Toolsets that must have different tools."""
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:

@@ -13,7 +13,7 @@ from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.loading import read_policy
 from signoff.policy.parse import policy_in
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 LAYER = "caller"
@@ -73,7 +73,7 @@ class Caller:
 def _rules_in(file: str, folder: str) -> Policy:
     """A file that holds rules that tighten and nothing else: whatever else it said would be left out."""
     name = from_here(file)
-    top = Spot.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
+    top = ConfigValue.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     rules = policy_in(top, entries)
     return refuse_loosening(

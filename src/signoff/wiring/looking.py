@@ -19,7 +19,7 @@ SHORTEST, LONGEST = timedelta(seconds=1), timedelta(seconds=60)
 """How long to wait until a run is tried again that could not go on."""
 
 
-class Looking:
+class ResumableRuns:
     """Looks for runs that can go on: at all of them first, then at those about which something is new."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
 from signoff.errors import StoreError
-from signoff.wiring.looking import Looking
+from signoff.wiring.looking import ResumableRuns
 
 EVERY = timedelta(seconds=5)
 """How often all runs are looked at: a process that dies tells nobody."""
@@ -23,7 +23,7 @@ class ResumeLoop:
     def __init__(
         self,
         broker: Broker,
-        looking: Looking,
+        looking: ResumableRuns,
         *,
         found: Callable[[Sequence[RunStatus]], Awaitable[None]],
         failed: Callable[[StoreError], None],

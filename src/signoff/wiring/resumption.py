@@ -12,7 +12,7 @@ from signoff.broker.status import RunStatus
 from signoff.core.run import KeptRun, RunState
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
-from signoff.wiring.looking import Looking, cannot, elsewhere
+from signoff.wiring.looking import ResumableRuns, cannot, elsewhere
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.telling import answer_text
 
@@ -40,7 +40,7 @@ class Resumption:
         self._broker = broker
         self._reconciler = reconciler
         self._resume = resume
-        self._looking = Looking(broker, [channel], only=only)
+        self._looking = ResumableRuns(broker, [channel], only=only)
         self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
         self._since: dict[str, datetime] = {}
         """Since when runs could go on of which nobody was told yet that they do not."""

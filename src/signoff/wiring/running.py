@@ -18,12 +18,12 @@ from uuid import uuid4
 from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
 from signoff.broker.status import RunStatus
-from signoff.config import Settings
+from signoff.config import ProjectSettings
 from signoff.core.addressing import spoken_name
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import (
     AlreadyHeard,
     Halted,
@@ -37,7 +37,7 @@ from signoff.errors import (
 from signoff.ports import Heard, Transaction
 from signoff.wiring.addressing import addressed, conversation_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
-from signoff.wiring.looking import LONGEST, SHORTEST, Looking, cannot
+from signoff.wiring.looking import LONGEST, SHORTEST, ResumableRuns, cannot
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.telling import answer_text, failure_text, is_cut
 
@@ -68,7 +68,7 @@ class Running:
         self,
         telling: Telling,
         broker: Broker,
-        settings: Settings,
+        settings: ProjectSettings,
         channel_names: Collection[str],
         options: RunOptions,
         *,
@@ -90,7 +90,7 @@ class Running:
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
-        self._looking = Looking(broker, channel_names, only=only)
+        self._looking = ResumableRuns(broker, channel_names, only=only)
         self._loop = ResumeLoop(
             broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
         )
@@ -355,7 +355,7 @@ class Running:
         """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
         if not only_if or run.id in self._looking.told:
             return
-        subject = Subject(Kind.RESULT, run.id)
+        subject = Subject(SubjectKind.RESULT, run.id)
         names = self._names
         if not await self._broker.store.read(
             lambda tx: any(tx.deliveries.get(one, subject) is not None for one in names)

@@ -8,7 +8,7 @@ from typing import Any
 
 from signoff.core.redact import redact_text
 from signoff.core.run import KeptRun, RunState
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible import OPEN
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
@@ -31,7 +31,7 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
 
 def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
     """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
-    delivery = tx.deliveries.get(channel, Subject(Kind.RESULT, run.id))
+    delivery = tx.deliveries.get(channel, Subject(SubjectKind.RESULT, run.id))
     if delivery is None or delivery.result is None:
         return True
     said = delivery.result

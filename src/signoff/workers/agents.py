@@ -13,10 +13,10 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolse
 from signoff.errors import WrongUse
 from signoff.gate.agents import signoff_of
 from signoff.policy.engine import Policy
-from signoff.workers.inspect import Look, tools_of
+from signoff.workers.inspect import InspectedAgent, tools_of
 from signoff.workers.load import load_agent
 from signoff.workers.models import model_named
-from signoff.workers.survey import Reachable, Survey
+from signoff.workers.survey import Reachable, WorkerSurvey
 
 NAMELESS = "agent"
 """What rules know an agent as that has no name."""
@@ -26,7 +26,7 @@ NAMELESS = "agent"
 class AgentFacts:
     """What is to be known about an agent in Python."""
 
-    survey: Survey
+    survey: WorkerSurvey
     has_gate: bool
     has_code: bool = False
     """Whether a function of its gate has a say besides the rules."""
@@ -41,10 +41,10 @@ async def look_at(path: str, layers: Sequence[Policy], *, connect: bool = False)
     agent = load_agent(path)
     gate = signoff_of(agent)
     policies = gate.policies if gate is not None else tuple(layers)
-    look = Look(agent=agent)
+    look = InspectedAgent(agent=agent)
     if gate is not None:
-        look = Look(agent=agent, native=gate.native, secrets=tuple(gate.secrets))
-    survey = Survey()
+        look = InspectedAgent(agent=agent, native=gate.native, secrets=tuple(gate.secrets))
+    survey = WorkerSurvey()
     survey.built[path] = found = await tools_of(look, connect=connect)
     name = agent.name or NAMELESS
     for tool in found.tools:

@@ -61,7 +61,7 @@ class ToolsetApprovals:
         by = Answerer(name=grant.by) if grant.by else None
         return ApprovalDecision(approved=grant.approved, note=grant.note, by=by, remember=Remember.ALWAYS)
 
-    def _question(self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], summary: str) -> Question:
+    def _question(self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], summary: str) -> QuestionTool:
         call = running_call()
         if not isinstance(call, GatedCall):
             raise WrongUse("a toolset asks from within its tools: there is no call around this code")
@@ -71,11 +71,11 @@ class ToolsetApprovals:
         if question in (tools or {}):
             raise WrongUse(f"{shown(question)} is a tool of this run: a question has a name of its own")
         name = call.origin.toolset_name or ""
-        return Question(question, tuple(args), summary, name, tuple(self.policies.get(name, ())))
+        return QuestionTool(question, tuple(args), summary, name, tuple(self.policies.get(name, ())))
 
 
 @dataclass(eq=False)
-class Question(AbstractToolset[Any]):
+class QuestionTool(AbstractToolset[Any]):
     """One question, as a tool: to run it is to have a yes."""
 
     name: str

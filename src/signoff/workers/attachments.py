@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from signoff.gate.calls import enclosing_call
-from signoff.workers.limits import Given
+from signoff.workers.limits import WorkerDeps
 
 
 class RunAttachments(Sequence[str]):
@@ -33,4 +33,4 @@ class RunAttachments(Sequence[str]):
 
 def _files() -> tuple[str, ...]:
     call = enclosing_call()
-    return call.ctx.deps.files if call is not None and isinstance(call.ctx.deps, Given) else ()
+    return call.ctx.deps.files if call is not None and isinstance(call.ctx.deps, WorkerDeps) else ()

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
 from signoff.attached.layers import layers_of
-from signoff.config import Settings, WorkerFile
+from signoff.config import ProjectSettings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, OnTimeout, Verdict
@@ -29,7 +29,7 @@ from signoff.wrapped import parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class WorkerBound:
     """A policy that holds for a worker besides its own."""
 
     policy: Policy
@@ -45,7 +45,7 @@ class Layer:
 class Bounds:
     """The policies over a creator, outermost first, and its toolsets as they were made for it."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[WorkerBound, ...]
     built: tuple[BuiltToolset, ...] = ()
 
     @property
@@ -55,11 +55,11 @@ class Bounds:
 
 
 def bounds_of(
-    settings: Settings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
+    settings: ProjectSettings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
 ) -> Bounds:
     """What holds over a worker: the user's, the project's and the caller's rules, and those of its toolsets."""
-    layers = [Layer(policy=policy) for policy in settings.layers]
-    layers += [Layer(policy=policy, lasting=False) for policy in caller]
+    layers = [WorkerBound(policy=policy) for policy in settings.layers]
+    layers += [WorkerBound(policy=policy, lasting=False) for policy in caller]
     attached = {one.name: list(_attached(one.toolset)) for one in built}
     for name in creator.toolsets:
         entry = settings.toolsets.get(name)
@@ -67,7 +67,7 @@ def bounds_of(
         policies = {id(policy): policy for policy in (*own, *attached.get(name, ()))}.values()
         prefix = f"{entry.prefix}_" if entry is not None and entry.prefix else ""
         known_as = NATIVE if entry is not None and entry.use == NATIVE else name
-        layers += [Layer(policy=policy, toolset=known_as, prefix=prefix) for policy in policies]
+        layers += [WorkerBound(policy=policy, toolset=known_as, prefix=prefix) for policy in policies]
     return Bounds(layers=tuple(layers), built=tuple(built))
 
 
@@ -82,7 +82,7 @@ def _attached(toolset: AbstractToolset[Any] | None) -> Iterator[Policy]:
 # --- names ---
 
 
-def refuse_trusted(layers: Sequence[Layer], name: str, creator: str) -> None:
+def refuse_trusted(layers: Sequence[WorkerBound], name: str, creator: str) -> None:
     """Refuse a name that rules grant something to, which they do not grant to the creator: the model chose the name."""
     for layer in layers:
         rules = layer.policy.rules
@@ -132,7 +132,7 @@ def _ends_with(pattern: str, worker: str, ahead: bool) -> bool:
 # --- rules that bind ---
 
 
-def rules_for(settings: Settings, layers: Sequence[Layer], creator: WorkerFile, name: str) -> list[Any]:
+def rules_for(settings: ProjectSettings, layers: Sequence[WorkerBound], creator: WorkerFile, name: str) -> list[Any]:
     """The rules that a new worker of this name carries: those of the creator's file, and all that name the creator.
 
     They are written as for the new worker: what the creator must not do, or has to ask about, holds for it wherever
@@ -166,7 +166,7 @@ def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
 
 
 def _about(
-    rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: Layer | None = None, folder: str = ""
+    rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: WorkerBound | None = None, folder: str = ""
 ) -> dict[str, Any] | None:
     """A rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
     written = cast("dict[str, Any]", raw)
@@ -186,7 +186,7 @@ def _about(
     return {effect: kept[0] if len(kept) == 1 else kept, **rest}
 
 
-def _anywhere(item: Mapping[str, Any], layer: Layer | None, folder: str) -> dict[str, Any]:
+def _anywhere(item: Mapping[str, Any], layer: WorkerBound | None, folder: str) -> dict[str, Any]:
     found = {key: value for key, value in item.items() if key != "worker"}
     if layer is None or not layer.toolset:
         return found

@@ -16,11 +16,11 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.config.entries import WorkerFile
 from signoff.policy.document import KeyStep
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, nearest, shown
 from signoff.toolsets.catalog import BuiltToolset, check_names
 from signoff.toolsets.together import together
-from signoff.workers.limits import Given
+from signoff.workers.limits import WorkerDeps
 from signoff.workers.prompt import Instructions, read_instructions
 from signoff.workers.schemas import check_schema, output_type
 
@@ -44,7 +44,7 @@ _OF_A_PROVIDER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorkerPlan:
     """A worker file, checked as far as that goes without its model and its toolsets."""
 
     file: WorkerFile
@@ -56,14 +56,14 @@ class Plan:
     """What it answers with: a type for PydanticAI."""
 
 
-def plan_of(file: WorkerFile) -> Plan:
+def plan_of(file: WorkerFile) -> WorkerPlan:
     """Check a worker file; raises with the place of what is wrong."""
     given, answered = _schema(file, "input", "deps_schema"), _schema(file, "output", "output_schema")
     for one in (given, answered):
         if one is not None:
             check_schema(*one)
     schema = given[0] if given is not None else None
-    return Plan(
+    return WorkerPlan(
         file=file,
         spec=_spec(file),
         instructions=read_instructions(file, schema),
@@ -73,18 +73,18 @@ def plan_of(file: WorkerFile) -> Plan:
 
 
 def build_agent(
-    plan: Plan,
+    plan: WorkerPlan,
     *,
     model: Model | None,
     toolsets: Sequence[AbstractToolset[Any]],
     capabilities: Sequence[AbstractCapability[Any]],
-) -> Agent[Given, Any]:
+) -> Agent[WorkerDeps, Any]:
     """The agent. It can always pause for an answer; `capabilities` come after those that the file names."""
     file = plan.file
     try:
-        return Agent[Given, Any].from_spec(
+        return Agent[WorkerDeps, Any].from_spec(
             plan.spec,
-            deps_type=Given,
+            deps_type=WorkerDeps,
             name=file.name,
             description=file.description or None,
             model=model,
@@ -113,7 +113,7 @@ def check_tool_names(file: WorkerFile, built: Sequence[BuiltToolset]) -> None:
                 raise spot.wrong(what, "leave one of the two out, or give each its own `id` where it takes one")
 
 
-def _schema(file: WorkerFile, ours: str, theirs: str) -> tuple[Mapping[str, Any], Spot] | None:
+def _schema(file: WorkerFile, ours: str, theirs: str) -> tuple[Mapping[str, Any], ConfigValue] | None:
     """A schema under either of its two names, and its place."""
     own: Mapping[str, Any] | None = getattr(file, ours)
     if own is not None:
@@ -155,7 +155,7 @@ def _check_settings(file: WorkerFile) -> None:
             )
 
 
-def _below(spot: Spot, trail: Sequence[KeyStep]) -> Spot:
+def _below(spot: ConfigValue, trail: Sequence[KeyStep]) -> ConfigValue:
     """The place at the end of a key path, or the last one on the way that is there."""
     for step in trail:
         value: Any = spot.value

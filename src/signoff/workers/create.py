@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from signoff.config import Settings, WorkerFile, parse_worker, worker_names, workers_folder
+from signoff.config import ProjectSettings, WorkerFile, parse_worker, worker_names, workers_folder
 from signoff.core.canonical import digest
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.wording import shown
@@ -32,7 +32,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class NewWorker:
     """A new worker as it would be written."""
 
     name: str
@@ -44,13 +44,13 @@ class Draft:
 
 
 def draft(
-    settings: Settings,
+    settings: ProjectSettings,
     creator: WorkerFile,
     name: str,
     text: str,
     taken: Collection[str] = (),
     bounds: Bounds | None = None,
-) -> Draft:
+) -> NewWorker:
     """The file that `text` becomes, with what its creator lacks taken out.
 
     `taken` are names besides those of the project's files; `bounds` is what holds over the creator, if it is known
@@ -70,7 +70,7 @@ def draft(
     if len(effective) > LONGEST_FILE:
         raise WrongUse(f"with its creator's rules the file has over {LONGEST_FILE} characters; make it shorter")
     _check_again(settings, creator, bounds, path, effective, values)
-    made = Draft(name, path, effective, tuple(cut))
+    made = NewWorker(name, path, effective, tuple(cut))
     there = {one.lower() for one in (*worker_names(settings), *taken)}
     if (name in there or os.path.lexists(path)) and not _is_written(made):
         raise WrongUse(f"there is a worker {shown(name)} already: choose another name, or call it")
@@ -78,7 +78,7 @@ def draft(
 
 
 def _check_again(
-    settings: Settings, creator: WorkerFile, bounds: Bounds, path: str, text: str, values: Mapping[str, Any]
+    settings: ProjectSettings, creator: WorkerFile, bounds: Bounds, path: str, text: str, values: Mapping[str, Any]
 ) -> None:
     """Whoever reads the file once it is written finds in it what was meant. Its lines are not those of the draft."""
     try:
@@ -94,7 +94,7 @@ def _check_again(
         raise WrongUse("the file means something else once it is written down; write it in a simpler way")
 
 
-def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
+def powers(settings: ProjectSettings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
     """What a new worker can have at most, in words. It changes with whatever a draft depends on."""
     bounds = bounds or bounds_of(settings, creator)
     limits = limits_of(creator.limits)
@@ -110,7 +110,7 @@ def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None
     )
 
 
-def write(made: Draft) -> None:
+def write(made: NewWorker) -> None:
     """Put the file there, whole or not at all, and never over another. One that is the same already is left alone."""
     if _is_written(made):
         return
@@ -146,7 +146,7 @@ def _place(temporary: str, path: str) -> None:
         os.replace(temporary, path)
 
 
-def _path(settings: Settings, name: str) -> str:
+def _path(settings: ProjectSettings, name: str) -> str:
     if not re.fullmatch(NAME, name):
         raise WrongUse(f"bad name {shown(name)} for a worker: use small letters, digits, `_` and `-`")
     folder = workers_folder(settings)
@@ -155,7 +155,7 @@ def _path(settings: Settings, name: str) -> str:
     return os.path.join(folder, f"{name}.yaml")
 
 
-def _is_written(made: Draft) -> bool:
+def _is_written(made: NewWorker) -> bool:
     """Whether this very file is there: a call whose process died after it wrote is made again, and finds it done."""
     if os.path.islink(made.path):
         return False
@@ -193,7 +193,7 @@ def _names(names: Collection[str]) -> str:
     return ", ".join(names) or "none"
 
 
-class _Dumper(yaml.SafeDumper):
+class _WorkerDumper(yaml.SafeDumper):
     """Writes texts of several lines as such, and every value in full."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -205,8 +205,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return cast("Any", dumper).represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_WorkerDumper.add_representer(str, _text)
 
 
 def _as_yaml(values: Mapping[str, Any]) -> str:
-    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    return yaml.dump(dict(values), Dumper=_WorkerDumper, sort_keys=False, allow_unicode=True, width=10**6)

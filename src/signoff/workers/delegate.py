@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from signoff.attached.marks import let_through
-from signoff.config import Settings
+from signoff.config import ProjectSettings
 from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
@@ -26,8 +26,8 @@ from signoff.gate.single_call import call_tool
 from signoff.policy.strictest import strictest
 from signoff.policy.wording import did_you_mean, shown
 from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
-from signoff.workers.create import LONGEST_FILE, NAME, Draft, draft, powers, write
-from signoff.workers.limits import Delegating, Given, account_of, check_price
+from signoff.workers.create import LONGEST_FILE, NAME, NewWorker, draft, powers, write
+from signoff.workers.limits import Delegating, WorkerDeps, account_of, check_price
 from signoff.workers.prompt import why_private_in
 from signoff.workers.worker import Worker
 
@@ -64,7 +64,7 @@ class Colleagues(Protocol):
     """The workers of a project, as one of them sees the others."""
 
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> ProjectSettings: ...
 
     def names(self) -> list[str]: ...
 
@@ -264,22 +264,22 @@ class DelegationToolset(Delegating):
         left_out = f" It was changed: {'; '.join(made.cut)}." if made.cut else ""
         return f"{made.path} was written; you can call the worker {made.name} now.{left_out}"
 
-    def _draft(self, args: Mapping[str, Any]) -> Draft:
+    def _draft(self, args: Mapping[str, Any]) -> NewWorker:
         name, text = str(args["name"]), str(args["file"])
         return draft(self.others.settings, self.file, name, text, self.others.names(), self.bounds)
 
 
 def _given_files(ctx: RunContext[Any]) -> frozenset[str]:
     """The files that were attached to the run."""
-    return frozenset(map(os.path.realpath, ctx.deps.files)) if isinstance(ctx.deps, Given) else frozenset()
+    return frozenset(map(os.path.realpath, ctx.deps.files)) if isinstance(ctx.deps, WorkerDeps) else frozenset()
 
 
-def _was_shown(card: Mapping[str, Any], made: Draft, args: Mapping[str, Any]) -> bool:
+def _was_shown(card: Mapping[str, Any], made: NewWorker, args: Mapping[str, Any]) -> bool:
     """Whether a person saw this file. What they wrote themselves, or told to be remembered, no card has shown."""
     return card.get(_ASKED) != digest(dict(args)) or card.get(_SHOWN) == digest(made.text)
 
 
-def _described(made: Draft, creator: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+def _described(made: NewWorker, creator: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
     note = f"Changed to what {creator} has: {'; '.join(made.cut)}." if made.cut else ""
     return {
         "summary": f"write a new worker, {made.name}",

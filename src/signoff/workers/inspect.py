@@ -30,10 +30,10 @@ from signoff.links import followed
 from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Finding, in_one_line
+from signoff.policy.finding import MatchResult, in_one_line
 from signoff.policy.layers import Layers
 from signoff.policy.match import Match
-from signoff.policy.reach import UNSURE, Reach, Subject, Unsure, reach_of
+from signoff.policy.reach import UNSURE, Reach, ToolView, Unsure, reach_of
 from signoff.policy.rule import Rule
 from signoff.policy.shell.facts import LABEL_OF
 from signoff.policy.strictest import strictest
@@ -55,13 +55,13 @@ PER_RUN = "which tools it has is decided anew in each run"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCheck:
+class UnknownCheck:
     """Stands for code of a toolset's own that answers whether a call needs approval: nobody can say what it will."""
 
     text: str
 
-    def find(self, facts: Facts) -> Finding:
-        return Finding.unknown(self.text)
+    def find(self, facts: Facts) -> MatchResult:
+        return MatchResult.unknown(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class FoundTool:
     bare: bool = False
     """Whether it takes no arguments at all."""
     schema_hash: str = ""
-    own: tuple[tuple[Policy, Subject], ...] = ()
+    own: tuple[tuple[Policy, ToolView], ...] = ()
     """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
     owner: Origin | None = field(default=None, repr=False, compare=False)
 
@@ -87,7 +87,7 @@ class FoundTool:
 
         No worker stands for any: then a rule about one may hold or not.
         """
-        subject = Subject(
+        subject = ToolView(
             tool=self.name,
             toolset=self.toolset,
             worker=worker or UNSURE,
@@ -144,7 +144,7 @@ class FoundTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AgentParts:
     """What there is to find in an agent."""
 
     tools: list[FoundTool] = field(default_factory=list[FoundTool])
@@ -153,7 +153,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class InspectedAgent:
     """An agent to look at, and what is known about it besides."""
 
     agent: Agent[Any, Any]
@@ -163,9 +163,9 @@ class Look:
     """Values that must not be told, not even by an error."""
 
 
-async def tools_of(look: Look, *, connect: bool = False) -> Found:
+async def tools_of(look: InspectedAgent, *, connect: bool = False) -> AgentParts:
     """Every tool of an agent. With `connect`, MCP servers are started and stopped again to ask for their tools."""
-    agent, found = look.agent, Found()
+    agent, found = look.agent, AgentParts()
     # The model is never asked anything: toolsets only want to be told that there is one.
     ctx = watched(RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent))
     for toolset in _parts(agent.toolsets):
@@ -233,7 +233,7 @@ def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
     )
     own = [_own_layer(check, found, owner, (worker,) if worker else UNSURE) for check in owner.checks]
     if definition.kind == "unapproved":
-        own.append((_ASKS_ALWAYS, Subject(tool=definition.name)))
+        own.append((_ASKS_ALWAYS, ToolView(tool=definition.name)))
     return replace(found, own=tuple(own))
 
 
@@ -298,22 +298,22 @@ def _verdict(check: Check, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
 
 def _own_layer(
     check: Check, tool: FoundTool, owner: Origin, worker: tuple[str, ...] | Unsure
-) -> tuple[Policy, Subject]:
+) -> tuple[Policy, ToolView]:
     """What one toolset on the way to the tool says about its calls: a policy, or that only its code knows."""
     name = check.tool
     if isinstance(check, AttachedCheck):
         # The outermost is told all labels, one further down fewer.
         labels = tool.labels if len(check.below) == len(owner.steps) or not owner.capability_labels else UNSURE
         toolset = check.layer.name or UNSURE
-        return check.layer.policy, Subject(
+        return check.layer.policy, ToolView(
             tool=name, toolset=toolset, worker=worker, labels=labels, claimed=tool.claimed
         )
     declarer = getattr(check.method, "__self__", None)
     if isinstance(declarer, DelegationToolset):
-        return _DELEGATION, Subject(tool=name)
+        return _DELEGATION, ToolView(tool=name)
     if isinstance(declarer, AttachedToolset) and _is_ours(check.method):  # it looks at the call alone
-        return declarer.policy, Subject(tool=name, toolset=declarer.policy.name, worker=(), bare=tool.bare)
-    return _own_check(check.method), Subject(tool=name)
+        return declarer.policy, ToolView(tool=name, toolset=declarer.policy.name, worker=(), bare=tool.bare)
+    return _own_check(check.method), ToolView(tool=name)
 
 
 def _declarer(hook: Hook) -> tuple[object, str]:
@@ -333,7 +333,7 @@ def _own_check(hook: Hook) -> Policy:
     code = getattr(inspect.unwrap(method), "__code__", None)
     place = Place(code.co_filename, code.co_firstlineno) if code is not None else Place("")
     name = f"{getattr(method, '__module__', '?')}:{getattr(method, '__qualname__', repr(method))}"
-    match = Match(conditions=(OwnCheck(f"that {shown(name, most=200)} lets pass"),))
+    match = Match(conditions=(UnknownCheck(f"that {shown(name, most=200)} lets pass"),))
     return Policy(rules=(Rule(id="toolset", effect=Effect.ALLOW, matches=(match,), place=place),), name="toolset")
 
 
@@ -343,7 +343,7 @@ _ASKS_ALWAYS = Policy(rules=(Rule(id="tool", effect=Effect.ASK, matches=(Match()
 """What a tool says that was made with `requires_approval`."""
 
 
-def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Policy | Sequence[Policy]]) -> None:
+def _add_native(found: AgentParts, agent: Agent[Any, Any], policies: Mapping[str, Policy | Sequence[Policy]]) -> None:
     for tool in agent.root_capability.get_native_tools():
         kind = getattr(tool, "kind", None)
         if kind == "tool_search":  # PydanticAI's own way to find the agent's tools; it does nothing else
@@ -354,7 +354,7 @@ def _add_native(found: Found, agent: Agent[Any, Any], policies: Mapping[str, Pol
         unique = str(getattr(tool, "unique_id", kind))
         given = (policies.get(name, ()) for name in dict.fromkeys((unique, kind)))
         own = [one for some in given for one in ((some,) if isinstance(some, Policy) else some)]
-        subject = Subject(tool=kind, toolset=NATIVE, unseen=True)
+        subject = ToolView(tool=kind, toolset=NATIVE, unseen=True)
         layers = tuple((one, subject) for one in own)
         which = unique if unique != kind else ""
         found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, own=layers))

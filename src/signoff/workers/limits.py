@@ -32,7 +32,7 @@ class Delegating(AbstractToolset[Any]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class WorkerDeps:
     """The dependencies of a worker's run: what it was given, and on whose behalf it runs."""
 
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -59,7 +59,7 @@ class Meter(AbstractCapability[Any]):
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> Meter:
-        given = ctx.deps if isinstance(ctx.deps, Given) else Given()
+        given = ctx.deps if isinstance(ctx.deps, WorkerDeps) else WorkerDeps()
         fresh = copy.copy(self)
         fresh.account = Account(file=self.file, clock=self.clock, parent=given.caller, path=given.path)
         fresh.account.take_up(ctx.usage)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from signoff.config.entries import WorkerFile
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 CREATED_BY = "created_by"
 """Key below `metadata` that holds the name of the worker that wrote the file."""
@@ -20,7 +20,7 @@ def creator_of(file: WorkerFile) -> str:
     return writer_of(file.spot)
 
 
-def writer_of(spot: Spot) -> str:
+def writer_of(spot: ConfigValue) -> str:
     """The worker that wrote the file in which something stands; empty where a person did."""
     own: Any = spot.document.value
     metadata: Any = cast("Mapping[str, Any]", own).get("metadata") if isinstance(own, Mapping) else None

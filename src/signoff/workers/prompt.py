@@ -18,10 +18,10 @@ from pydantic_handlebars import HandlebarsError, check_template_compatibility, c
 from signoff.config.entries import WorkerFile
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.secret import secret_place
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.builtin.files.beneath import Root
-from signoff.workers.limits import Given
+from signoff.workers.limits import WorkerDeps
 from signoff.workers.origin import writer_of
 from signoff.workers.schemas import problems_in
 
@@ -61,7 +61,7 @@ def read_instructions(file: WorkerFile, schema: Mapping[str, Any] | None) -> Ins
     return Instructions(tuple(parts), frozenset(fields))
 
 
-def _checked(text: str, spot: Spot, schema: Mapping[str, Any] | None) -> set[str]:
+def _checked(text: str, spot: ConfigValue, schema: Mapping[str, Any] | None) -> set[str]:
     """The fields that a template mentions, all of which the worker's input has."""
     try:
         fields = set(extract_dependencies(text))
@@ -106,7 +106,7 @@ def _filling(text: str) -> Callable[[RunContext[Any]], str]:
     template = compile(text)
 
     def instructions(ctx: RunContext[Any]) -> str:
-        return template.render(dict(ctx.deps.input) if isinstance(ctx.deps, Given) else {})
+        return template.render(dict(ctx.deps.input) if isinstance(ctx.deps, WorkerDeps) else {})
 
     return instructions
 
@@ -160,7 +160,7 @@ def prompt_of(
     return [said, *contents] if said else contents
 
 
-def _own(file: WorkerFile) -> Iterator[tuple[str, Spot | None]]:
+def _own(file: WorkerFile) -> Iterator[tuple[str, ConfigValue | None]]:
     folder = os.path.dirname(file.file)
     for number, name in enumerate(file.attachments):
         spot = _spot(file, "attachments", number)
@@ -190,7 +190,7 @@ def why_private_in(project: str, path: str) -> str:
     return secret_place(inside)
 
 
-def attached(path: str, spot: Spot | None = None, *, within: str = "") -> tuple[UserContent, int]:
+def attached(path: str, spot: ConfigValue | None = None, *, within: str = "") -> tuple[UserContent, int]:
     """A file as a model is given it, and its size. `spot` is where it is named, if that is in a file.
 
     `within` is a directory that it has to be in, reached without links.
@@ -235,14 +235,14 @@ def _text(data: bytes) -> str | None:
         return None
 
 
-def _wrong(spot: Spot | None, what: str, fix: str = "") -> WrongFile | WrongUse:
+def _wrong(spot: ConfigValue | None, what: str, fix: str = "") -> WrongFile | WrongUse:
     """The error about an attached file: in the worker's file, or in what the program was given."""
     if spot is not None:
         return spot.wrong(what, fix)
     return WrongUse(f"{what}\n  {fix}" if fix else what)
 
 
-def _spot(file: WorkerFile, key: str, number: int | None = None) -> Spot:
+def _spot(file: WorkerFile, key: str, number: int | None = None) -> ConfigValue:
     """Where a key of the file stands, or one item of the list below it."""
     whole = file.spots.get(key, file.spot)
     if number is None:

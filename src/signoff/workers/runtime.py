@@ -38,7 +38,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class WorkerUsage:
     """What a run took so far, everything it delegated counted in."""
 
     requests: int = 0
@@ -62,7 +62,7 @@ class Finished:
     """Id of the run, where it is kept."""
     store: str = ""
     """Where that is, if not where one would look."""
-    spent: Spent = field(default_factory=Spent)
+    spent: WorkerUsage = field(default_factory=WorkerUsage)
     conversation: Conversation | None = field(default=None, repr=False)
     """What was said, for a run that goes on with it."""
 
@@ -161,12 +161,12 @@ def can_pause(agent: Agent[Any, Any]) -> bool:
     return any(kind is DeferredToolRequests for kind in listed)
 
 
-def _spent(result: AgentRunResult[Any]) -> Spent:
+def _spent(result: AgentRunResult[Any]) -> WorkerUsage:
     usage = result.usage
     answers = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
     # A sum that leaves out what has no price would pass for the whole.
     is_known = usage.cost is not None and all(answer.usage.cost is not None for answer in answers)
-    return Spent(
+    return WorkerUsage(
         requests=usage.requests,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

@@ -11,12 +11,12 @@ from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
 from pydantic_core import CoreSchema, core_schema
 
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 _MOST_PROBLEMS = 5
 
 
-def check_schema(schema: Mapping[str, Any], spot: Spot) -> None:
+def check_schema(schema: Mapping[str, Any], spot: ConfigValue) -> None:
     """Refuse what is no JSON schema of an object."""
     jsonschema: Any = import_module("jsonschema")
     if schema.get("type") != "object":
@@ -46,7 +46,7 @@ def problems_in(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def output_type(schema: Mapping[str, Any], spot: Spot) -> type[dict[str, Any]]:
+def output_type(schema: Mapping[str, Any], spot: ConfigValue) -> type[dict[str, Any]]:
     """A type for answers that fit the schema: the model is told what does not, and answers again."""
     check_schema(schema, spot)
     try:

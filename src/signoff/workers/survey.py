@@ -19,7 +19,7 @@ from signoff.policy.reach import Reach
 from signoff.policy.rule import Rule
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
-from signoff.workers.inspect import Found, FoundTool, Look, tools_of
+from signoff.workers.inspect import AgentParts, FoundTool, InspectedAgent, tools_of
 from signoff.workers.origin import creator_of
 
 
@@ -38,7 +38,7 @@ class Reachable:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class WorkerSurvey:
     """Every tool that every worker can come to."""
 
     tools: list[Reachable] = field(default_factory=list[Reachable])
@@ -46,10 +46,10 @@ class Survey:
     """A chain of workers, a toolset of the last one whose tools could not be listed, and why."""
     broken: dict[str, SignoffError] = field(default_factory=dict[str, SignoffError])
     """Workers that cannot be built, each with the error that running it would end with."""
-    built: dict[str, Found] = field(default_factory=dict[str, Found])
+    built: dict[str, AgentParts] = field(default_factory=dict[str, AgentParts])
 
 
-Build: TypeAlias = Callable[[str], Look]
+Build: TypeAlias = Callable[[str], InspectedAgent]
 """Makes a worker's agent to look at. Raises a `SignoffError` where it cannot."""
 
 
@@ -60,13 +60,13 @@ async def survey(
     *,
     names: Iterable[str] | None = None,
     connect: bool = False,
-) -> Survey:
+) -> WorkerSurvey:
     """What each of the named workers, or of all, can come to by itself and through those it may call.
 
     `layers` are the policies that hold for all of them. Those of a worker on the way between two others can only
     tighten, and are left out: a tool that is told to ask does, one that is told to run may not.
     """
-    found = Survey()
+    found = WorkerSurvey()
     for name in workers if names is None else names:
         for chain, nested in chains_from(workers, name):
             if chain[-1] not in found.built and chain[-1] not in found.broken:
@@ -82,7 +82,7 @@ async def survey(
     return found
 
 
-async def _add(found: Survey, name: str, build: Build, connect: bool) -> None:
+async def _add(found: WorkerSurvey, name: str, build: Build, connect: bool) -> None:
     try:
         look = build(name)
     except SignoffError as error:

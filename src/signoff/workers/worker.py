@@ -11,11 +11,11 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
 
-from signoff.config import Limits, WorkerFile
+from signoff.config import WorkerFile, WorkerLimits
 from signoff.gate.capability import Signoff
 from signoff.workers.account import Account
-from signoff.workers.build import Plan
-from signoff.workers.limits import Given
+from signoff.workers.build import WorkerPlan
+from signoff.workers.limits import WorkerDeps
 from signoff.workers.prompt import Prompt, checked_input, prompt_of
 
 
@@ -25,13 +25,13 @@ class Worker:
 
     name: str
     file: WorkerFile
-    agent: Agent[Given, Any]
+    agent: Agent[WorkerDeps, Any]
     gate: Signoff
-    plan: Plan = field(repr=False)
+    plan: WorkerPlan = field(repr=False)
     model: Model | None = field(default=None, repr=False)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> WorkerLimits:
         return self.file.limits
 
     def prompt(
@@ -66,7 +66,7 @@ class Worker:
         given = checked_input(self.file, self.plan.input, input)
         files = tuple(os.path.abspath(os.fspath(one)) for one in attachments)
         return {
-            "deps": Given(input=given, caller=caller, path=path, files=files),
+            "deps": WorkerDeps(input=given, caller=caller, path=path, files=files),
             # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
             "usage_limits": UsageLimits(request_limit=None),
         }

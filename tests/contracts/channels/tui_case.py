@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from signoff.channels.approver import ApproverChannel
 from signoff.channels.tui_app import TuiApp
-from signoff.channels.tui_waiting import Entry, Waiting
+from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
@@ -25,14 +25,14 @@ from signoff.testing import ChannelCase, Skill
 from signoff.testing.office import ANA, PATIENCE, soon
 
 
-class Watched(Waiting):
+class Watched(WaitingRequests):
     """What waits on the screen, and when nothing does any longer."""
 
     def __init__(self) -> None:
         super().__init__()
         self._loop, self.over = asyncio.get_running_loop(), asyncio.Event()
 
-    def settle(self, entry: Entry, decision: ApprovalDecision) -> bool:
+    def settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> bool:
         settled = super().settle(entry, decision)
         self._look()
         return settled
@@ -64,7 +64,7 @@ class FullScreen:
         self._running: asyncio.Task[None] | None = None
 
     def ask(self, request: ApprovalRequest) -> Outcome:
-        entry = Entry(request, card_for(request), self.clock())
+        entry = WaitingRequest(request, card_for(request), self.clock())
         asyncio.run_coroutine_threadsafe(self._put(entry), self.loop).result(30)
         return entry.outcome
 
@@ -81,7 +81,7 @@ class FullScreen:
     def close(self) -> None:
         self.waiting.leave()
 
-    async def _put(self, entry: Entry) -> None:
+    async def _put(self, entry: WaitingRequest) -> None:
         if self._running is not None and self.waiting.add([entry]):
             return
         await self.closed()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from signoff.policy.shell.table import Kind, Option, Program, Takes, known_programs, program
+from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, known_programs, program
 
 FILES = ("file.txt", "other.txt", "src/main.py", "data.json", "table.csv", "page.xml", "a b.txt", "./file.txt")
 FOLDERS = (".", "src", "src/deep", "./src")
@@ -125,7 +125,7 @@ def _names(words: Argv) -> st.SearchStrategy[str]:
 
 
 @lru_cache(maxsize=256)
-def values(kind: Kind) -> st.SearchStrategy[str]:
+def values(kind: OperandKind) -> st.SearchStrategy[str]:
     """Words of a kind, and now and then one that is not."""
     chosen: dict[str, Sequence[str]] = {
         "path": FILES + ARCHIVES,
@@ -149,12 +149,12 @@ def values(kind: Kind) -> st.SearchStrategy[str]:
 def options(draw: st.DrawFn, words: Argv, known: Program) -> list[str]:
     """One option with its value: attached, behind `=` or as the next word."""
     name = draw(_names(words))
-    option: Option = known.options[name]
-    if option.takes is Takes.NOTHING:
+    option: CommandOption = known.options[name]
+    if option.takes is TakesValue.NOTHING:
         return [name]
     value = draw(values(option.kind))
     attached = f"{name}={value}" if name.startswith("--") else f"{name}{value}"
-    if option.takes is Takes.MAYBE:
+    if option.takes is TakesValue.MAYBE:
         return [draw(st.sampled_from((name, attached)))]
     return draw(st.sampled_from(([name, value], [name, value], [attached])))
 

@@ -18,8 +18,8 @@ from tests.tables import table
 from tests.toolsets.scratch import lay_out
 
 from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.programs import Reading
-from signoff.policy.shell.table import Takes
+from signoff.policy.shell.programs import ReadOnlyCommand
+from signoff.policy.shell.table import TakesValue
 
 SECRET = "CaNaRy77"
 FOLDERS = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -141,7 +141,7 @@ class Canary:
         facts = read_shell(shlex.join(argv))
         if not facts.read_only:
             return False
-        (reading,) = [one for one in facts.judged if isinstance(one, Reading)]
+        (reading,) = [one for one in facts.judged if isinstance(one, ReadOnlyCommand)]
         argv = (*argv[: reading.at], *reading.program.adds, *argv[reading.at :])
         where = {
             **reading.program.environment,
@@ -223,7 +223,7 @@ def test_no_option_prints_what_a_file_names(canary: Canary) -> None:
         first = ("x",) if known.operands[:1] and known.operands[0].name in SCRIPTS else ()
         files = [file for file in canary.hostile if read_shell(shlex.join((*start, *first, file))).read_only]
         for name, option in known.options.items():
-            value = (ONE_OF.get(option.kind.name, "1"),) if option.takes is Takes.VALUE else ()
+            value = (ONE_OF.get(option.kind.name, "1"),) if option.takes is TakesValue.VALUE else ()
             for some in (files,) if known.repeats else ([file] for file in files):
                 argv = (*start, name, *value, *first, *some)
                 sung += [shlex.join(argv)] if not option.trouble and canary.sings(argv) else []
@@ -244,7 +244,7 @@ def test_a_link_in_the_place_of_a_file_that_is_looked_for_is_not_printed(canary:
     if shutil.which(program, path=FOLDERS) is None:
         pytest.skip(f"needs {program}")
     known = next(known for words, known in readers() if words == (program,))
-    options = [name for name, one in known.options.items() if not one.trouble and one.takes is Takes.NOTHING]
+    options = [name for name, one in known.options.items() if not one.trouble and one.takes is TakesValue.NOTHING]
     tried = [(program, *([] if name in FOLLOWS else [name]), *WORDS.get(program, ("x",))) for name in options]
     assert not [shlex.join(argv) for argv in dict.fromkeys(tried) if canary.sings(argv, canary.linked)]
 
@@ -293,6 +293,6 @@ def placed(words: Argv, known: Program, secret: str) -> list[Argv]:
             continue
         made += [(*start, name, secret), (*start, name, secret, *operands), (*start, name, *operands, secret)]
         made.append((*start, *operands, name, secret))
-        if option.takes is not Takes.NOTHING:
+        if option.takes is not TakesValue.NOTHING:
             made.append((*start, f"{name}={secret}" if name.startswith("--") else f"{name}{secret}", *operands))
     return made

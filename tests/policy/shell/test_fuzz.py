@@ -19,7 +19,7 @@ from tests.tables import table
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.policy.shell.facts import ShellFacts, read_shell
-from signoff.policy.shell.programs import Reading
+from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.policy.shell.words import LONGEST
 
 BITS = (
@@ -300,7 +300,7 @@ class Bash:
         settings_of = {
             name: value
             for one in facts.judged
-            if isinstance(one, Reading)
+            if isinstance(one, ReadOnlyCommand)
             for name, value in one.program.environment.items()
         }
         process = subprocess.Popen(

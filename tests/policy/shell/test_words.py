@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
-from signoff.policy.shell.line import Join, Line, Redirect, Word
+from signoff.policy.shell.line import CommandLine, Join, Redirect, Word
 from signoff.policy.shell.words import LONGEST, Refused, read_line
 
 
-def read(text: str) -> Line:
+def read(text: str) -> CommandLine:
     line = read_line(text)
-    assert isinstance(line, Line), (text, line)
+    assert isinstance(line, CommandLine), (text, line)
     return line
 
 
@@ -258,8 +258,8 @@ def test_the_longest_text_is_read() -> None:
 @examples(3_000, daily=70)
 @given(st.text(st.characters() | st.sampled_from("\ud800'\"\\$`|&;<>{}[]*?~!#=: \n"), max_size=40))
 def test_no_text_raises(text: str) -> None:
-    assert isinstance(read_line(text), Line | Refused)
-    assert isinstance(read_line("p " + text), Line | Refused)
+    assert isinstance(read_line(text), CommandLine | Refused)
+    assert isinstance(read_line("p " + text), CommandLine | Refused)
 
 
 PIECES = [

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.policy.shell.line import Join, Line, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Simple, Word
 from signoff.policy.shell.words import Refused, read_line
 
 BASH = shutil.which("bash")
@@ -128,7 +128,7 @@ class Model:
     def __init__(self, shell: Shell, folder: Path) -> None:
         self.shell, self.folder = shell, folder
 
-    def run(self, line: Line) -> list[list[Ran]]:
+    def run(self, line: CommandLine) -> list[list[Ran]]:
         """The programs that run, pipeline by pipeline; inside one they run side by side and are sorted."""
         groups: list[list[Ran]] = []
         good = True

@@ -10,14 +10,14 @@ from weakref import WeakValueDictionary
 import discord
 
 from signoff.channels.discord.cards import Cards
-from signoff.channels.discord.drawing import Drawing
+from signoff.channels.discord.drawing import DrawingCache
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
 from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.pressed import Pressed, in_words, shown
 from signoff.channels.discord.remembering import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.replies import fields_of
-from signoff.channels.discord.sheet import Button, Form, Sheet, Style
+from signoff.channels.discord.sheet import Button, Form, MessageSheet, Style
 from signoff.channels.discord.words import short_span
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
@@ -37,14 +37,14 @@ _LONGEST = 1900
 _NOT_OFFERED = "This is not offered any longer, and nothing was decided."
 
 
-class Answers:
+class DiscordAnswers:
     """Carries out what people press, at an inbox. Every press has been looked into before."""
 
     def __init__(
         self,
         inbox: Inbox,
         cards: Cards,
-        drawing: Drawing,
+        drawing: DrawingCache,
         refresh: Callable[[ApprovalRequest, discord.Message | None], Awaitable[None]],
     ) -> None:
         self._inbox = inbox
@@ -100,7 +100,7 @@ class Answers:
         text = "All that would run. What was too long for the message is in the file: read it before you approve."
         rows = (_buttons(request),) if request.state is State.PENDING else ()
         async with self._hand(request, pressed.by):
-            if await reply.tell(Sheet(content=text, rows=rows, paper=paper)):
+            if await reply.tell(MessageSheet(content=text, rows=rows, paper=paper)):
                 await self._inbox.opened(request.id, pressed.by)
 
     async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
@@ -140,7 +140,7 @@ class Answers:
             self._keep(pressed, fields.get(ARGS, ""))
             row = (_button(pressed.request, Verb.EDIT, "Edit again", "primary", AGAIN),)
             text = f"Nothing was decided, because this does not fit: {shown(refused)}"
-            await pressed.reply.tell(Sheet(content=f"{text[:_LONGEST]}.", rows=(row,)))
+            await pressed.reply.tell(MessageSheet(content=f"{text[:_LONGEST]}.", rows=(row,)))
 
     def _keep(self, pressed: Pressed, draft: str) -> None:
         self._drafts[_whose(pressed)] = draft

@@ -112,7 +112,7 @@ class _OwnBot:
         self._name = name
         self._begin = begin
         self._workers = tuple(workers)
-        self._connection: Connection | None = None
+        self._connection: BotConnection | None = None
         self._inside: DiscordChannel | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._wrong: WrongUse | None = None
@@ -164,8 +164,8 @@ class _OwnBot:
         self._wrong = None
         await self._close()
 
-    async def _open(self, inbox: Inbox) -> Connection:
-        connection = Connection(self._token, self._secret)
+    async def _open(self, inbox: Inbox) -> BotConnection:
+        connection = BotConnection(self._token, self._secret)
         inside = DiscordChannel(
             connection.client,
             channel=self._channel,
@@ -203,7 +203,7 @@ class _OwnBot:
         if connection is not None:
             await connection.close()
 
-    async def _keep(self, inbox: Inbox, connection: Connection | None) -> None:
+    async def _keep(self, inbox: Inbox, connection: BotConnection | None) -> None:
         """Begin anew whenever the connection is over, for as long as it takes: whoever looks after it may repair it."""
         while True:
             if connection is not None:
@@ -229,7 +229,7 @@ class _OwnBot:
         return self._pacing.pause(was_session=self._had_session, asked=asked or 0.0)
 
 
-class Connection:
+class BotConnection:
     """A client of our own, and the task in which it is connected."""
 
     def __init__(self, token: str, secret: str = "") -> None:
@@ -333,7 +333,7 @@ async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[
 
     Without `COMMANDS`, everything else works.
     """
-    connection = Connection(token, secret)
+    connection = BotConnection(token, secret)
     try:
         steps = (("Discord takes the token", connection.log_in), ("the bot can connect", connection.connect))
         for step, act in steps:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import discord
 
-from signoff.channels.discord.answers import Answers
+from signoff.channels.discord.answers import DiscordAnswers
 from signoff.channels.discord.cards import Cards
 from signoff.channels.discord.clicks import Clicks
 from signoff.channels.discord.commands import Commands
-from signoff.channels.discord.drawing import Drawing
+from signoff.channels.discord.drawing import DrawingCache
 from signoff.channels.discord.listening import Listening
 from signoff.channels.discord.making import holds
 from signoff.channels.discord.mentions import Mentions
@@ -29,10 +29,10 @@ from signoff.channels.discord.problems import (
     is_closed_thread,
     told,
 )
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name
 from signoff.channels.discord.users import Users
-from signoff.channels.discord.waiting import Waiting
+from signoff.channels.discord.waiting import WaitingCards
 from signoff.channels.outcome import step_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
@@ -83,8 +83,8 @@ class DiscordChannel:
         self._clicks: Clicks | None = None
         self._commands: Commands | None = None
         self._mentions: Mentions | None = None
-        self._drawing = Drawing()
-        self._waiting: Waiting | None = None
+        self._drawing = DrawingCache()
+        self._waiting: WaitingCards | None = None
         self._places: OrderedDict[str, str] = OrderedDict()
         self._numbers: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
@@ -114,10 +114,10 @@ class DiscordChannel:
             channel = await text_channel(self._client, self._channel_id)
         check_permissions(channel)
         self._threads = Threads(self._client, channel)
-        self._waiting = Waiting(self._client, inbox, self._threads, channel.id, self._places)
+        self._waiting = WaitingCards(self._client, inbox, self._threads, channel.id, self._places)
         if self._listens:
             cards = Cards(inbox, self._threads, self._places, self._numbers)
-            answers = Answers(inbox, cards, self._drawing, self._refresh)
+            answers = DiscordAnswers(inbox, cards, self._drawing, self._refresh)
             self._clicks = Clicks(inbox, self._users, answers, channel, self._places)
             self._commands = Commands(self._client, inbox, self._users, channel, self._drawing)
             if self._begin is not None and self._workers:
@@ -202,7 +202,7 @@ class DiscordChannel:
         self._notifying.sent(reminder, sheet, thread)
         return place(thread, written)
 
-    def _connected(self) -> tuple[Threads, Waiting]:
+    def _connected(self) -> tuple[Threads, WaitingCards]:
         threads, waiting = self._threads, self._waiting
         if threads is None or waiting is None or self._client.is_closed() or not self._client.is_ready():
             raise ChannelFailed("not connected to Discord", whole=True)
@@ -219,7 +219,7 @@ class DiscordChannel:
                 raise
             raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
 
-    async def _put(self, threads: Threads, notice: Notice, sheet: Sheet, at: str, beside: str) -> str:
+    async def _put(self, threads: Threads, notice: Notice, sheet: MessageSheet, at: str, beside: str) -> str:
         thread, message = read_place(at)
         after = read_place(beside)
         home = thread or after[0]
@@ -252,7 +252,9 @@ class DiscordChannel:
             await threads.leave(thread, message, to=shown)
         return shown
 
-    async def _put_anew(self, threads: Threads, thread: int, notice: Notice, sheet: Sheet, *, after: int = 0) -> int:
+    async def _put_anew(
+        self, threads: Threads, thread: int, notice: Notice, sheet: MessageSheet, *, after: int = 0
+    ) -> int:
         """Put a message into a thread; a call that waits notifies those who may answer."""
         if not (isinstance(notice, Asked) and _waits(notice)):
             return await threads.put(thread, notice.subject, sheet, after=after)

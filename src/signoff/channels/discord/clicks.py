@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import discord
 
-from signoff.channels.discord.answers import Answers
+from signoff.channels.discord.answers import DiscordAnswers
 from signoff.channels.discord.paper import digest_of, digest_of_all
 from signoff.channels.discord.press import Press, Verb, is_ours
 from signoff.channels.discord.pressed import Pressed, in_words, what_happened
@@ -51,7 +51,7 @@ _COMPONENT = discord.InteractionType.component
 _NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 
 
-class _Told(Exception):
+class _Refusal(Exception):
     """It goes no further; whoever pressed is told why."""
 
     def __init__(self, why: str, *, for_log: str = "", stale: ApprovalRequest | None = None) -> None:
@@ -70,7 +70,12 @@ class Clicks:
     """Interactions with our buttons and forms, for one channel."""
 
     def __init__(
-        self, inbox: Inbox, users: Users, answers: Answers, channel: discord.TextChannel, places: Mapping[str, str]
+        self,
+        inbox: Inbox,
+        users: Users,
+        answers: DiscordAnswers,
+        channel: discord.TextChannel,
+        places: Mapping[str, str],
     ) -> None:
         self._inbox = inbox
         self._places = places
@@ -89,7 +94,7 @@ class Clicks:
         reply, press = Reply(interaction), Press.of(custom_id)
         try:
             await self._see_to(reply, press)
-        except _Told as told:
+        except _Refusal as told:
             _log_press(interaction, press, f"not taken: {told.for_log}")
             await reply.tell(str(told))
             if told.stale is not None:
@@ -122,7 +127,7 @@ class Clicks:
             await asyncio.wait((looking,), timeout=_FORM_WITHIN)
             if not looking.done():
                 if opens_form:
-                    raise _Told(_NOT_IN_TIME)
+                    raise _Refusal(_NOT_IN_TIME)
                 reply.hold()
             request = await looking
         except (_NotOurs, StoreError) as error:
@@ -134,7 +139,7 @@ class Clicks:
         assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
-            raise _Told(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not on file")
+            raise _Refusal(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not on file")
         if opens_form:
             await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
@@ -159,7 +164,7 @@ class Clicks:
                 pressed = await self._looked_into(reply, press, by, request)
                 form = await self._answers.form(pressed)
         except TimeoutError:
-            raise _Told(_NOT_IN_TIME) from None
+            raise _Refusal(_NOT_IN_TIME) from None
         if form is None:
             await self._answers.unlock(pressed)
         elif isinstance(form, str):
@@ -197,7 +202,7 @@ class Clicks:
             same = digest_of(request).startswith(press.digest)
         if not same:
             await self._inbox.gone(_subject(press))
-            raise _Told("This has changed since the message was written. Look at it again, please.")
+            raise _Refusal("This has changed since the message was written. Look at it again, please.")
         await self._check_shown(reply, press)
         return Pressed(reply=reply, press=press, by=by, requests=requests)
 
@@ -205,8 +210,8 @@ class Clicks:
         wanted = {State.UNKNOWN} if press.verb in TELLING else OPEN if press.verb is Verb.WHOLE else {State.PENDING}
         if request.state not in wanted:
             if request.state is State.PENDING:
-                raise _Told("This call has not been answered yet, so nothing can be told about it.")
-            raise _Told(f"Too late: {what_happened(request)}.", stale=request)
+                raise _Refusal("This call has not been answered yet, so nothing can be told about it.")
+            raise _Refusal(f"Too late: {what_happened(request)}.", stale=request)
 
     async def _check_shown(self, reply: Reply, press: Press) -> None:
         """Who hides what a message says hides what would be approved."""
@@ -215,7 +220,7 @@ class Clicks:
             return
         if message.flags.suppress_embeds or not message.embeds:
             await self._inbox.gone(_subject(press))
-            raise _Told("Somebody has hidden what this message says. It comes back in a moment: read it first.")
+            raise _Refusal("Somebody has hidden what this message says. It comes back in a moment: read it first.")
 
     async def _open_beside(self, first: ApprovalRequest) -> tuple[ApprovalRequest, ...]:
         """Those that were asked together with this one and still wait."""
@@ -225,7 +230,7 @@ class Clicks:
             if trail_of(one) == trail_of(first) and one.opened_at == first.opened_at
         ]
         if not waiting:
-            raise _Told("Too late: all of them have been answered already.")
+            raise _Refusal("Too late: all of them have been answered already.")
         return tuple(waiting)
 
 

@@ -17,12 +17,12 @@ from typing import Any, cast
 import discord
 from discord import app_commands
 
-from signoff.channels.discord.drawing import Drawing
+from signoff.channels.discord.drawing import DrawingCache
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
 from signoff.channels.discord.pressed import shown
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
 from signoff.channels.discord.replies import Reply
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.threads import link_to, place, read_place
 from signoff.channels.discord.users import Users
 from signoff.core.people import Answerer
@@ -112,7 +112,7 @@ class Commands:
     """Our command in one server."""
 
     def __init__(
-        self, client: discord.Client, inbox: Inbox, users: Users, channel: discord.TextChannel, drawing: Drawing
+        self, client: discord.Client, inbox: Inbox, users: Users, channel: discord.TextChannel, drawing: DrawingCache
     ) -> None:
         self._client = client
         self._inbox = inbox
@@ -205,7 +205,7 @@ class Commands:
         there = "here" if at else "in a thread of its own"
         return f"A harmless question comes {there}: approve or deny it. Nothing runs, whatever is answered."
 
-    async def _told(self, called: str, given: Mapping[str, Any]) -> Sheet | str:
+    async def _told(self, called: str, given: Mapping[str, Any]) -> MessageSheet | str:
         match called:
             case "pending":
                 requests = await self._inbox.pending()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from signoff.channels.discord.paper import sheet_for, shows_whole
-from signoff.channels.discord.sheet import Paper, Sheet
+from signoff.channels.discord.sheet import AttachedFile, MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.core.notice import Asked, Notice, Together
 from signoff.core.request import ApprovalRequest
@@ -23,7 +23,7 @@ _KEPT_PAPERS = 4
 """Each of them may be as large as a file can be."""
 
 
-class Drawing:
+class DrawingCache:
     """Draws what is large in a thread, and once: it is kept for whoever asks next."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Drawing:
         self._papers: OrderedDict[Hashable, asyncio.Task[Any]] = OrderedDict()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def sheet(self, notice: Notice) -> Sheet:
+    async def sheet(self, notice: Notice) -> MessageSheet:
         """See `paper.sheet_for`."""
         match notice:
             case Asked():
@@ -46,7 +46,7 @@ class Drawing:
         """See `paper.shows_whole`."""
         return await self._once(self._kept, _KEPT, (request,), ("fits",), lambda: shows_whole(request))
 
-    async def whole(self, request: ApprovalRequest) -> Paper:
+    async def whole(self, request: ApprovalRequest) -> AttachedFile:
         """See `whole.whole`."""
         return await self._once(self._papers, _KEPT_PAPERS, (request,), ("whole",), lambda: whole(request))
 

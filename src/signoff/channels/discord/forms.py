@@ -9,7 +9,7 @@ from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.sheet import FORM_TITLE, INPUT, PLACEHOLDER, Field, Form, size
 from signoff.channels.discord.words import first
-from signoff.channels.editing import Draft, start_of
+from signoff.channels.editing import EditDraft, start_of
 from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled
 from signoff.core.card import Choice, card_for
@@ -38,7 +38,9 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
     try:
         if Choice.EDIT not in card_for(request).choices:
             return "This call holds something that cannot be shown, so it cannot be approved with other arguments."
-        text = Draft(request.args, start_of(request), request.secrets).text().rstrip("\n") if draft is None else draft
+        text = (
+            EditDraft(request.args, start_of(request), request.secrets).text().rstrip("\n") if draft is None else draft
+        )
     except CannotCanonicalise as error:
         return f"This call cannot be shown, so it cannot be edited: {visible(str(error))}"
     if any(isinstance(value, Veiled) for value in request.args.values()):

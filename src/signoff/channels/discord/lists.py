@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from signoff.channels.discord.paper import LOOSENED_RUN, asked_text, footer_of, summary_span, title_of
-from signoff.channels.discord.parts import Part, lay_out
-from signoff.channels.discord.sheet import DESCRIPTION, Sheet
+from signoff.channels.discord.parts import MessagePart, lay_out
+from signoff.channels.discord.sheet import DESCRIPTION, MessageSheet
 from signoff.channels.discord.standing import AMBER, FACES, GREY, in_a_word
 from signoff.channels.discord.whole import whole
 from signoff.channels.discord.words import moment, short_span
@@ -20,10 +20,10 @@ _LONGEST_LINE = 80
 _LINK = re.compile(r"https://[\w.-]{1,100}(?::\d{1,5})?/[\w/.-]{1,120}")
 
 
-def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str]) -> Sheet:
+def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str]) -> MessageSheet:
     """What waits for an answer, with the way to each message by its request's id."""
     if not requests:
-        return Sheet(content="Nothing waits for an answer.")
+        return MessageSheet(content="Nothing waits for an answer.")
 
     def line(request: ApprovalRequest) -> str:
         link = links.get(request.id, "")
@@ -37,10 +37,10 @@ def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str])
     return _listed(f"{len(requests):,} {calls} for an answer", requests, line, AMBER)
 
 
-def history_sheet(requests: Sequence[ApprovalRequest]) -> Sheet:
+def history_sheet(requests: Sequence[ApprovalRequest]) -> MessageSheet:
     """What was decided last."""
     if not requests:
-        return Sheet(content="Nothing has been decided yet.")
+        return MessageSheet(content="Nothing has been decided yet.")
 
     def line(request: ApprovalRequest) -> str:
         decision = request.decision
@@ -50,7 +50,7 @@ def history_sheet(requests: Sequence[ApprovalRequest]) -> Sheet:
     return _listed("What was decided last", requests, line, GREY)
 
 
-def show_sheet(request: ApprovalRequest) -> Sheet:
+def show_sheet(request: ApprovalRequest) -> MessageSheet:
     """One request, whole: as a file too, where it does not fit."""
     text, missing = asked_text(request, hint="The file has everything.")
     try:
@@ -58,7 +58,7 @@ def show_sheet(request: ApprovalRequest) -> Sheet:
     except WrongUse:
         paper = None
         text = text.replace("The file has everything.", "It is too large for a file, too.")
-    return Sheet(
+    return MessageSheet(
         title=title_of(request),
         text=text,
         footer=footer_of(request),
@@ -69,12 +69,12 @@ def show_sheet(request: ApprovalRequest) -> Sheet:
 
 def _listed(
     title: str, requests: Sequence[ApprovalRequest], line: Callable[[ApprovalRequest], str], colour: int
-) -> Sheet:
-    parts = [Part(label=line(request)) for request in requests[:_MOST]]
+) -> MessageSheet:
+    parts = [MessagePart(label=line(request)) for request in requests[:_MOST]]
     if len(requests) > _MOST:
-        parts.append(Part(label=f"… and {len(requests) - _MOST:,} more"))
+        parts.append(MessagePart(label=f"… and {len(requests) - _MOST:,} more"))
     text, _ = lay_out(parts, DESCRIPTION)
-    return Sheet(title=title, text=text, colour=colour)
+    return MessageSheet(title=title, text=text, colour=colour)
 
 
 def _line(request: ApprovalRequest) -> str:

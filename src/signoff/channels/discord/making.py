@@ -9,7 +9,7 @@ from typing import Any
 import discord
 
 from signoff.channels.discord.press import Press
-from signoff.channels.discord.sheet import Button, Form, Menu, Paper, Sheet, Style
+from signoff.channels.discord.sheet import AttachedFile, Button, Form, Menu, MessageSheet, Style
 
 SILENT = discord.AllowedMentions.none()
 
@@ -21,7 +21,7 @@ _STYLES: dict[Style, discord.ButtonStyle] = {
 }
 
 
-def to_send(sheet: Sheet) -> dict[str, Any]:
+def to_send(sheet: MessageSheet) -> dict[str, Any]:
     """What `send` takes to put a sheet there anew."""
     made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": _mentions(sheet)}
     if embed := _embed(sheet):
@@ -35,7 +35,7 @@ def to_send(sheet: Sheet) -> dict[str, Any]:
     return made
 
 
-def to_edit(sheet: Sheet) -> dict[str, Any]:
+def to_edit(sheet: MessageSheet) -> dict[str, Any]:
     """What `edit` takes to make a message hold exactly this sheet, whatever it held before. It notifies nobody."""
     return {
         **({} if sheet.keeps_content else {"content": sheet.content or None}),
@@ -46,7 +46,7 @@ def to_edit(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def _mentions(sheet: Sheet) -> discord.AllowedMentions:
+def _mentions(sheet: MessageSheet) -> discord.AllowedMentions:
     if not sheet.mentions:
         return SILENT
     users = [discord.Object(account) for account in sheet.mentions]
@@ -80,7 +80,7 @@ def presses_in(message: discord.Message) -> Iterator[Press]:
                 yield found
 
 
-def holds(message: discord.Message, sheet: Sheet) -> bool:
+def holds(message: discord.Message, sheet: MessageSheet) -> bool:
     """Whether a message says what a sheet says, with the same buttons. Discord trims texts."""
     embed = message.embeds[0] if message.embeds else discord.Embed()
     there = (message.content, embed.title, embed.description, embed.footer.text)
@@ -100,12 +100,12 @@ def _part(part: Any) -> tuple[Any, ...]:
     return tuple(getattr(part, name, None) for name in ("custom_id", "url", "label", "disabled"))
 
 
-def is_framed(sheet: Sheet) -> bool:
+def is_framed(sheet: MessageSheet) -> bool:
     """Whether a sheet has an embed."""
     return bool(sheet.title or sheet.text or sheet.footer)
 
 
-def _embed(sheet: Sheet) -> discord.Embed | None:
+def _embed(sheet: MessageSheet) -> discord.Embed | None:
     if not is_framed(sheet):
         return None
     embed = discord.Embed(title=sheet.title or None, description=sheet.text or None, colour=sheet.colour or None)
@@ -114,7 +114,7 @@ def _embed(sheet: Sheet) -> discord.Embed | None:
     return embed
 
 
-def _view(sheet: Sheet) -> discord.ui.View | None:
+def _view(sheet: MessageSheet) -> discord.ui.View | None:
     if not sheet.rows:
         return None
     view = discord.ui.View(timeout=None)
@@ -141,5 +141,5 @@ def _menu(menu: Menu, row: int) -> discord.ui.Select[Any]:
     return discord.ui.Select(custom_id=menu.id, placeholder=menu.placeholder, options=options, row=row)
 
 
-def _file(paper: Paper) -> discord.File:
+def _file(paper: AttachedFile) -> discord.File:
     return discord.File(io.BytesIO(paper.text.encode()), filename=paper.name)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from signoff.channels.discord.sheet import Sheet
+from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.standing import named
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import moment, short_span
@@ -29,7 +29,7 @@ _AT_ONCE = timedelta(minutes=1)
 _NAMES = re.compile(r"\A<@\d+>(?: <@\d+>)*(?: and [\d,]+ more)?\n")
 
 
-class _Told(NamedTuple):
+class _Notified(NamedTuple):
     """Who was notified of a call, and since when there was occasion to."""
 
     since: datetime | None
@@ -43,28 +43,28 @@ class Notifying:
         self._inbox = inbox
         self._users = users
         self._notifies = notifies
-        self._told: OrderedDict[tuple[object, ...], dict[str, _Told]] = OrderedDict()
+        self._told: OrderedDict[tuple[object, ...], dict[str, _Notified]] = OrderedDict()
         """By what was asked at once and where, and by the call."""
 
-    async def addressed(self, asked: Asked, sheet: Sheet, thread: int) -> Sheet:
+    async def addressed(self, asked: Asked, sheet: MessageSheet, thread: int) -> MessageSheet:
         """The first message about a call in a thread, with whom it is for above it."""
         accounts = await self._accounts(asked, thread)
         return for_these(sheet, accounts, "Asked: ") if accounts else sheet
 
-    async def reminder(self, reminder: Reminder, link: str, thread: int) -> Sheet:
+    async def reminder(self, reminder: Reminder, link: str, thread: int) -> MessageSheet:
         """The message that tells people again of a call; `link` leads to it."""
         accounts = await self._accounts(reminder, thread)
         # One that stands there already names those who were notified, whoever may answer by now.
-        sheet = Sheet(content=f"{_words(reminder)} [The call]({link})", keeps_content=True)
+        sheet = MessageSheet(content=f"{_words(reminder)} [The call]({link})", keeps_content=True)
         return for_these(sheet, accounts, "") if accounts else sheet
 
-    def sent(self, notice: Asked | Reminder, sheet: Sheet, thread: int) -> None:
+    def sent(self, notice: Asked | Reminder, sheet: MessageSheet, thread: int) -> None:
         """The message stands there."""
-        self._batch(notice, thread)[notice.subject] = _Told(_since(notice), sheet.mentions)
+        self._batch(notice, thread)[notice.subject] = _Notified(_since(notice), sheet.mentions)
         while len(self._told) > _BATCHES:
             self._told.popitem(last=False)
 
-    def _batch(self, notice: Asked | Reminder, thread: int) -> dict[str, _Told]:
+    def _batch(self, notice: Asked | Reminder, thread: int) -> dict[str, _Notified]:
         """Who was told of the same in the same thread: who was told elsewhere need not look here."""
         claim = notice.request.claim
         why = (notice.occasion, claim.holder if claim else "") if isinstance(notice, Reminder) else ()
@@ -113,7 +113,7 @@ def _words(reminder: Reminder) -> str:
     return f"**Still waiting:** may {tool} run?{until}"
 
 
-def for_these(sheet: Sheet, accounts: Sequence[int], words: str) -> Sheet:
+def for_these(sheet: MessageSheet, accounts: Sequence[int], words: str) -> MessageSheet:
     """A message that notifies these people when it is sent. Those for whom there is no room are counted."""
     named, more = accounts[:MOST], len(accounts) - MOST
     text = words + " ".join(f"<@{account}>" for account in named) + (f" and {more:,} more" if more > 0 else "")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.said import said_sheet
-from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, Sheet, Style, size
+from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageSheet, Style, size
 from signoff.channels.discord.standing import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.words import first, short_span
 from signoff.core.call import Veiled
@@ -40,7 +40,7 @@ LOOSENED_RUN = "⚠️ **loosened**"
 _NO_DIGEST = "0" * 12
 
 
-def sheet_for(notice: Notice) -> Sheet:
+def sheet_for(notice: Notice) -> MessageSheet:
     """The message for a notice as it stands."""
     match notice:
         case Asked():
@@ -70,12 +70,12 @@ def digest_of(request: ApprovalRequest) -> str:
         return _NO_DIGEST
 
 
-def parts_of(card: Card) -> Iterator[Part]:
+def parts_of(card: Card) -> Iterator[MessagePart]:
     """Everything a card says about the call: what does not change while it waits."""
     yield from _facts(*((LOOSENED, text) for text in card.loosened))
     if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
-        yield Part(text=card.title)
-    yield Part(label="**By**", text=card.chain)
+        yield MessagePart(text=card.title)
+    yield MessagePart(label="**By**", text=card.chain)
     yield from _facts(
         ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
     )
@@ -84,13 +84,15 @@ def parts_of(card: Card) -> Iterator[Part]:
     yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
     yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))
     count = len(card.args)
-    yield Part(label=f"**{count:,} arguments**" if count > 1 else "**Argument**" if count else "**No arguments**")
+    yield MessagePart(
+        label=f"**{count:,} arguments**" if count > 1 else "**Argument**" if count else "**No arguments**"
+    )
     for arg in card.args:
-        yield Part(name=arg.name, label="**(no name)**", text=arg.text)
+        yield MessagePart(name=arg.name, label="**(no name)**", text=arg.text)
     if card.details:
-        yield Part(label="**What the tool says**")
+        yield MessagePart(label="**What the tool says**")
     for detail in card.details:
-        yield Part(name=detail.name, label="**(no name)**", text=detail.text)
+        yield MessagePart(name=detail.name, label="**(no name)**", text=detail.text)
     if card.preview is not None:
         yield _preview(card.preview)
     yield from _facts(("**Task**", card.task), ("**The model says**", card.claim))
@@ -105,7 +107,7 @@ def asked_text(request: ApprovalRequest, *, hint: str) -> tuple[str, int]:
 
 def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, int]:
     if card is None:
-        cannot = Part(label="**This call cannot be shown, so it cannot be approved here.**")
+        cannot = MessagePart(label="**This call cannot be shown, so it cannot be approved here.**")
         return lay_out([*settled(request), cannot], DESCRIPTION)
     parts = [*parts_of(card), *voted_for(request)]
     if request.state is State.PENDING:
@@ -134,11 +136,11 @@ def footer_of(request: ApprovalRequest) -> str:
     return first(f"request {visible(request.id or request.tool_call_id)} · sha256 {digest_of(request)[:12]}", FOOTER)
 
 
-def _asked(asked: Asked) -> Sheet:
+def _asked(asked: Asked) -> MessageSheet:
     request = asked.request
     card = _card(request)
     text, missing = _text(request, card, _where_whole(request))
-    return Sheet(
+    return MessageSheet(
         title=title_of(request) + (f" ({asked.number} of {asked.of})" if asked.of > 1 else ""),
         text=text,
         footer=footer_of(request),
@@ -192,7 +194,7 @@ def _button(request: ApprovalRequest, verb: Verb, label: str, style: Style = "se
     return Button(label=label, style=style, id=Press(verb=verb, request=request.id, digest=digest_of(request)).id)
 
 
-def _together(requests: Sequence[ApprovalRequest]) -> Sheet:
+def _together(requests: Sequence[ApprovalRequest]) -> MessageSheet:
     pending = [request for request in requests if request.state is State.PENDING]
     # Those that still wait: what is answered in between makes the click one about something else.
     all_of_them = digest_of_all(pending or requests)
@@ -212,7 +214,7 @@ def _together(requests: Sequence[ApprovalRequest]) -> Sheet:
         buttons.insert(0, button(Verb.ALL_APPROVE, f"Approve all: open {closed:,} first", "secondary"))
     elif may_approve:
         buttons.insert(0, button(Verb.ALL_APPROVE, "Approve all", "success"))
-    return Sheet(
+    return MessageSheet(
         title=_how_many(len(requests), len(pending)),
         text=text,
         footer=f"sha256 {all_of_them}",
@@ -227,20 +229,20 @@ def _how_many(count: int, pending: int) -> str:
     return f"{f'{pending:,} of ' if pending < count else ''}{count:,} calls wait for an answer"
 
 
-def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[Part]:
+def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[MessagePart]:
     for number, request in enumerate(requests[:_MOST_LINES], 1):
         again = " (asked again)" if request.changed else ""
-        yield Part(label=f"**{number}** {summary_span(request, _LONGEST_LINE)} {in_a_word(request)}{again}")
+        yield MessagePart(label=f"**{number}** {summary_span(request, _LONGEST_LINE)} {in_a_word(request)}{again}")
     if len(requests) > _MOST_LINES:
-        yield Part(label=f"… and {len(requests) - _MOST_LINES:,} more")
+        yield MessagePart(label=f"… and {len(requests) - _MOST_LINES:,} more")
 
 
-def _hints(too_many: bool, closed: int) -> Iterator[Part]:
+def _hints(too_many: bool, closed: int) -> Iterator[MessagePart]:
     """Why they cannot all be approved with one press."""
     if too_many:
-        yield Part(label="They are too many to be listed, so they are approved one by one.")
+        yield MessagePart(label="They are too many to be listed, so they are approved one by one.")
     elif closed:
-        yield Part(label=f"**{closed:,}** of them have to be opened first, with *Show whole*.")
+        yield MessagePart(label=f"**{closed:,}** of them have to be opened first, with *Show whole*.")
 
 
 def summary_span(request: ApprovalRequest, room: int) -> str:
@@ -264,7 +266,7 @@ def _fits(request: ApprovalRequest, card: Card) -> bool:
     return _size_of((*parts_of(card), *voted_for(request))) <= DESCRIPTION - FOR_ANSWERS - 1
 
 
-def _size_of(parts: Iterable[Part]) -> int:
+def _size_of(parts: Iterable[MessagePart]) -> int:
     return sum(part.size + 1 for part in parts)
 
 
@@ -272,15 +274,15 @@ def _left_out(missing: int, hint: str) -> str:
     return f"**Not all of it fits here: {missing:,} characters are left out.** {hint}".rstrip()
 
 
-def _facts(*facts: tuple[str, str]) -> Iterator[Part]:
-    return (Part(label=label, text=text) for label, text in facts if text)
+def _facts(*facts: tuple[str, str]) -> Iterator[MessagePart]:
+    return (MessagePart(label=label, text=text) for label, text in facts if text)
 
 
-def _preview(preview: Preview) -> Part:
+def _preview(preview: Preview) -> MessagePart:
     if preview.kind == "text":
-        return Part(label="**What it would do**", text=preview.text)
+        return MessagePart(label="**What it would do**", text=preview.text)
     if not preview.text:
-        return Part(label="**Nothing would change**")
-    return Part(
+        return MessagePart(label="**Nothing would change**")
+    return MessagePart(
         label=f"**What would change:** +{preview.added:,} -{preview.removed:,}", text=preview.text, language="diff"
     )

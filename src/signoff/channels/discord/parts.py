@@ -16,7 +16,7 @@ _LARGE = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MessagePart:
     """A few words of ours, and a text from elsewhere, which stands in code."""
 
     label: str = ""
@@ -55,7 +55,7 @@ class Part:
         return len(self.name) + len(self.text)
 
 
-def lay_out(parts: Sequence[Part], room: int) -> tuple[str, int]:
+def lay_out(parts: Sequence[MessagePart], room: int) -> tuple[str, int]:
     """The parts below each other, and how many characters were left out: of long parts first, then the last ones."""
     sizes = [(part.size, bool(part.text)) for part in parts]
     if sum(one + 1 for one, _ in sizes) - 1 <= room:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from signoff.channels.discord.paper import digest_of, footer_of
-from signoff.channels.discord.parts import Part, lay_out
+from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.press import Press, Verb
-from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, Option, Sheet
+from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, MenuOption, MessageSheet
 from signoff.channels.discord.standing import AMBER
 from signoff.channels.discord.words import first, short_span
 from signoff.core.decision import ApprovalDecision
@@ -59,35 +59,39 @@ def decision_for(request: ApprovalRequest, value: str, now: datetime | None = No
     return ApprovalDecision(approved=True, terms=Terms(scope=scope, pattern=offer.pattern, until=until))
 
 
-def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -> Sheet:
+def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -> MessageSheet:
     """Private: a menu of choices. `texts` are their values and the exact texts of what would be remembered."""
     texts = texts[:OPTIONS]
     if not texts:
-        return Sheet(content="The answer to this call cannot be remembered.")
-    parts = [Part(label=f"**{number}** {_label(value)}:", text=text) for number, (value, text) in enumerate(texts, 1)]
+        return MessageSheet(content="The answer to this call cannot be remembered.")
+    parts = [
+        MessagePart(label=f"**{number}** {_label(value)}:", text=text) for number, (value, text) in enumerate(texts, 1)
+    ]
     listed, _ = lay_out(parts, DESCRIPTION)
     options = (
-        Option(label=first(f"{number}: {_label(value)}", OPTION), value=value, description=_clipped(text))
+        MenuOption(label=first(f"{number}: {_label(value)}", OPTION), value=value, description=_clipped(text))
         for number, (value, text) in enumerate(texts, 1)
     )
     menu = Menu(id=_press(request, Verb.REMEMBER), placeholder="Approve, and remember …", options=tuple(options))
-    return Sheet(title="What should be remembered?", text=listed, footer=footer_of(request), colour=AMBER, rows=(menu,))
+    return MessageSheet(
+        title="What should be remembered?", text=listed, footer=footer_of(request), colour=AMBER, rows=(menu,)
+    )
 
 
-def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> Sheet:
+def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageSheet:
     """Private: exactly what would be remembered, and the button that approves and remembers it."""
     tool = short_span(visible(request.tool_name), OPTION)
-    whole = Part(label=f"Approve {tool}, and from then on:", text=text).whole
+    whole = MessagePart(label=f"Approve {tool}, and from then on:", text=text).whole
     after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` takes it back."
     if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice at worst
-        return Sheet(
+        return MessageSheet(
             title="This cannot be remembered here",
             text="What would be remembered is too long to be shown. Approve it once, or use `signoff approve`.",
             footer=footer_of(request),
             colour=AMBER,
         )
     yes = Button(label="Approve and remember", style="success", id=_press(request, Verb.REMEMBER_YES, value))
-    return Sheet(
+    return MessageSheet(
         title="Is that meant?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
     )
 

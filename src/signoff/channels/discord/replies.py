@@ -18,7 +18,7 @@ from signoff.channels.discord.problems import (
     code_of,
     failed,
 )
-from signoff.channels.discord.sheet import CONTENT, Form, Sheet
+from signoff.channels.discord.sheet import CONTENT, Form, MessageSheet
 
 _log = logging.getLogger("signoff.discord")
 
@@ -64,7 +64,7 @@ class Reply:
         if self._holding is not None:
             await self._holding
 
-    async def tell(self, said: str | Sheet) -> bool:
+    async def tell(self, said: str | MessageSheet) -> bool:
         """Say something that only this person sees. Whether it got there."""
         made = to_send(_sheet(said))
         if not self._held:
@@ -88,7 +88,7 @@ class Reply:
         self._held = True
         await self._try(self.interaction.response.send_modal(modal(form)))
 
-    async def replace(self, said: str | Sheet) -> None:
+    async def replace(self, said: str | MessageSheet) -> None:
         """Put something in the place of the private message it was pressed in; elsewhere the same as `tell`."""
         if not self.is_private:
             await self.tell(said)
@@ -124,7 +124,7 @@ def fields_of(data: Mapping[str, Any]) -> dict[str, str]:
     return filled
 
 
-def _sheet(said: str | Sheet) -> Sheet:
-    if isinstance(said, Sheet):
+def _sheet(said: str | MessageSheet) -> MessageSheet:
+    if isinstance(said, MessageSheet):
         return said
-    return Sheet(content=said if len(said) <= CONTENT else said[: CONTENT - 1] + "…")
+    return MessageSheet(content=said if len(said) <= CONTENT else said[: CONTENT - 1] + "…")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signoff.channels.discord.sheet import CONTENT, Paper, Sheet, size
+from signoff.channels.discord.sheet import CONTENT, AttachedFile, MessageSheet, size
 from signoff.channels.discord.words import block, cut_block, first, short_plain, span
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
@@ -43,7 +43,7 @@ _LANGUAGES = frozenset(
 )
 
 
-def said_sheet(said: RunResult) -> Sheet:
+def said_sheet(said: RunResult) -> MessageSheet:
     """The message; where the answer is too long, its beginning, and all of it as a file."""
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
     with_text, without = ("says:", "says nothing.") if said.line else _HEADS[said.state]
@@ -51,7 +51,7 @@ def said_sheet(said: RunResult) -> Sheet:
     if said.state is not RunState.DONE:  # a program's words, not an agent's
         text = without_folders(text)
     if not text:
-        return Sheet(content=f"{name} {without}")
+        return MessageSheet(content=f"{name} {without}")
     head = f"{name} {with_text}\n"
     if said.state is RunState.FAILED:
         whole = f"{head}{block(text)}"
@@ -63,8 +63,8 @@ def said_sheet(said: RunResult) -> Sheet:
         whole = (head + "".join(_drawn(*piece) for piece in pieces)).rstrip()
         short = head + _beginning(pieces, CONTENT - size(head) - size(_REST) - 1) + f"\n{_REST}"
     if size(whole) <= CONTENT:
-        return Sheet(content=whole)
-    return Sheet(content=short, paper=Paper(name=FILE, text=f"{text}\n"))
+        return MessageSheet(content=whole)
+    return MessageSheet(content=short, paper=AttachedFile(name=FILE, text=f"{text}\n"))
 
 
 def without_folders(text: str) -> str:

@@ -44,7 +44,7 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class MenuOption:
     """One line of a menu."""
 
     label: str
@@ -58,11 +58,11 @@ class Menu:
 
     id: str
     placeholder: str
-    options: tuple[Option, ...]
+    options: tuple[MenuOption, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
+class AttachedFile:
     """A file that goes with a message."""
 
     name: str
@@ -70,7 +70,7 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class MessageSheet:
     """A message: text, one framed part (an embed) with a title, a text, a last line and a colour, rows, a file."""
 
     content: str = ""
@@ -79,7 +79,7 @@ class Sheet:
     footer: str = ""
     colour: int = 0
     rows: tuple[tuple[Button, ...] | Menu, ...] = ()
-    paper: Paper | None = None
+    paper: AttachedFile | None = None
     mentions: tuple[int, ...] = ()
     """Accounts that are notified when it is sent, as far as the text names them."""
     keeps_content: bool = False

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from signoff.channels.discord.parts import Part
+from signoff.channels.discord.parts import MessagePart
 from signoff.channels.discord.words import moment, short_span
 from signoff.core.canonical import canonical
 from signoff.core.card import Card, without_answer
@@ -60,19 +60,19 @@ def face_of(request: ApprovalRequest) -> Face:
     return _HANDED_OVER if is_handed_over else FACES[request.state]
 
 
-def waiting(request: ApprovalRequest, card: Card) -> Iterator[Part]:
+def waiting(request: ApprovalRequest, card: Card) -> Iterator[MessagePart]:
     """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
     if request.deadline is not None:
         until = f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')})"
-        yield Part(label=f"{until}, then {without_answer(request, named)}")
+        yield MessagePart(label=f"{until}, then {without_answer(request, named)}")
     if card.problem:
-        yield Part(label="**Not accepted before:**", text=card.problem)
+        yield MessagePart(label="**Not accepted before:**", text=card.problem)
     if card.needs:
-        yield Part(label="**Needs**", text=card.needs)
+        yield MessagePart(label="**Needs**", text=card.needs)
     if request.assigned:
-        yield Part(label=f"**Taken** by {named(request.assigned)}")
+        yield MessagePart(label=f"**Taken** by {named(request.assigned)}")
     for vote in request.votes[-_MOST_VOTES:]:
-        yield Part(label=_vote(request, vote))
+        yield MessagePart(label=_vote(request, vote))
 
 
 def other_args(request: ApprovalRequest) -> Iterator[tuple[str, Preview]]:
@@ -89,33 +89,35 @@ def _is_same(one: object, other: object) -> bool:
     return canonical([one]) == canonical([other])  # for Python, 1 and True are the same
 
 
-def voted_for(request: ApprovalRequest) -> Iterator[Part]:
+def voted_for(request: ApprovalRequest) -> Iterator[MessagePart]:
     """Other arguments that somebody voted for, while it waits: what a vote is for is not told by a digest alone."""
     for digest, changes in other_args(request) if request.state is State.PENDING else ():
         how = f"+{changes.added:,} -{changes.removed:,}" if changes.text else "only what is masked differs"
-        yield Part(label=f"**Other arguments** (sha256 {digest}): {how}", text=changes.text, language="diff")
+        yield MessagePart(label=f"**Other arguments** (sha256 {digest}): {how}", text=changes.text, language="diff")
 
 
-def settled(request: ApprovalRequest) -> Iterator[Part]:
+def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
     """Who settled it, when and how, what was changed, and what came of it."""
     decision = request.decision
     if request.state is State.UNKNOWN:
         started = f" It was started at {moment(request.claim.at)}" if request.claim else " It was started"
-        yield Part(label=f"**Nobody knows whether it ran.**{started}, and its process is silent.")
-        yield Part(
+        yield MessagePart(label=f"**Nobody knows whether it ran.**{started}, and its process is silent.")
+        yield MessagePart(
             label="Look for yourself, then say what happened: it is not run again by itself. "
             "If the process is only stopped, inside the tool, it may still happen."
         )
     if decision is None:
         return
-    yield Part(label=_answer(request, decision))
+    yield MessagePart(label=_answer(request, decision))
     if decision.note and request.state is not State.EXPIRED and not _is_silence(decision):
-        yield Part(label="**Comment**" if decision.approved else "**Reason**", text=_safe(request, decision.note))
+        yield MessagePart(
+            label="**Comment**" if decision.approved else "**Reason**", text=_safe(request, decision.note)
+        )
     if decision.edited_args is not None:
         changes = changed_args(request, decision.edited_args)
-        yield Part(label=f"**Edited:** +{changes.added} -{changes.removed}", text=changes.text, language="diff")
+        yield MessagePart(label=f"**Edited:** +{changes.added} -{changes.removed}", text=changes.text, language="diff")
     if decision.remember is not Remember.NONE:
-        yield Part(label="**Remembered** for later calls too.")
+        yield MessagePart(label="**Remembered** for later calls too.")
     yield from _outcome(request)
 
 
@@ -186,27 +188,27 @@ def _by(request: ApprovalRequest, by: Answerer | None) -> str:
     return f" by {short_span(visible(str(by)), _LONGEST_NAME)}{place}{via}"
 
 
-def _outcome(request: ApprovalRequest) -> Iterator[Part]:
+def _outcome(request: ApprovalRequest) -> Iterator[MessagePart]:
     claim = request.claim
     if claim is None:
         return
     ended = f" at {moment(claim.ended_at)}" if claim.ended_at is not None else ""
     match request.state:
         case State.CLAIMED:
-            yield Part(label=f"**Running** since {moment(claim.at)}.")
+            yield MessagePart(label=f"**Running** since {moment(claim.at)}.")
         case State.SUCCEEDED if claim.handed_over:
-            yield Part(label=f"**Handed** to the program that asked{ended}.")
+            yield MessagePart(label=f"**Handed** to the program that asked{ended}.")
         case State.SUCCEEDED if claim.told_by:
-            yield Part(label=f"**It happened**, says {named(claim.told_by)}{ended}.")
+            yield MessagePart(label=f"**It happened**, says {named(claim.told_by)}{ended}.")
             if claim.preview:
-                yield Part(label="**Comment**", text=_safe(request, claim.preview))
+                yield MessagePart(label="**Comment**", text=_safe(request, claim.preview))
         case State.SUCCEEDED:
-            yield Part(label=f"**It ran**, and ended{ended}.")
+            yield MessagePart(label=f"**It ran**, and ended{ended}.")
             if claim.preview:
-                yield Part(label="**Result**", text=_kept(claim.preview))
+                yield MessagePart(label="**Result**", text=_kept(claim.preview))
         case State.FAILED:
-            yield Part(label=f"**It failed**{ended}.")
-            yield Part(label="**Error**", text=_kept(claim.error) if claim.error else "")
+            yield MessagePart(label=f"**It failed**{ended}.")
+            yield MessagePart(label="**Error**", text=_kept(claim.error) if claim.error else "")
         case _:
             return
 

@@ -21,9 +21,9 @@ from signoff.channels.discord.problems import (
     code_of,
     failed,
 )
-from signoff.channels.discord.sheet import Sheet, size
+from signoff.channels.discord.sheet import MessageSheet, size
 from signoff.channels.discord.words import first
-from signoff.core.subject import Kind, Subject
+from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed
 
@@ -108,7 +108,7 @@ class Threads:
             return message.type is discord.MessageType.thread_starter_message
         return False
 
-    async def put(self, thread: int, subject: str, sheet: Sheet, *, after: int = 0) -> int:
+    async def put(self, thread: int, subject: str, sheet: MessageSheet, *, after: int = 0) -> int:
         """The message about `subject` in a thread: the one that is there, brought up to date, or a new one.
 
         What does not tell what it is about is found by its words, if the message it came after is known.
@@ -127,7 +127,7 @@ class Threads:
         _check_framed(thread, sent, sheet)
         return sent.id
 
-    async def _send(self, thread: int, subject: str, sheet: Sheet) -> discord.Message:
+    async def _send(self, thread: int, subject: str, sheet: MessageSheet) -> discord.Message:
         """A new message. Where it was sent before and deleted since, Discord says so, and takes another nonce."""
         for _ in range(_MOST_DELETED):
             nonce = self._nonce(thread, subject)
@@ -139,7 +139,7 @@ class Threads:
                 self._deleted[subject] = nonce
         raise ChannelFailed("somebody deletes the message whenever it is there", at=place(thread))
 
-    async def edit(self, thread: int, message: int, subject: str, sheet: Sheet) -> bool:
+    async def edit(self, thread: int, message: int, subject: str, sheet: MessageSheet) -> bool:
         """Make a message hold exactly this. False where it is there no longer."""
         partial = self._in(thread).get_partial_message(message)
         try:
@@ -185,7 +185,7 @@ class Threads:
 
     async def leave(self, thread: int, message: int, *, to: str) -> None:
         """Say in the place of a message that what it was about is asked elsewhere, if that can be said there."""
-        moved = Sheet(content=f"This thread is locked, so it is asked elsewhere now: {self.link(to)}")
+        moved = MessageSheet(content=f"This thread is locked, so it is asked elsewhere now: {self.link(to)}")
         try:
             await self._in(thread).get_partial_message(message).edit(**to_edit(moved))
         except OUTSIDE as error:
@@ -237,10 +237,10 @@ class Threads:
 
 def together(first: str) -> str:
     """The subject of the notice about several calls, by the first of them; see `core.notice.Together`."""
-    return str(Subject(Kind.BATCH, first))
+    return str(Subject(SubjectKind.BATCH, first))
 
 
-def _check_framed(thread: int, message: discord.Message, sheet: Sheet) -> None:
+def _check_framed(thread: int, message: discord.Message, sheet: MessageSheet) -> None:
     """Raise where Discord dropped what a message is about: it says nothing of it, and leaves the buttons."""
     if is_framed(sheet) and not message.embeds and not message.flags.suppress_embeds:
         raise ChannelFailed(

@@ -33,7 +33,7 @@ _LATE = 5.0
 """Seconds in which the inbox surely knows of a message that was written."""
 
 
-class Waiting:
+class WaitingCards:
     """Knows where everything stands that waits in one channel, and has it shown anew where nobody could answer it."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signoff.channels.discord.sheet import Paper
+from signoff.channels.discord.sheet import AttachedFile
 from signoff.channels.discord.standing import other_args
 from signoff.core.card import Card, card_for
 from signoff.core.request import ApprovalRequest, State
@@ -17,7 +17,7 @@ LARGEST = 8_000_000
 _BAR = "│ "
 
 
-def whole(request: ApprovalRequest) -> Paper:
+def whole(request: ApprovalRequest) -> AttachedFile:
     """The whole card, secrets masked, everything visible. Raises `WrongUse` where that cannot be: nor approved here.
 
     Everything from elsewhere stands to the right of a bar, so that nothing in it passes for ours.
@@ -31,7 +31,7 @@ def whole(request: ApprovalRequest) -> Paper:
         raise WrongUse(
             f"this call is too large for Discord ({len(text):,} characters); answer it with signoff show {request.id}"
         )
-    return Paper(name=f"request-{re.sub(r'[^A-Za-z0-9_-]', '', request.id)[:40] or 'call'}.txt", text=text)
+    return AttachedFile(name=f"request-{re.sub(r'[^A-Za-z0-9_-]', '', request.id)[:40] or 'call'}.txt", text=text)
 
 
 def _lines(card: Card) -> Iterator[str]:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from signoff.config.files import PROJECT_FILE
-from signoff.config.llm_do.draft import ASK_DELEGATION, Draft, Imported
+from signoff.config.llm_do.draft import ASK_DELEGATION, Imported, WorkerDraft
 from signoff.config.llm_do.filesystem import BUILT_IN, READ_WRITE, filesystem_entry, sandbox_entry
-from signoff.config.llm_do.notes import Kind, Note
+from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.config.llm_do.project_json import read_project
 from signoff.config.llm_do.shell import shell_entry, shell_file_ops, shell_readonly
 from signoff.config.llm_do.sources import Source, Sources, text_inside
@@ -25,7 +25,7 @@ from signoff.config.settings import load_settings
 from signoff.config.workers import FOLDER, load_worker
 from signoff.errors import Place, PolicyError, WrongFile
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 _SHELLS = {"shell_readonly": shell_readonly, "shell_file_ops": shell_file_ops}
@@ -75,10 +75,10 @@ def convert(sources: Sources) -> Imported:
         read_project(sources.project, result)
     for file in sources.unlisted:
         what = "project.json does not name this file, so llm-do does not read it"
-        result.notes.append(Note(Kind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
+        result.notes.append(Note(NoteKind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
     for folder in sources.others:
         what = "this directory has a project of its own"
-        result.notes.append(Note(Kind.LEFT, Place(folder), what, f"signoff import llm-do {folder}"))
+        result.notes.append(Note(NoteKind.LEFT, Place(folder), what, f"signoff import llm-do {folder}"))
     _break_circles(result.drafts)
     for draft in result.drafts:
         _instructions(draft, sources)
@@ -92,21 +92,21 @@ def convert(sources: Sources) -> Imported:
 # One worker
 
 
-def _draft(source: Source, names: set[str], result: Imported) -> Draft:
-    draft = Draft(source)
+def _draft(source: Source, names: set[str], result: Imported) -> WorkerDraft:
+    draft = WorkerDraft(source)
     keys = source.keys
     for key, spot in keys.items():
         handler = _KEYS.get(key)
         if handler is not None:
             handler(draft, spot, names, result)
         elif key not in _PLAIN_KEYS:
-            draft.say(Kind.LEFT, spot.key_place, f"unknown key {shown(key)}", "check what it was for")
+            draft.say(NoteKind.LEFT, spot.key_place, f"unknown key {shown(key)}", "check what it was for")
     _sandbox(draft, result)
     _shell_rules(draft, result)
     return draft
 
 
-def _toolsets(draft: Draft, spot: Spot, names: set[str], result: Imported) -> None:
+def _toolsets(draft: WorkerDraft, spot: ConfigValue, names: set[str], result: Imported) -> None:
     value: object = spot.value
     if not value:
         return
@@ -122,7 +122,9 @@ def _toolsets(draft: Draft, spot: Spot, names: set[str], result: Imported) -> No
             _toolset(draft, item.text("the name of a toolset"), item, names, result, is_mapping=False)
 
 
-def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Imported, *, is_mapping: bool) -> None:
+def _toolset(
+    draft: WorkerDraft, name: str, spot: ConfigValue, names: set[str], result: Imported, *, is_mapping: bool
+) -> None:
     place = spot.key_place if is_mapping else spot.place
     config = dict(spot.entries(what="a mapping of settings")) if is_mapping and spot.value is not None else {}
     approvals = config.pop("_approval_config", None)
@@ -142,18 +144,18 @@ def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Impor
         used = _add(draft, result, "filesystem", entry, place) if "policy" in entry or "config" in entry else ""
         used = used or (entry.get("use") or BUILT_IN[kind])
         _use(draft, used)
-        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{used}`")
+        draft.say(NoteKind.CARRIED, place, f"{shown(name)} is `{used}`")
     elif kind in _SHELLS:
         result.toolsets.setdefault(kind, _SHELLS[kind]())
         _use(draft, kind)
-        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{kind}` with llm-do's own list; the rest is refused")
+        draft.say(NoteKind.CARRIED, place, f"{shown(name)} is `{kind}` with llm-do's own list; the rest is refused")
         _leave(draft, config)
     elif kind == "shell":
         entry, notes = shell_entry(config.pop("rules", None), config.pop("default", None))
         draft.notes += notes
         used = _add(draft, result, "shell", entry, place)
         _use(draft, used)
-        draft.say(Kind.CARRIED, place, f"{shown(name)} is `{used}`")
+        draft.say(NoteKind.CARRIED, place, f"{shown(name)} is `{used}`")
         _leave(draft, config)
     elif kind in _DELEGATION:
         _delegation(draft, config, names)
@@ -161,7 +163,7 @@ def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Impor
     elif kind in _CREATION:
         draft.creates = True
         what = "`agent_create` is `worker_create`, `agent_call` is `worker_call`; each new worker is shown to a person"
-        draft.say(Kind.CHANGED, place, f"{shown(name)} is `creates: true`: {what}")
+        draft.say(NoteKind.CHANGED, place, f"{shown(name)} is `creates: true`: {what}")
         _leave(draft, config)
     else:
         _python_toolset(draft, kind, place, config, result)
@@ -170,14 +172,16 @@ def _toolset(draft: Draft, name: str, spot: Spot, names: set[str], result: Impor
         _approvals(draft, approvals, used, result)
 
 
-def _python_toolset(draft: Draft, name: str, place: Place, config: dict[str, Spot], result: Imported) -> None:
+def _python_toolset(
+    draft: WorkerDraft, name: str, place: Place, config: dict[str, ConfigValue], result: Imported
+) -> None:
     """A toolset in Python, or tools of one: it keeps its name, so that its rules hold once it is there."""
     safe = name if NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") or "tools"
     _use(draft, safe)
     draft.needs_python = True
     tools = f" with {', '.join(config)}" if name == "custom" and config else ""
     what = f"{shown(name)} is written in Python{tools}, and nothing of it was read"
-    draft.say(Kind.LEFT, place, what, _PYTHON_FIX.format(name=safe))
+    draft.say(NoteKind.LEFT, place, what, _PYTHON_FIX.format(name=safe))
     if name != "custom":
         _leave(draft, config)
         return
@@ -186,7 +190,7 @@ def _python_toolset(draft: Draft, name: str, place: Place, config: dict[str, Spo
             _tool_rule(draft, [tool], spot, result, toolset=safe)
 
 
-def _delegation(draft: Draft, config: dict[str, Spot], names: set[str]) -> None:
+def _delegation(draft: WorkerDraft, config: dict[str, ConfigValue], names: set[str]) -> None:
     _ask_delegation(draft)
     for key, spot in config.items():
         if key == "allow_workers":
@@ -194,16 +198,16 @@ def _delegation(draft: Draft, config: dict[str, Spot], names: set[str]) -> None:
         elif key == "worker_create":
             draft.creates = True
             what = "`worker_create` is `creates: true`; new workers are written to workers/"
-            draft.say(Kind.CARRIED, spot.key_place, what)
+            draft.say(NoteKind.CARRIED, spot.key_place, what)
         elif key == "worker_call":
-            draft.say(Kind.CARRIED, spot.key_place, "`worker_call` is there with `delegates` or `creates`")
+            draft.say(NoteKind.CARRIED, spot.key_place, "`worker_call` is there with `delegates` or `creates`")
         elif key in names:
             _delegate(draft, key, spot, spot.key_place)
         else:
             _no_worker(draft, key, spot.key_place)
 
 
-def _allow_workers(draft: Draft, spot: Spot, names: set[str]) -> None:
+def _allow_workers(draft: WorkerDraft, spot: ConfigValue, names: set[str]) -> None:
     for item in spot.items("a list of workers") if spot.value else ():
         name = item.text("the name of a worker")
         if name == "*" or name in names:
@@ -212,28 +216,28 @@ def _allow_workers(draft: Draft, spot: Spot, names: set[str]) -> None:
             _no_worker(draft, name, item.place)
 
 
-def _no_worker(draft: Draft, name: str, place: Place) -> None:
+def _no_worker(draft: WorkerDraft, name: str, place: Place) -> None:
     what = f"there is no worker {shown(name)} among these files"
-    draft.say(Kind.LEFT, place, what, f"import it too, and add it to `delegates` of workers/{draft.name}.md")
+    draft.say(NoteKind.LEFT, place, what, f"import it too, and add it to `delegates` of workers/{draft.name}.md")
 
 
-def _delegate(draft: Draft, name: str, spot: Spot, place: Place) -> None:
+def _delegate(draft: WorkerDraft, name: str, spot: ConfigValue, place: Place) -> None:
     if name == draft.name:
         what = f"{name} calls itself; here a worker that is at work is not entered again"
         fix = "write a second worker with the same instructions for the level below, without `delegates`"
-        draft.say(Kind.LEFT, place, what, fix)
+        draft.say(NoteKind.LEFT, place, what, fix)
         return
     draft.delegates[name] = spot
-    draft.say(Kind.CARRIED, place, f"{shown(name)} is under `delegates`, and called by `worker_call`")
+    draft.say(NoteKind.CARRIED, place, f"{shown(name)} is under `delegates`, and called by `worker_call`")
 
 
-def _ask_delegation(draft: Draft) -> None:
+def _ask_delegation(draft: WorkerDraft) -> None:
     """There a call of another worker was asked about, always."""
     if ASK_DELEGATION not in draft.tightens:
         draft.tightens.append(ASK_DELEGATION)
 
 
-def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _native_tools(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     for item in spot.items("a list of tools") if spot.value else ():
         keys = item.entries(what="a mapping with `tool_type`")
         wrote = str(keys["tool_type"].value) if "tool_type" in keys else ""
@@ -242,20 +246,20 @@ def _native_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> No
         if kind not in _NATIVE or odd:
             why = f"{shown(odd[0])} has no equal here" if kind in _NATIVE else f"the kind {shown(wrote)} is not known"
             fix = "add it in signoff.yaml: toolsets: {NAME: {use: native, config: {kind: …}, policy: […]}}"
-            draft.say(Kind.LEFT, item.place, f"this tool was left out: {why}", fix)
+            draft.say(NoteKind.LEFT, item.place, f"this tool was left out: {why}", fix)
             continue
         config = {"kind": kind, **{key: one.value for key, one in keys.items() if key != "tool_type"}}
         entry = {"use": "native", "config": config, "policy": [{"allow": kind}]}
         name = _add(draft, result, kind, entry, item.place)
         if name in draft.toolsets:
-            draft.say(Kind.LEFT, item.place, f"{shown(kind)} is named twice", "keep one of them")
+            draft.say(NoteKind.LEFT, item.place, f"{shown(kind)} is named twice", "keep one of them")
             continue
         _use(draft, name)
         what = f"{shown(kind)} is the toolset `{name}`, and offered to the model as it was: nobody is asked about it"
-        draft.say(Kind.CARRIED, item.place, what)
+        draft.say(NoteKind.CARRIED, item.place, what)
 
 
-def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None:
+def _approvals(draft: WorkerDraft, spot: ConfigValue, toolset: str, result: Imported) -> None:
     """`_approval_config`: tools that run unasked."""
     for tool, entry in spot.entries(what="a mapping of tools").items():
         if not _TOOL.fullmatch(tool):
@@ -268,19 +272,19 @@ def _approvals(draft: Draft, spot: Spot, toolset: str, result: Imported) -> None
                     if toolset and toolset != "worker_call":
                         match["toolset"] = toolset
                     result.policy.append({"allow": match})
-                    draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} runs unasked, for {draft.name} alone")
+                    draft.say(NoteKind.CARRIED, said.key_place, f"{shown(tool)} runs unasked, for {draft.name} alone")
             elif key == "blocked" and said.value is True:
                 draft.tightens.append({"deny": {"tool": tool}})
-                draft.say(Kind.CARRIED, said.key_place, f"{shown(tool)} is denied")
+                draft.say(NoteKind.CARRIED, said.key_place, f"{shown(tool)} is denied")
             else:
-                draft.say(Kind.LEFT, said.key_place, f"{shown(key)} has no equal here", "the tool is asked about")
+                draft.say(NoteKind.LEFT, said.key_place, f"{shown(key)} has no equal here", "the tool is asked about")
 
 
-def _tool_rules(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _tool_rules(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     python: list[str] = []
     for name, rule in spot.entries(what="a mapping of tools").items() if spot.value else ():
         if name == "shell":
-            draft.say(Kind.CARRIED, rule.key_place, "the rules about commands decide")
+            draft.say(NoteKind.CARRIED, rule.key_place, "the rules about commands decide")
             continue
         if name not in _OLD_TOOLS and name not in (*READ_TOOLS, *WRITE_TOOLS):
             python.append(name)
@@ -289,7 +293,9 @@ def _tool_rules(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None
         _python_tools(draft, python, spot.key_place)
 
 
-def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported, *, toolset: str = "") -> None:
+def _tool_rule(
+    draft: WorkerDraft, tools: Sequence[str], rule: ConfigValue, result: Imported, *, toolset: str = ""
+) -> None:
     keys = rule.entries(what="a mapping with `allowed` and `approval_required`")
     if not all(map(_TOOL.fullmatch, tools)):
         _no_tool(draft, tools[0], rule)
@@ -298,34 +304,38 @@ def _tool_rule(draft: Draft, tools: Sequence[str], rule: Spot, result: Imported,
     said = ", ".join(map(shown, tools))
     if "allowed" in keys and not keys["allowed"].flag():
         draft.tightens.append({"deny": {"tool": tool}})
-        draft.say(Kind.CARRIED, rule.key_place, f"{said} is denied")
+        draft.say(NoteKind.CARRIED, rule.key_place, f"{said} is denied")
     elif "approval_required" in keys and keys["approval_required"].flag():
         draft.tightens.append({"ask": {"tool": tool}})
-        draft.say(Kind.CARRIED, rule.key_place, f"{said} is asked about")
+        draft.say(NoteKind.CARRIED, rule.key_place, f"{said} is asked about")
     elif ("approval_required" in keys or "pre_approved" in keys) and "worker_create" not in tools:
         if "worker_call" in tools:
             draft.frees_delegation = True
-            draft.say(Kind.CARRIED, rule.key_place, "calling another worker is allowed; each call it makes is judged")
+            draft.say(
+                NoteKind.CARRIED, rule.key_place, "calling another worker is allowed; each call it makes is judged"
+            )
             return
         theirs = [one for one in tools if one not in _ONLY_OURS]
         match: dict[str, Any] = {"tool": theirs[0] if len(theirs) == 1 else theirs, "worker": draft.name}
         if toolset:
             match["toolset"] = toolset
         result.policy.append({"allow": match})
-        draft.say(Kind.CARRIED, rule.key_place, f"{', '.join(map(shown, theirs))} runs unasked, for {draft.name} alone")
+        draft.say(
+            NoteKind.CARRIED, rule.key_place, f"{', '.join(map(shown, theirs))} runs unasked, for {draft.name} alone"
+        )
     else:
-        draft.say(Kind.LEFT, rule.key_place, f"what is said about {said} has no equal here", "it is asked about")
+        draft.say(NoteKind.LEFT, rule.key_place, f"what is said about {said} has no equal here", "it is asked about")
 
 
-def _no_tool(draft: Draft, name: str, spot: Spot) -> None:
+def _no_tool(draft: WorkerDraft, name: str, spot: ConfigValue) -> None:
     """A name that is none, there or here: as a pattern it would mean others."""
-    draft.say(Kind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
+    draft.say(NoteKind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
 
 
-def _sandbox(draft: Draft, result: Imported) -> None:
+def _sandbox(draft: WorkerDraft, result: Imported) -> None:
     """`sandbox: {paths: …}` and the older `sandboxes: …`."""
     keys = draft.source.keys
-    paths: dict[str, Spot] = {}
+    paths: dict[str, ConfigValue] = {}
     if "sandboxes" in keys and keys["sandboxes"].value:
         paths |= keys["sandboxes"].entries(what="a mapping of directories")
     if "sandbox" in keys and keys["sandbox"].value:
@@ -333,7 +343,7 @@ def _sandbox(draft: Draft, result: Imported) -> None:
             if key == "paths":
                 paths |= spot.entries(what="a mapping of directories")
             else:
-                draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/toolsets.md")
+                draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/toolsets.md")
     if not paths:
         if "sandbox" in keys or "sandboxes" in keys:
             _use(draft, READ_WRITE)
@@ -345,7 +355,7 @@ def _sandbox(draft: Draft, result: Imported) -> None:
         _use(draft, _add(draft, result, "files", entry, spot.key_place))
 
 
-def _shell_rules(draft: Draft, result: Imported) -> None:
+def _shell_rules(draft: WorkerDraft, result: Imported) -> None:
     """`shell_rules` and `shell_default` of its first months."""
     keys = draft.source.keys
     if "shell_rules" not in keys and "shell_default" not in keys:
@@ -356,56 +366,56 @@ def _shell_rules(draft: Draft, result: Imported) -> None:
     _use(draft, _add(draft, result, "shell", entry, place))
 
 
-def _custom_tools(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _custom_tools(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if not spot.value:
         return
     _python_tools(draft, [str(item.value) for item in spot.one_or_more("a list of tools")], spot.key_place)
 
 
-def _python_tools(draft: Draft, tools: Sequence[str], place: Place) -> None:
+def _python_tools(draft: WorkerDraft, tools: Sequence[str], place: Place) -> None:
     name = f"{draft.name}_tools"
     _use(draft, name)
     draft.needs_python = True
     what = f"{', '.join(map(shown, tools))}: written in Python, and nothing of it was read"
-    draft.say(Kind.LEFT, place, what, _PYTHON_FIX.format(name=name))
+    draft.say(NoteKind.LEFT, place, what, _PYTHON_FIX.format(name=name))
 
 
-def _schema_ref(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _schema_ref(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     key = str(spot.trail[-1])
     ours = "output" if key.startswith("output") else "input"
     fix = f"write the JSON schema of that class (its `model_json_schema()`) under `{ours}:` in workers/{draft.name}.md"
-    draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} names a class in Python, and nothing of it was read", fix)
+    draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} names a class in Python, and nothing of it was read", fix)
 
 
-def _compatible_models(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _compatible_models(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value:
         patterns = ", ".join(str(item.value) for item in spot.one_or_more("a list of models"))
         what = f"which models fit ({patterns}) is not checked here"
-        draft.say(Kind.LEFT, spot.key_place, what, f"write `model:` in workers/{draft.name}.md")
+        draft.say(NoteKind.LEFT, spot.key_place, what, f"write `model:` in workers/{draft.name}.md")
 
 
-def _attachment_policy(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _attachment_policy(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value:
         what = "how many files of which kind may be attached cannot be said here; one may have 10 MB, all 25 MB"
-        draft.say(Kind.LEFT, spot.key_place, what)
+        draft.say(NoteKind.LEFT, spot.key_place, what)
 
 
-def _top_workers(draft: Draft, spot: Spot, names: set[str], result: Imported) -> None:
+def _top_workers(draft: WorkerDraft, spot: ConfigValue, names: set[str], result: Imported) -> None:
     if spot.value:
         _ask_delegation(draft)
     _allow_workers(draft, spot, names)
 
 
-def _entry_mark(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _entry_mark(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value is True:
         result.start = result.start or (draft.name, "")
-        draft.say(Kind.CARRIED, spot.key_place, f"it is started by its name: signoff run {draft.name}")
+        draft.say(NoteKind.CARRIED, spot.key_place, f"it is started by its name: signoff run {draft.name}")
 
 
-def _lock(draft: Draft, spot: Spot, _: set[str], result: Imported) -> None:
+def _lock(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value is True:
         what = "a locked worker was not overwritten by a model; here none ever is"
-        draft.say(Kind.CARRIED, spot.key_place, what)
+        draft.say(NoteKind.CARRIED, spot.key_place, what)
 
 
 _PLAIN_KEYS = ("name", "description", "model", "instructions", "sandbox", "sandboxes", "shell_rules", "shell_default")
@@ -426,17 +436,17 @@ _KEYS = {
 }
 
 
-def _leave(draft: Draft, config: dict[str, Spot]) -> None:
+def _leave(draft: WorkerDraft, config: dict[str, ConfigValue]) -> None:
     for key, spot in config.items():
-        draft.say(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
+        draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
 
 
-def _use(draft: Draft, name: str) -> None:
+def _use(draft: WorkerDraft, name: str) -> None:
     if name not in draft.toolsets:
         draft.toolsets.append(name)
 
 
-def _add(draft: Draft, result: Imported, kind: str, entry: dict[str, Any], place: Place) -> str:
+def _add(draft: WorkerDraft, result: Imported, kind: str, entry: dict[str, Any], place: Place) -> str:
     """Write an entry into the catalog, under its worker's name; one that says the same is used again."""
     for name, there in result.toolsets.items():
         if there == entry:
@@ -445,14 +455,14 @@ def _add(draft: Draft, result: Imported, kind: str, entry: dict[str, Any], place
     while name in result.toolsets:
         name += "_2"
     result.toolsets[name] = entry
-    draft.say(Kind.CARRIED, place, f"its configuration is `toolsets: {{{name}: …}}` in signoff.yaml")
+    draft.say(NoteKind.CARRIED, place, f"its configuration is `toolsets: {{{name}: …}}` in signoff.yaml")
     return name
 
 
 # The instructions
 
 
-def _instructions(draft: Draft, sources: Sources) -> None:
+def _instructions(draft: WorkerDraft, sources: Sources) -> None:
     """The text, with other files written into it, and a word about tools that are called in another way here."""
     source = draft.source
     text = source.body or _prompt_file(draft, sources)
@@ -460,7 +470,7 @@ def _instructions(draft: Draft, sources: Sources) -> None:
     if "{{" in text:
         line = text[: text.index("{{")].count("\n") + source.body_line if source.body_line else 0
         what = "two braces stand for a field of the input here, so they are written `{ {` and `} }`"
-        draft.say(Kind.CHANGED, Place(source.file, line), what, "put it right where a field was meant")
+        draft.say(NoteKind.CHANGED, Place(source.file, line), what, "put it right where a field was meant")
         text = text.replace("{{", "{ {").replace("}}", "} }")
     called = [name for name in draft.delegates if name != "*" and re.search(rf"\b{re.escape(name)}\b", text)]
     if called and "worker_call" not in text:
@@ -468,14 +478,14 @@ def _instructions(draft: Draft, sources: Sources) -> None:
         line = text[:at].count("\n") + source.body_line if source.body_line else 0
         listed = ", ".join(f"`{name}`" for name in called)
         what = f"{listed}: no tool of that name here; a sentence about `worker_call` was added to the instructions"
-        draft.say(Kind.CHANGED, Place(source.file, line), what)
+        draft.say(NoteKind.CHANGED, Place(source.file, line), what)
         text += f"\n\nCall {listed} with the tool `worker_call(worker, prompt)`."
     if not text:
-        draft.say(Kind.LEFT, Place(source.file), "there are no instructions", "write them below the keys")
+        draft.say(NoteKind.LEFT, Place(source.file), "there are no instructions", "write them below the keys")
     draft.text = text
 
 
-def _included(found: re.Match[str], draft: Draft, sources: Sources) -> str:
+def _included(found: re.Match[str], draft: WorkerDraft, sources: Sources) -> str:
     """The text of a file that the instructions take in, from beside the worker's file."""
     name = found["name"]
     source = draft.source
@@ -485,13 +495,13 @@ def _included(found: re.Match[str], draft: Draft, sources: Sources) -> str:
         text = text_inside(file, sources)
     except WrongFile as error:
         fix = f"write its text into workers/{draft.name}.md"
-        draft.say(Kind.LEFT, Place(source.file, line), f"{shown(name)} could not be taken in: {error.what}", fix)
+        draft.say(NoteKind.LEFT, Place(source.file, line), f"{shown(name)} could not be taken in: {error.what}", fix)
         return f"(the text of {name} belongs here)"
-    draft.say(Kind.CARRIED, Place(source.file, line), f"{shown(name)} was written into the instructions")
+    draft.say(NoteKind.CARRIED, Place(source.file, line), f"{shown(name)} was written into the instructions")
     return text.strip()
 
 
-def _prompt_file(draft: Draft, sources: Sources) -> str:
+def _prompt_file(draft: WorkerDraft, sources: Sources) -> str:
     """Where the file holds no instructions: `prompts/NAME.txt` and the like, as llm-do looks for them."""
     folder = os.path.dirname(draft.source.file)
     for base in dict.fromkeys((folder, os.path.dirname(folder), sources.directory)):
@@ -499,12 +509,12 @@ def _prompt_file(draft: Draft, sources: Sources) -> str:
             file = os.path.join(base, "prompts", draft.name + suffix)
             if os.path.lexists(file):
                 text = text_inside(file, sources)
-                draft.say(Kind.CARRIED, Place(file), f"these are the instructions of {draft.name}")
+                draft.say(NoteKind.CARRIED, Place(file), f"these are the instructions of {draft.name}")
                 return text.strip()
     return ""
 
 
-def _break_circles(drafts: Sequence[Draft]) -> None:
+def _break_circles(drafts: Sequence[WorkerDraft]) -> None:
     """Take out what would lead workers back to themselves: here that is refused."""
     by_name = {draft.name: draft for draft in drafts}
     for draft in drafts:
@@ -512,10 +522,10 @@ def _break_circles(drafts: Sequence[Draft]) -> None:
             if draft.name in _reached(name, by_name):
                 spot = draft.delegates.pop(name)
                 what = f"{name} calls {draft.name} in turn; workers cannot call each other in a circle here"
-                draft.say(Kind.LEFT, spot.place, what, "write a second worker for the level below")
+                draft.say(NoteKind.LEFT, spot.place, what, "write a second worker for the level below")
 
 
-def _reached(start: str, by_name: dict[str, Draft]) -> set[str]:
+def _reached(start: str, by_name: dict[str, WorkerDraft]) -> set[str]:
     found: set[str] = set()
     todo = [start]
     while todo:

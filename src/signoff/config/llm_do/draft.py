@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from signoff.config.llm_do.notes import Kind, Note, State
+from signoff.config.llm_do.notes import FileState, Note, NoteKind
 from signoff.config.llm_do.sources import Source, Sources
 from signoff.errors import Place, WrongFile
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 
 ASK_DELEGATION = {"ask": "worker_call"}
 
 
 @dataclass(slots=True)
-class Draft:
+class WorkerDraft:
     """A worker on its way from one file to the other."""
 
     source: Source
     toolsets: list[str] = field(default_factory=list[str])
-    delegates: dict[str, Spot] = field(default_factory=dict[str, Spot])
+    delegates: dict[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     creates: bool = False
     tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Rules of the worker's own file."""
@@ -34,10 +34,10 @@ class Draft:
         return self.source.name
 
     @property
-    def state(self) -> State:
-        return State.WHOLE if all(note.kind is Kind.CARRIED for note in self.notes) else State.NOTES
+    def state(self) -> FileState:
+        return FileState.WHOLE if all(note.kind is NoteKind.CARRIED for note in self.notes) else FileState.NOTES
 
-    def say(self, kind: Kind, place: Place, what: str, fix: str = "") -> None:
+    def say(self, kind: NoteKind, place: Place, what: str, fix: str = "") -> None:
         self.notes.append(Note(kind, place, what, fix))
 
 
@@ -46,7 +46,7 @@ class Imported:
     """What an import would write, and what it says."""
 
     sources: Sources
-    drafts: list[Draft] = field(default_factory=list[Draft])
+    drafts: list[WorkerDraft] = field(default_factory=list[WorkerDraft])
     notes: list[Note] = field(default_factory=list[Note])
     """About `project.json`, and files that are not read."""
     files: dict[str, str] = field(default_factory=dict[str, str])

@@ -6,9 +6,9 @@ import os
 import re
 from typing import Any
 
-from signoff.config.llm_do.notes import Kind, Note
+from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 READ_WRITE, READ_ONLY = "filesystem_rw", "filesystem_ro"
@@ -29,7 +29,7 @@ _SUFFIX = re.compile(r"(?:\.[A-Za-z0-9_-]+)+")
 _SUFFIX_KEYS = ("suffixes", "allowed_suffixes", "text_suffixes", "attachment_suffixes")
 
 
-def filesystem_entry(use: str, config: dict[str, Spot]) -> tuple[dict[str, Any], list[Note]]:
+def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str, Any], list[Note]]:
     """A toolset with this configuration; an empty one where our built-in does the same."""
     entry: dict[str, Any] = {}
     rules: list[dict[str, Any]] = []
@@ -38,26 +38,26 @@ def filesystem_entry(use: str, config: dict[str, Spot]) -> tuple[dict[str, Any],
         match key:
             case "base_path":
                 entry["config"] = {"root": spot.text("a directory")}
-                notes.append(Note(Kind.CARRIED, spot.key_place, "`base_path` is `config: {root: …}`"))
+                notes.append(Note(NoteKind.CARRIED, spot.key_place, "`base_path` is `config: {root: …}`"))
             case "read_approval" if spot.flag():
                 rules.append({"ask": {"tool": _READS}})
-                notes.append(Note(Kind.CARRIED, spot.key_place, "reading is asked about"))
+                notes.append(Note(NoteKind.CARRIED, spot.key_place, "reading is asked about"))
             case "write_approval" if not spot.flag():
                 rules.append({"allow": {"tool": "write_file", "path": {"inside": "."}}})
-                notes.append(Note(Kind.CARRIED, spot.key_place, "`write_file` runs unasked below the root"))
+                notes.append(Note(NoteKind.CARRIED, spot.key_place, "`write_file` runs unasked below the root"))
             case "read_only" if spot.flag():
                 use = READ_ONLY
             case "read_approval" | "write_approval" | "read_only":
                 pass  # as our built-in does by itself
             case _:
                 what = f"{shown(key)} has no equal here"
-                notes.append(Note(Kind.LEFT, spot.key_place, what, "see docs/toolsets.md for what can be set"))
+                notes.append(Note(NoteKind.LEFT, spot.key_place, what, "see docs/toolsets.md for what can be set"))
     if rules:
         entry["policy"] = rules
     return ({"use": use, **entry} if entry or use == READ_ONLY else {}), notes
 
 
-def sandbox_entry(paths: dict[str, Spot]) -> tuple[dict[str, Any], list[Note]]:
+def sandbox_entry(paths: dict[str, ConfigValue]) -> tuple[dict[str, Any], list[Note]]:
     """A toolset for the project's directory in which only the named directories are reached, each with its rights."""
     notes: list[Note] = []
     inside: list[str] = []
@@ -71,14 +71,16 @@ def sandbox_entry(paths: dict[str, Spot]) -> tuple[dict[str, Any], list[Note]]:
         if os.path.isabs(root) or root.startswith(("..", "~")):
             what = f"the directory {shown(name)} is outside of the project ({shown(root)})"
             fix = f"give it a toolset of its own in signoff.yaml: {{use: {READ_ONLY}, config: {{root: …}}}}"
-            notes.append(Note(Kind.LEFT, spot.key_place, what, fix))
+            notes.append(Note(NoteKind.LEFT, spot.key_place, what, fix))
             continue
         inside.append(root)
         if root != name:
             what = f"paths were written `{name}/…`; here they are `{root}/…`"
-            notes.append(Note(Kind.CHANGED, spot.key_place, what, "say so in the instructions"))
+            notes.append(Note(NoteKind.CHANGED, spot.key_place, what, "say so in the instructions"))
         _rights(root, keys, narrow, wide, sizes, notes)
-        notes.append(Note(Kind.CARRIED, spot.key_place, f"only {shown(root)} and what is named beside it is reached"))
+        notes.append(
+            Note(NoteKind.CARRIED, spot.key_place, f"only {shown(root)} and what is named beside it is reached")
+        )
     if not inside:
         return {}, notes
     closed = {"deny": {"tool": _READS + _WRITES, "path": {"outside": inside}}, "reason": "outside of the sandbox"}
@@ -91,7 +93,7 @@ def sandbox_entry(paths: dict[str, Spot]) -> tuple[dict[str, Any], list[Note]]:
 
 def _rights(
     root: str,
-    keys: dict[str, Spot],
+    keys: dict[str, ConfigValue],
     narrow: list[dict[str, Any]],
     wide: list[dict[str, Any]],
     sizes: list[int],
@@ -108,7 +110,7 @@ def _rights(
         what = (
             f"llm-do refuses other files than {', '.join(map(str, kinds))} in {shown(root)}; here they are asked about"
         )
-        notes.append(Note(Kind.CHANGED, place, what))
+        notes.append(Note(NoteKind.CHANGED, place, what))
     if mode != "rw":
         reason = f"{root} is only read"
         narrow.append({"deny": {"tool": _WRITES, "path": {"inside": root}}, "reason": reason})
@@ -125,4 +127,6 @@ def _rights(
     known = {"root", "path", "mode", "write_approval", "read_approval", "max_file_bytes", *_SUFFIX_KEYS}
     for key, spot in keys.items():
         if key not in known:
-            notes.append(Note(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for"))
+            notes.append(
+                Note(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
+            )

@@ -9,7 +9,7 @@ from typing import Any
 from signoff.errors import Place
 
 
-class Kind(StrEnum):
+class NoteKind(StrEnum):
     """What became of one thing in a file."""
 
     CARRIED = "carried"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
     """It was not carried over."""
 
 
-class State(StrEnum):
+class FileState(StrEnum):
     """What became of one file."""
 
     WHOLE = "whole"
@@ -32,7 +32,7 @@ class State(StrEnum):
 class Note:
     """One thing in a file of llm-do, and what became of it."""
 
-    kind: Kind
+    kind: NoteKind
     place: Place
     what: str
     fix: str = ""

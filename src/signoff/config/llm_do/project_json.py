@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.config.llm_do.draft import Imported
-from signoff.config.llm_do.notes import Kind, Note
-from signoff.policy.spot import Spot
+from signoff.config.llm_do.notes import Note, NoteKind
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 
-def read_project(spot: Spot, result: Imported) -> None:
+def read_project(spot: ConfigValue, result: Imported) -> None:
     """Take over what `project.json` says, and say what became of each key."""
     for key, value in spot.entries().items():
         match key:
             case "version" if value.value == 1:
                 pass
             case "version":
-                _note(result, Kind.LEFT, value, f"version {value.value} of the format is not known", "check the result")
+                _note(
+                    result,
+                    NoteKind.LEFT,
+                    value,
+                    f"version {value.value} of the format is not known",
+                    "check the result",
+                )
             case "runtime":
                 _runtime(value, result)
             case "entry":
@@ -31,72 +37,88 @@ def read_project(spot: Spot, result: Imported) -> None:
                 if listed:
                     _note(
                         result,
-                        Kind.LEFT,
+                        NoteKind.LEFT,
                         value,
                         f"{listed}: Python, and nothing of it was read",
                         "offer its toolsets in toolsets.py beside signoff.yaml (docs/catalog.md)",
                     )
             case "generated_agents_dir" | "generated_workers_dir":
-                _note(result, Kind.CHANGED, value, "new workers are written to workers/, after a person saw them")
+                _note(result, NoteKind.CHANGED, value, "new workers are written to workers/, after a person saw them")
             case "allow_cli_input":
-                _note(result, Kind.LEFT, value, "the prompt of `signoff run` cannot be switched off")
+                _note(result, NoteKind.LEFT, value, "the prompt of `signoff run` cannot be switched off")
             case _:
-                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
+                _note(result, NoteKind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
 
 
-def _runtime(spot: Spot, result: Imported) -> None:
+def _runtime(spot: ConfigValue, result: Imported) -> None:
     for key, value in spot.entries(what="an object with settings").items():
         match key:
             case "approval_mode" if value.value == "prompt":
-                _note(result, Kind.CARRIED, value, "`prompt` is how it always is here: rules decide, and people answer")
+                _note(
+                    result,
+                    NoteKind.CARRIED,
+                    value,
+                    "`prompt` is how it always is here: rules decide, and people answer",
+                )
             case "approval_mode":
                 mode = {"approve_all": "auto_approve", "reject_all": "auto_deny"}.get(str(value.value), "")
                 fix = f"signoff run … --mode {mode}, for one run" if mode else ""
-                _note(result, Kind.LEFT, value, f"{shown(str(value.value))} is not written into a project", fix)
+                _note(result, NoteKind.LEFT, value, f"{shown(str(value.value))} is not written into a project", fix)
             case "max_depth":
                 result.depth = value.count()
                 what = f"`max_depth` is `defaults: {{worker: {{limits: {{depth: {result.depth}}}}}}}`"
-                _note(result, Kind.CARRIED, value, what)
+                _note(result, NoteKind.CARRIED, value, what)
             case "return_permission_errors":
-                _note(result, Kind.CHANGED, value, "a model is always told why a call was refused, and the run goes on")
+                _note(
+                    result,
+                    NoteKind.CHANGED,
+                    value,
+                    "a model is always told why a call was refused, and the run goes on",
+                )
             case "agent_calls_require_approval" | "worker_calls_require_approval":
                 if value.value is True:
                     result.policy.append({"ask": {"tool": "worker_call"}})
-                    _note(result, Kind.CARRIED, value, "`worker_call` is asked about")
+                    _note(result, NoteKind.CARRIED, value, "`worker_call` is asked about")
             case "agent_attachments_require_approval" | "worker_attachments_require_approval":
                 if value.value is True:
                     result.policy.insert(0, _attached_rule({}))
-                    _note(result, Kind.CARRIED, value, "`worker_call` with attachments is asked about")
+                    _note(result, NoteKind.CARRIED, value, "`worker_call` with attachments is asked about")
             case "agent_approval_overrides" | "worker_approval_overrides":
                 _overrides(value, result)
             case _:
-                _note(result, Kind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
+                _note(result, NoteKind.LEFT, value, f"unknown key {shown(key)}", "check what it was for")
 
 
-def _overrides(spot: Spot, result: Imported) -> None:
+def _overrides(spot: ConfigValue, result: Imported) -> None:
     for worker, entry in spot.entries(what="an object of workers").items() if spot.value else ():
         for key, value in entry.entries(what="an object with settings").items():
             if value.value is True and key == "calls_require_approval":
                 result.policy.insert(0, {"ask": {"tool": "worker_call", "args": {"worker": worker}}})
-                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} is asked about")
+                _note(result, NoteKind.CARRIED, value, f"calling {shown(worker)} is asked about")
             elif value.value is True and key == "attachments_require_approval":
                 result.policy.insert(0, _attached_rule({"worker": worker}))
-                _note(result, Kind.CARRIED, value, f"calling {shown(worker)} with attachments is asked about")
+                _note(result, NoteKind.CARRIED, value, f"calling {shown(worker)} with attachments is asked about")
             else:
                 fix = "write a rule of your own, above the one that asks"
-                _note(result, Kind.LEFT, value, f"what loosens {shown(worker)} is not carried over", fix)
+                _note(result, NoteKind.LEFT, value, f"what loosens {shown(worker)} is not carried over", fix)
 
 
 def _attached_rule(args: dict[str, Any]) -> dict[str, Any]:
     return {"ask": {"tool": "worker_call", "args": {**args, "attachments": {"exists": True}}}}
 
 
-def _entry(spot: Spot, result: Imported) -> None:
+def _entry(spot: ConfigValue, result: Imported) -> None:
     keys = spot.entries(what="an object with `agent` and `args`")
     named = next((keys[key] for key in ("agent", "name", "worker") if key in keys), None)
     given = next((keys[key] for key in ("args", "input") if key in keys), None)
     if named is not None and named.value not in {draft.name for draft in result.drafts}:
-        _note(result, Kind.LEFT, named, f"{shown(str(named.value))} is not among these workers", "start it from Python")
+        _note(
+            result,
+            NoteKind.LEFT,
+            named,
+            f"{shown(str(named.value))} is not among these workers",
+            "start it from Python",
+        )
         return
     said = given.entries().get("input") if given is not None and given.value else None
     prompt = said.value if said is not None and isinstance(said.value, str) else ""
@@ -106,10 +128,10 @@ def _entry(spot: Spot, result: Imported) -> None:
         result.start = (result.start[0], prompt)
     for key, value in keys.items():
         if key not in ("agent", "name", "worker", "args", "input"):
-            _note(result, Kind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
+            _note(result, NoteKind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
     if result.start is not None:
-        _note(result, Kind.CARRIED, spot, f"it is started by name: signoff run {result.start[0]}")
+        _note(result, NoteKind.CARRIED, spot, f"it is started by name: signoff run {result.start[0]}")
 
 
-def _note(result: Imported, kind: Kind, spot: Spot, what: str, fix: str = "") -> None:
+def _note(result: Imported, kind: NoteKind, spot: ConfigValue, what: str, fix: str = "") -> None:
     result.notes.append(Note(kind, spot.key_place, what, fix))

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from signoff.config.llm_do.notes import Kind, Note
+from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.errors import Place, PolicyError
 from signoff.policy.engine import Policy
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 TOOL = "shell"
@@ -46,7 +46,7 @@ def shell_file_ops() -> dict[str, Any]:
     return {"use": "shell_file_ops", "policy": [*rules, unnamed(blocked=True)]}
 
 
-def shell_entry(rules: Spot | None, default: Spot | None) -> tuple[dict[str, Any], list[Note]]:
+def shell_entry(rules: ConfigValue | None, default: ConfigValue | None) -> tuple[dict[str, Any], list[Note]]:
     """A toolset for a shell with these rules, and what is to be said about each."""
     written: list[dict[str, Any]] = []
     notes: list[Note] = []
@@ -61,7 +61,7 @@ def shell_entry(rules: Spot | None, default: Spot | None) -> tuple[dict[str, Any
     return {"use": "shell_file_ops", "policy": [*written, unnamed(blocked)]}, notes
 
 
-def _is_blocked(default: Spot | None, notes: list[Note]) -> bool:
+def _is_blocked(default: ConfigValue | None, notes: list[Note]) -> bool:
     """Whether llm-do refuses what no rule names."""
     if default is None or default.value is None:
         return True
@@ -74,11 +74,11 @@ def _is_blocked(default: Spot | None, notes: list[Note]) -> bool:
     if "approval_required" in known and not known["approval_required"].flag():
         what = "runs every other command unasked, without a shell; here a command may be a whole line of bash"
         fix = "write rules for the commands that need no question"
-        notes.append(Note(Kind.LEFT, known["approval_required"].place, f"{what}, so it is asked about", fix))
+        notes.append(Note(NoteKind.LEFT, known["approval_required"].place, f"{what}, so it is asked about", fix))
     return False
 
 
-def _rule(rule: Spot, stricter: Sequence[str], *, blocked: bool) -> tuple[list[dict[str, Any]], Note, str]:
+def _rule(rule: ConfigValue, stricter: Sequence[str], *, blocked: bool) -> tuple[list[dict[str, Any]], Note, str]:
     """What a rule becomes, what is said about it, and the text that it is about.
 
     `stricter`: what rules before it are about that do not let everything run. There the first rule decides, by the
@@ -94,7 +94,7 @@ def _rule(rule: Spot, stricter: Sequence[str], *, blocked: bool) -> tuple[list[d
 
     def left(why: str, at: Place = place) -> tuple[list[dict[str, Any]], Note, str]:
         fix = "write a rule for the commands that are meant"
-        return [], Note(Kind.LEFT, at, f"{shown(pattern)} {why}, so it is {outcome}", fix), words
+        return [], Note(NoteKind.LEFT, at, f"{shown(pattern)} {why}, so it is {outcome}", fix), words
 
     for key, spot in keys.items():
         if key not in _RULE_KEYS:
@@ -111,10 +111,10 @@ def _rule(rule: Spot, stricter: Sequence[str], *, blocked: bool) -> tuple[list[d
         Policy.from_rules(made)
     except PolicyError as error:
         return left(f"cannot be said as a rule ({error.what})")
-    return made, Note(Kind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
+    return made, Note(NoteKind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
 
 
-def _made(words: str, keys: dict[str, Spot], *, blocked: bool) -> list[dict[str, Any]]:
+def _made(words: str, keys: dict[str, ConfigValue], *, blocked: bool) -> list[dict[str, Any]]:
     """The rules. Above an `otherwise` a rule that asks has to name all of a command, as one that allows has."""
     if "allowed" in keys and not keys["allowed"].flag():
         return [{"deny": {"tool": TOOL, "command": words}}]
@@ -129,7 +129,7 @@ def _allow(words: str) -> dict[str, Any]:
     return {"allow": {"tool": TOOL, "command": f"{words} *"}}
 
 
-def _texts(spot: Spot) -> list[str]:
+def _texts(spot: ConfigValue) -> list[str]:
     return [item.text("an argument") for item in (spot.items("a list of arguments") if spot.value != [] else ())]
 
 
@@ -137,5 +137,5 @@ def _told(rules: Sequence[dict[str, Any]]) -> str:
     return ", then ".join(f"{effect} {match['command']}" for rule in rules for effect, match in rule.items())
 
 
-def _unknown(spot: Spot, key: str) -> Note:
-    return Note(Kind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "what no rule names is asked about")
+def _unknown(spot: ConfigValue, key: str) -> Note:
+    return Note(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "what no rule names is asked about")

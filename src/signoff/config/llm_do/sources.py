@@ -14,7 +14,7 @@ from signoff.config.merge import NAME
 from signoff.errors import Place, PolicyError, WrongFile, WrongUse
 from signoff.policy.composer import read_document
 from signoff.policy.document import document_of
-from signoff.policy.spot import Spot
+from signoff.policy.spot import ConfigValue
 from signoff.policy.wording import shown
 
 PROJECT_JSON = "project.json"
@@ -33,8 +33,8 @@ class Source:
     """As a person says it from here."""
     name: str
     """What the worker will be called."""
-    top: Spot
-    keys: dict[str, Spot]
+    top: ConfigValue
+    keys: dict[str, ConfigValue]
     body: str
     """The text below the keys, or under `instructions`; empty where there is none."""
     body_line: int
@@ -49,7 +49,7 @@ class Sources:
     workers: list[Source] = field(default_factory=list["Source"])
     refused: dict[str, WrongFile] = field(default_factory=dict[str, WrongFile])
     """Files that cannot be carried over, and why."""
-    project: Spot | None = None
+    project: ConfigValue | None = None
     """What `project.json` holds."""
     unlisted: list[str] = field(default_factory=list[str])
     """Worker files that `project.json` does not name: llm-do does not read them either."""
@@ -153,7 +153,7 @@ def text_inside(file: str, found: Sources) -> str:
     return text
 
 
-def _read_json(file: str, found: Sources) -> Spot:
+def _read_json(file: str, found: Sources) -> ConfigValue:
     text = text_inside(file, found)
     try:
         value = json.loads(text)
@@ -166,7 +166,7 @@ def _read_json(file: str, found: Sources) -> Spot:
         document = read_document(text, file=file)  # JSON is YAML, and this keeps the lines
     except PolicyError:
         document = document_of(value, file=file)
-    spot = Spot.top(document)
+    spot = ConfigValue.top(document)
     spot.entries(what="an object with the project's settings")
     return spot
 
@@ -174,7 +174,7 @@ def _read_json(file: str, found: Sources) -> Spot:
 def _read_worker(file: str, found: Sources) -> Source:
     text = text_inside(file, found).removeprefix("\ufeff").replace("\r\n", "\n")
     front, body, line = _parted(text)
-    top = Spot.top(read_document(front, file=file))
+    top = ConfigValue.top(read_document(front, file=file))
     keys = top.entries(what="a mapping with the worker's keys, such as {name: main}")
     if not body and "instructions" in keys and isinstance(keys["instructions"].value, str):
         body, line = keys["instructions"].value.strip(), 0
@@ -195,7 +195,7 @@ def _parted(text: str) -> tuple[str, str, int]:
     return text, "", 0
 
 
-def _name(file: str, top: Spot, keys: dict[str, Spot]) -> str:
+def _name(file: str, top: ConfigValue, keys: dict[str, ConfigValue]) -> str:
     if "name" in keys:
         name, spot = keys["name"].text("the worker's name"), keys["name"]
     else:

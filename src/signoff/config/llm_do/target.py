@@ -21,7 +21,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class ImportedFile:
     """One file of an import, and what is there now."""
 
     name: str
@@ -37,9 +37,9 @@ class Planned:
         return Change.SAME if self.before == self.text else Change.REPLACED
 
 
-def plan(into: str, files: Mapping[str, str]) -> list[Planned]:
+def plan(into: str, files: Mapping[str, str]) -> list[ImportedFile]:
     """Each file with what is there now. Raises where something stands in the way that is never replaced."""
-    planned = [Planned(name, path := _path(into, name), text, _before(path)) for name, text in files.items()]
+    planned = [ImportedFile(name, path := _path(into, name), text, _before(path)) for name, text in files.items()]
     for one in planned:
         stem, suffix = os.path.splitext(one.path)
         for other in SUFFIXES:
@@ -49,13 +49,13 @@ def plan(into: str, files: Mapping[str, str]) -> list[Planned]:
     return planned
 
 
-def write(planned: list[Planned], into: str, *, overwrite: bool) -> None:
+def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
     """Write what is new and, where that was said, what is different. Where one file fails, all is as it was."""
     replaced = [one.path for one in planned if one.change is Change.REPLACED]
     if replaced and not overwrite:
         what = f"{', '.join(replaced)}: already there, and different; nothing was written"
         raise WrongUse(f"{what}\n  look at it with --diff; then --overwrite replaces it, or --into names another place")
-    done: list[Planned] = []
+    done: list[ImportedFile] = []
     made: list[str] = []
     try:
         for one in planned:
@@ -124,7 +124,7 @@ def _put(path: str, text: str, *, new: bool) -> None:
             raise
 
 
-def _undo(one: Planned) -> None:
+def _undo(one: ImportedFile) -> None:
     with suppress(OSError):
         if one.before is None:
             os.unlink(one.path)

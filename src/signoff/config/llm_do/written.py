@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
-from signoff.config.llm_do.draft import ASK_DELEGATION, Draft, Imported
+from signoff.config.llm_do.draft import ASK_DELEGATION, Imported, WorkerDraft
 
 _HEADER = "# Written by `signoff import llm-do`. What could not be carried over is in its report.\n"
 
 
-def worker_text(draft: Draft) -> str:
+def worker_text(draft: WorkerDraft) -> str:
     """The worker file."""
     keys = draft.source.keys
     front: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def project_text(result: Imported) -> str:
     return _HEADER + _yaml(whole)
 
 
-class _Dumper(yaml.SafeDumper):
+class _PlainDumper(yaml.SafeDumper):
     """Writes values out each time: our own reader takes aliases, people do not like them."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -50,7 +50,7 @@ class _Dumper(yaml.SafeDumper):
 def _yaml(value: dict[str, Any]) -> str:
     text: str = yaml.dump(
         value,
-        Dumper=_Dumper,
+        Dumper=_PlainDumper,
         sort_keys=False,
         allow_unicode=True,
         default_flow_style=None if any(map(_is_nested, value.values())) else False,

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from signoff.policy.shell.folders import Folders, folders_of, named
-from signoff.policy.shell.line import Line, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.policy.shell.network import Contact, contact
-from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
+from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.policy.shell.tree import Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
 from signoff.policy.wording import shown
@@ -44,9 +44,11 @@ class ShellFacts:
     def __init__(self, text: str, resolved: Mapping[str, str] = _NOTHING) -> None:
         self.text = text
         read = _read_line(text)
-        self.line: Line | None = None if isinstance(read, Refused) else read
+        self.line: CommandLine | None = None if isinstance(read, Refused) else read
         """The line as the strict reading has it; None where it does not accept it."""
-        self.judged: tuple[Reading | Concern, ...] = () if self.line is None else tuple(_judge(self.line, resolved))
+        self.judged: tuple[ReadOnlyCommand | Concern, ...] = (
+            () if self.line is None else tuple(_judge(self.line, resolved))
+        )
         """What is known about each simple command of `line`, in order."""
         concerns = (one for one in self.judged if isinstance(one, Concern))
         self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
@@ -95,7 +97,9 @@ class ShellFacts:
     @property
     def paths(self) -> tuple[str, ...]:
         """The files it reads, as far as it was understood."""
-        return tuple(dict.fromkeys(path for one in self.judged if isinstance(one, Reading) for path in one.paths))
+        return tuple(
+            dict.fromkeys(path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
+        )
 
     @cached_property
     def folders(self) -> tuple[Folders, ...]:
@@ -185,11 +189,11 @@ def _facts(text: str) -> ShellFacts:
 
 
 @lru_cache(maxsize=256)
-def _read_line(text: str) -> Line | Refused:
+def _read_line(text: str) -> CommandLine | Refused:
     return read_line(text)
 
 
-def _judge(line: Line, resolved: Mapping[str, str]) -> Iterator[Reading | Concern]:
+def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
     """Each simple command, seen from every folder that a `cd` before it may have led to."""
     folders: tuple[str, ...] = ("",)
     for pipeline in line.pipelines:
@@ -237,7 +241,7 @@ def _effect(command: Command) -> str:
     return "unknown" if judged is None or None in command.words else ""
 
 
-def _judge_command(command: Command) -> Reading | Concern | None:
+def _judge_command(command: Command) -> ReadOnlyCommand | Concern | None:
     """What the table says about the words of a command that are known; None where its program is not."""
     if not command.words or command.words[0] is None:
         return None

@@ -7,7 +7,7 @@ from posixpath import normpath
 from typing import TypeAlias
 
 from signoff.policy.places import normal
-from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 
 Folder: TypeAlias = "str | None"
 """A folder seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
@@ -23,7 +23,7 @@ _WRAPPERS = frozenset({"command", "builtin", "-p", "--"})
 """Words before one of those that leave the shell in another folder just the same."""
 
 
-def folders_of(line: Line) -> tuple[Folders, ...]:
+def folders_of(line: CommandLine) -> tuple[Folders, ...]:
     """The folders that each simple command of a line may run in, in the order of `line.commands`.
 
     A command behind `&&` runs only if what is before it succeeded, so `cd a && b` runs `b` in `a` and nowhere else.
@@ -43,7 +43,7 @@ def folders_of(line: Line) -> tuple[Folders, ...]:
     return tuple(found)
 
 
-def named(line: Line) -> tuple[str, ...]:
+def named(line: CommandLine) -> tuple[str, ...]:
     """Every folder that a command of the line may run in, but the start: what links have to be followed for."""
     return tuple(dict.fromkeys(folder for folder in chain.from_iterable(folders_of(line)) if folder))
 

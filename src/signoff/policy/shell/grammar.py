@@ -9,7 +9,7 @@ from functools import cache
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from signoff.policy.shell.literal import HOLE, Arg, Kind, read_word, unescape_here
+from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word, unescape_here
 from signoff.policy.shell.wrappers import changes_programs, is_number
 
 _CHUNK = 128  # characters that the parser is given at a time
@@ -220,7 +220,7 @@ def here_text(source: str, node: Node) -> Arg | None:
     text = text if raw else unescape_here(text).replace("\0", HOLE)
     if "<<-" in parts:
         text = re.sub(r"(?m)^\t+", "", text)
-    return Arg(text, Kind.PART if holes else Kind.SURE)
+    return Arg(text, Certainty.PART if holes else Certainty.SURE)
 
 
 def short(text: str) -> str:

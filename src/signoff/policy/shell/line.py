@@ -58,7 +58,7 @@ class Pipeline(NamedTuple):
     """What has to be true of the pipeline before it, for this one to run."""
 
 
-class Line(NamedTuple):
+class CommandLine(NamedTuple):
     """A whole command line."""
 
     pipelines: tuple[Pipeline, ...]

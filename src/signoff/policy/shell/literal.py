@@ -21,7 +21,7 @@ _ESCAPE = re.compile(
 _PLAIN_ESCAPES = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 
-class Kind(Enum):
+class Certainty(Enum):
     """How far the text of a word can be relied on."""
 
     SURE = "sure"
@@ -36,32 +36,32 @@ class Arg(NamedTuple):
 
     text: str | None
     """None where nothing is known."""
-    kind: Kind = Kind.SURE
+    kind: Certainty = Certainty.SURE
 
     @property
     def word(self) -> str | None:
         """The word for a caller: None where it holds an expansion."""
-        return None if self.kind is Kind.PART else self.text
+        return None if self.kind is Certainty.PART else self.text
 
     @property
     def sure(self) -> str | None:
         """The text, only where nothing at all can stand in its place."""
-        return self.text if self.kind is Kind.SURE else None
+        return self.text if self.kind is Certainty.SURE else None
 
     @property
     def may_be_option(self) -> bool:
         """Whether nobody can tell that it is no option."""
-        return self.kind is not Kind.SURE and (self.text or "-")[0] in "-${"
+        return self.kind is not Certainty.SURE and (self.text or "-")[0] in "-${"
 
     def partly(self) -> Arg:
         """The same text, of which something is replaced before it is used."""
-        return Arg(self.text, Kind.PART)
+        return Arg(self.text, Certainty.PART)
 
 
-UNKNOWN = Arg(None, Kind.PART)
+UNKNOWN = Arg(None, Certainty.PART)
 
 
-class _Doubt(Exception):
+class _Disagreement(Exception):
     """The source does not look like one word, so the parser and we do not agree."""
 
 
@@ -75,8 +75,8 @@ def read_word(source: str, start: int, end: int, holes: Sequence[tuple[int, int]
         return Arg(text), True
     try:
         return _Reading(source, end, holes).word(start), True
-    except _Doubt:
-        return Arg(text, Kind.PART), False
+    except _Disagreement:
+        return Arg(text, Certainty.PART), False
 
 
 class _Reading:
@@ -93,11 +93,11 @@ class _Reading:
         bare = "".join(self.bare)
         opened, closed = bare.find("{"), bare.rfind("}")
         inner = bare[opened:closed] if 0 <= opened < closed else ""
-        kind = Kind.SURE
+        kind = Certainty.SURE
         if self.part or "," in inner or ".." in inner:
-            kind = Kind.PART
+            kind = Certainty.PART
         elif "*" in bare or "?" in bare or "]" in bare.partition("[")[2]:
-            kind = Kind.GLOB
+            kind = Certainty.GLOB
         return Arg("".join(self.out), kind)
 
     def _step(self, at: int) -> int:
@@ -117,7 +117,7 @@ class _Reading:
         if char == "$":
             return self._dollar(at)
         if char in _META or char == "`":
-            raise _Doubt
+            raise _Disagreement
         self.out.append(char)
         self.bare.append(char)
         return at + 1
@@ -132,7 +132,7 @@ class _Reading:
     def _find(self, char: str, at: int) -> int:
         found = self.source.find(char, at, self.end)
         if found < 0:
-            raise _Doubt
+            raise _Disagreement
         return found
 
     def _dollar(self, at: int) -> int:
@@ -146,7 +146,7 @@ class _Reading:
 
     def _lone_dollar(self, at: int, following: str) -> int:
         if _EXPANDS.match(following):
-            raise _Doubt
+            raise _Disagreement
         self.out.append("$")
         return at + 1
 
@@ -164,12 +164,12 @@ class _Reading:
             elif char == "$":
                 at = self._lone_dollar(at, source[at + 1 : min(at + 2, self.end)])
             elif char == "`":
-                raise _Doubt
+                raise _Disagreement
             else:
                 self.out.append(char)
                 at += 1
         if at >= self.end:
-            raise _Doubt
+            raise _Disagreement
         return at + 1
 
     def _ansi(self, at: int) -> int:
@@ -177,7 +177,7 @@ class _Reading:
         while close < self.end and self.source[close] != "'":
             close += 2 if self.source[close] == "\\" else 1
         if close >= self.end:
-            raise _Doubt
+            raise _Disagreement
         self.out.append(_ansi_text(self.source[at:close]))
         return close + 1
 
@@ -188,7 +188,7 @@ def _ansi_text(text: str) -> str:
     while at < len(text):
         match = _ESCAPE.match(text, at)
         if match is None:
-            raise _Doubt
+            raise _Disagreement
         out.append(_escape(match))
         at = match.end()
     return "".join(out)
@@ -202,7 +202,7 @@ def _escape(match: re.Match[str]) -> str:
         code = int(wide, 16) if wide else int(match["oct"], 8) if match["oct"] else int(match["hex"], 16)
         # A NUL ends the string, a byte above 127 may be part of a character, and not every number is a character.
         if code == 0 or code > (0x10FFFF if wide else 0x7F) or 0xD800 <= code < 0xE000:
-            raise _Doubt
+            raise _Disagreement
         return chr(code)
     return match[0]
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from signoff.policy.finding import YES, Finding, Truth
+from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
 from signoff.policy.places import normal
 from signoff.policy.shell.line import Simple, Word
@@ -34,7 +34,7 @@ _UP = re.compile(r"(?:\A|[/=:])\.\.(?:/|\Z)")
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]*\]")
 _VERB = re.compile(r"[a-z][a-z0-9:-]*")
 _PLAIN_OPTION = re.compile(r"-[A-Za-z]|--[a-z][a-z-]*")
-_NO = Finding.no("")
+_NO = MatchResult.no("")
 
 
 class BadCommand(ValueError):
@@ -135,11 +135,11 @@ class CommandPattern:
         words = [_WILDCARD.sub("x", glob.pattern) for glob in self.words]
         return shlex.join([*words, *(["x"] if self.open else [])])
 
-    def finds(self, argv: Sequence[str | None]) -> Finding:
+    def finds(self, argv: Sequence[str | None]) -> MatchResult:
         """Whether a rule that asks about or denies the pattern means this command."""
         program = argv[0] if argv else None
         if program is None:
-            return Finding.unknown("the program is not known beforehand")
+            return MatchResult.unknown("the program is not known beforehand")
         known = _synonyms().get(self.words[0].pattern, Synonyms())
         named = self._named(program, known)
         if named is Truth.NO:
@@ -150,14 +150,14 @@ class CommandPattern:
         operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
         if all(given.has(option, known) for option in options) and given.in_order(operands, known, _may_mean):
             if not given.in_order(operands, known, _means):
-                return Finding.unknown(f"a pattern for files in it may stand for what `{self.text}` names")
+                return MatchResult.unknown(f"a pattern for files in it may stand for what `{self.text}` names")
             if named is Truth.UNKNOWN:
-                return Finding.unknown(f"`{program}` may be the program of `{self.text}`")
+                return MatchResult.unknown(f"`{program}` may be the program of `{self.text}`")
             if "--" not in (glob.pattern for glob in self.words) or "--" in rest:
                 return YES
             if given.operands > len(operands) or self.words[-1].pattern != "--":
-                return Finding.unknown(f"without `--`, it may still do what `{self.text}` does")
-        return Finding.unknown("not all of its words are known beforehand") if None in argv else _NO
+                return MatchResult.unknown(f"without `--`, it may still do what `{self.text}` does")
+        return MatchResult.unknown("not all of its words are known beforehand") if None in argv else _NO
 
     def _named(self, program: str, known: Synonyms) -> Truth:
         """Whether this is the program that the pattern names. A path means its file, wherever it is called from."""

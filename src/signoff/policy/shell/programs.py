@@ -17,7 +17,7 @@ from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_ps, check_sed
 from signoff.policy.shell.line import Word
-from signoff.policy.shell.table import Kind, Option, Program, Takes, program
+from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
 
 PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 """Where programs are looked for when a command runs unasked."""
@@ -62,7 +62,7 @@ class Concern(NamedTuple):
         return f"`{name}` {self.why}" if self.effect == "unknown" else f"`{name}` {self.effect}: {self.why}"
 
 
-class Reading(NamedTuple):
+class ReadOnlyCommand(NamedTuple):
     """A command that only reads, and how it is run."""
 
     program: Program
@@ -84,13 +84,13 @@ class Where(NamedTuple):
     folders: tuple[str, ...] = ("",)
     """Relative to where the line starts, absolute, or from `~`; several where a `cd` may have failed."""
     resolved: Mapping[str, str] = MappingProxyType({})
-    """A path as in `Reading.paths` -> where it leads once links are followed."""
+    """A path as in `ReadOnlyCommand.paths` -> where it leads once links are followed."""
 
 
 START = Where()
 
 
-def judge_words(words: Sequence[Word], where: Where = START) -> Reading | Concern:
+def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand | Concern:
     """Whether the simple command only reads, by the table."""
     first = words[0]
     name = first.text
@@ -118,7 +118,7 @@ class _Judge:
         self.deep: list[Word] = []
         self.filters: list[Filter] = []
 
-    def judge(self, at: int) -> Reading | Concern:
+    def judge(self, at: int) -> ReadOnlyCommand | Concern:
         """Judge the words from `at` on, which follow the name of the program or sub-command."""
         known = self.program
         if known.trouble:
@@ -136,16 +136,16 @@ class _Judge:
             return self._command(at, stop, operands)
         return self._operands(operands) or self._late_options(rest, operands) or self._reading(at)
 
-    def _reading(self, at: int) -> Reading:
+    def _reading(self, at: int) -> ReadOnlyCommand:
         known = self.program
         hidden = not known.hidden or known.hidden & self.given or any(one.lets_in for one in self.filters)
         pair = PAIR in known.recursive and known.recursive.isdisjoint(self.given)
         deep = tuple(self.deep) if hidden and not (pair and len(self.deep) < 2) else ()
-        return Reading(known, tuple(self.paths), at, deep, tuple(self.filters), pair)
+        return ReadOnlyCommand(known, tuple(self.paths), at, deep, tuple(self.filters), pair)
 
-    def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> Reading | Concern:
+    def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> ReadOnlyCommand | Concern:
         if not operands:
-            return Reading(self.program, (), at) if self.program.alone or self.given else self._unknown("")
+            return ReadOnlyCommand(self.program, (), at) if self.program.alone or self.given else self._unknown("")
         word = operands[0][0]
         below = self.program.commands.get(word.text) if not word.glob and not word.tilde else None
         if below is None:
@@ -208,7 +208,7 @@ class _Judge:
             return 1
         if known.style == "single":
             option = known.options.get(text[:2])
-            attached = option is not None and option.takes is not Takes.NOTHING
+            attached = option is not None and option.takes is not TakesValue.NOTHING
             return self._take(option, text[:2], text[2:], following) if option and attached else self._no_option(text)
         return self._bundle(text, following)
 
@@ -218,21 +218,21 @@ class _Judge:
             option = self.program.options.get(name)
             if option is None:
                 return self._no_option(name if len(text) == 2 else f"{name}` in `{text}")
-            if option.trouble or option.takes is not Takes.NOTHING:
+            if option.trouble or option.takes is not TakesValue.NOTHING:
                 return self._take(option, name, text[place:] or None, following)
             self.given.add(name)
         return 1
 
-    def _take(self, option: Option, name: str, value: str | None, following: Word | None) -> int | Concern:
+    def _take(self, option: CommandOption, name: str, value: str | None, following: Word | None) -> int | Concern:
         """Accept an option and look at its value."""
         if option.trouble:
             return self.concern(name, option.trouble)
         self.given.add(name)
-        if option.takes is Takes.NOTHING:
+        if option.takes is TakesValue.NOTHING:
             return 1 if value is None else self.concern(f"{name}={value}", "unknown: takes no value")
         if value is not None:
             return self._value(option, name, Word(value)) or 1
-        if option.takes is Takes.MAYBE:
+        if option.takes is TakesValue.MAYBE:
             return 1
         if following is None:
             return self.concern(name, "unknown: lacks its value")
@@ -240,7 +240,7 @@ class _Judge:
             return self.concern(following.text, "unknown: may turn into several words, as the shell looks for files")
         return self._value(option, name, following) or 2
 
-    def _value(self, option: Option, name: str, value: Word) -> Concern | None:
+    def _value(self, option: CommandOption, name: str, value: Word) -> Concern | None:
         concern = self._check(option.kind, value)
         if concern is None and name in self.program.folder:
             self.where = self.where._replace(folders=tuple(self._seen_from(value.text)))
@@ -289,20 +289,20 @@ class _Judge:
     def _seen_from(self, path: str) -> Iterator[str]:
         return (seen for folder in self.where.folders for seen in _from(folder, path))
 
-    def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[Kind, ...]) -> Concern | None:
+    def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[OperandKind, ...]) -> Concern | None:
         """For a recursive command without a folder: it starts where it is run."""
         if len(operands) >= len(kinds):
             return None
-        return self._check(Kind("path"), Word("."), deep=True)
+        return self._check(OperandKind("path"), Word("."), deep=True)
 
-    def _glob(self, word: Word, closed: bool, number: int, kinds: tuple[Kind, ...]) -> Concern | None:
+    def _glob(self, word: Word, closed: bool, number: int, kinds: tuple[OperandKind, ...]) -> Concern | None:
         if not (self.program.repeats and number >= len(kinds) - 1) and self.program.style != "none":
             return self.concern(word.text, "unknown: may turn into several operands, as the shell looks for files")
         if not closed and word.glob[0] in "-*?[" and self.program.risky:
             return self.concern(word.text, "unknown: may turn into an option; write `--` or `./` in front of it")
         return None
 
-    def _check(self, kind: Kind, word: Word, deep: bool = False) -> Concern | None:
+    def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
         """Whether a value or an operand is what its kind says, and harmless."""
         if kind.name in ("text", "name"):
             return None
@@ -377,16 +377,16 @@ class _Judge:
             secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
         )
 
-    def _expression(self, at: int) -> Reading | Concern:
+    def _expression(self, at: int) -> ReadOnlyCommand | Concern:
         """The words of a program that has a language of its own for them."""
         found = (check_ps if self.program.language == "ps" else check_find)(self.words[at:])
-        return self._in_script(found) if isinstance(found, Trouble) else Reading(self.program, (), at)
+        return self._in_script(found) if isinstance(found, Trouble) else ReadOnlyCommand(self.program, (), at)
 
-    def _old_style(self, at: int) -> Reading | Concern:
+    def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
         """`tar tfv x` is `tar -tv -f x`, as long as one letter at most takes a value."""
         bundle = self.words[at]
         known = {letter: self.program.options.get(f"-{letter}") for letter in bundle.text}
-        valued = [letter for letter, one in known.items() if one is not None and one.takes is not Takes.NOTHING]
+        valued = [letter for letter, one in known.items() if one is not None and one.takes is not TakesValue.NOTHING]
         if bundle.glob or bundle.tilde or len(valued) > 1 or not bundle.text.isalnum():
             return self._unknown(bundle.text)
         flags = "".join(letter for letter in bundle.text if letter not in valued)

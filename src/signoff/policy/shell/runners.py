@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from signoff.policy.shell.languages.sed import sed_trouble
-from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Kind
+from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.table import program
 
 Args = tuple[Arg, ...]
@@ -88,7 +88,7 @@ class Out:
 
 def joined(command: Args) -> Arg:
     text = " ".join(HOLE if arg.text is None else arg.text for arg in command)
-    return Arg(text, Kind.SURE if all(arg.sure is not None for arg in command) else Kind.PART)
+    return Arg(text, Certainty.SURE if all(arg.sure is not None for arg in command) else Certainty.PART)
 
 
 def placed(command: Iterable[Arg], token: str) -> Args:
@@ -207,7 +207,7 @@ def _sed(name: str, args: Args, out: Out) -> None:
             operands.append(args[at - 1])
     for script in scripts or operands[:1]:
         trouble = sed_trouble(script.text or "", separate=bool(scripts))
-        if script.kind is Kind.PART:
+        if script.kind is Certainty.PART:
             out.opaque.append(f"`{name}` runs a script that is not literal")
         elif trouble is not None:  # it names the first trouble only; more may follow
             out.opaque.append(f"`{name}` runs a script that may run commands: `{trouble.word[:40]}`")

@@ -31,7 +31,7 @@ class BadTable(ValueError):
     """An entry that says something the judge does not know; the message names the program and the key."""
 
 
-class Takes(Enum):
+class TakesValue(Enum):
     """Whether an option has a value."""
 
     NOTHING = 0
@@ -40,19 +40,19 @@ class Takes(Enum):
     """Only attached: `--color=always`."""
 
 
-class Kind(NamedTuple):
+class OperandKind(NamedTuple):
     """What an operand or a value means."""
 
     name: str
     regex: re.Pattern[str] | None = None
 
 
-class Option(NamedTuple):
+class CommandOption(NamedTuple):
     """One option, in any of its spellings."""
 
     names: tuple[str, ...]
-    takes: Takes
-    kind: Kind
+    takes: TakesValue
+    kind: OperandKind
     trouble: str = ""
     """What it does beyond reading, as `effect: words`; empty where it only reads."""
 
@@ -67,9 +67,9 @@ class Program:
     trouble: str = ""
     """Set where it never only reads, as `effect: words`."""
     style: str = "gnu"
-    options: Mapping[str, Option]
+    options: Mapping[str, CommandOption]
     digits: bool = False
-    operands: tuple[Kind, ...] = ()
+    operands: tuple[OperandKind, ...] = ()
     repeats: bool = False
     """Whether the last kind of operand may come any number of times."""
     no_first: frozenset[str] = frozenset()
@@ -220,12 +220,14 @@ def _inherited(table: Mapping[str, Any], parent: Mapping[str, Any]) -> Mapping[s
     return {"environment": parent["environment"], **table} if "environment" in parent else table
 
 
-def _options(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Option]]:
-    text = Kind("text")
+def _options(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, CommandOption]]:
+    text = OperandKind("text")
     seen: set[str] = set()
 
-    def option(spellings: str, takes: Takes, kind: Kind, trouble: str = "") -> Iterator[tuple[str, Option]]:
-        made = Option(tuple(spellings.split()), takes, kind, trouble)
+    def option(
+        spellings: str, takes: TakesValue, kind: OperandKind, trouble: str = ""
+    ) -> Iterator[tuple[str, CommandOption]]:
+        made = CommandOption(tuple(spellings.split()), takes, kind, trouble)
         for spelling in made.names:
             if not spelling.startswith(("-", "+")) or spelling in seen:
                 raise BadTable(f"`{name}`: `{spelling}` is no option, or stands there twice")
@@ -233,19 +235,19 @@ def _options(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Option]
             yield spelling, made
 
     for spelling in str(entry.get("flags", "")).split():
-        yield from option(spelling, Takes.NOTHING, text)
-    for key, takes in (("values", Takes.VALUE), ("maybe", Takes.MAYBE)):
+        yield from option(spelling, TakesValue.NOTHING, text)
+    for key, takes in (("values", TakesValue.VALUE), ("maybe", TakesValue.MAYBE)):
         for spellings, kind in entry.get(key, {}).items():
             yield from option(spellings, takes, _kind(name, kind))
     for spellings, why in entry.get("asks", {}).items():
-        yield from option(spellings, Takes.MAYBE, text, _trouble(name, why))
+        yield from option(spellings, TakesValue.MAYBE, text, _trouble(name, why))
 
 
-def _kind(name: str, written: str) -> Kind:
+def _kind(name: str, written: str) -> OperandKind:
     if written in _PLAIN_KINDS:
-        return Kind(written)
+        return OperandKind(written)
     if len(written) > 2 and written[0] == written[-1] == "/":
-        return Kind("regex", re.compile(written[1:-1], re.DOTALL))
+        return OperandKind("regex", re.compile(written[1:-1], re.DOTALL))
     raise BadTable(f"`{name}`: unknown kind `{written}`")
 
 

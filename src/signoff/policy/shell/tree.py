@@ -26,7 +26,7 @@ from signoff.policy.shell.grammar import (
     short,
     test_doubts,
 )
-from signoff.policy.shell.literal import HOLE, Arg, Kind, read_word
+from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word
 from signoff.policy.shell.runners import Args
 from signoff.policy.shell.wrappers import changes_programs, hand_on
 
@@ -143,12 +143,12 @@ def parse_tree(text: str) -> Tree:
         if budget < 0:
             found.doubt("holds too many texts for other shells")
             break
-        _Walk(job, found).run()
+        _TreeWalk(job, found).run()
     commands = sorted(found.commands, key=lambda command: command.at)
     return Tree(tuple(commands), tuple(found.opaque), tuple(found.writes), tuple(found.reads))
 
 
-class _Walk:
+class _TreeWalk:
     """One text, walked node by node without recursion."""
 
     def __init__(self, job: _Job, found: _Found) -> None:
@@ -312,7 +312,7 @@ class _Walk:
             for one in others
             if self._source(one) not in ("-e", "-n")
         ]
-        return Arg(" ".join(HOLE if arg.text is None else arg.text for arg in args), Kind.PART)
+        return Arg(" ".join(HOLE if arg.text is None else arg.text for arg in args), Certainty.PART)
 
     def _file_redirect(self, node: Node, inside: str) -> None:
         targets = find_targets(node)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 from signoff.core.visible import is_clean
-from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 
 LONGEST = 16_384
 """The longest text that is read at all, in characters."""
@@ -106,7 +106,7 @@ _MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int]], W
 _new = cast("_MakeWord", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 
 
-def read_line(text: str) -> Line | Refused:
+def read_line(text: str) -> CommandLine | Refused:
     """The commands in `text` with the very words bash would pass to them, or why that cannot be said.
 
     Takes time in proportion to the length and never raises. Names of programs are not judged, except those that bash
@@ -116,10 +116,10 @@ def read_line(text: str) -> Line | Refused:
         return Refused(f"is longer than {LONGEST:,} characters", text[LONGEST : LONGEST + 20], LONGEST)
     if not (text.isascii() and text.isprintable()) and (hidden := _hidden(text)):
         return hidden
-    return _Reader(text).line()
+    return _LineReader(text).line()
 
 
-class _Reader:
+class _LineReader:
     """One text on its way to a line."""
 
     __slots__ = ("join", "pipelines", "redirects", "stages", "text", "words")
@@ -132,7 +132,7 @@ class _Reader:
         self.pipelines: list[Pipeline] = []
         self.join = Join.ALWAYS
 
-    def line(self) -> Line | Refused:
+    def line(self) -> CommandLine | Refused:
         text, at, token_at = self.text, 0, _TOKEN.match
         while token := token_at(text, at):
             kind, at = token.lastindex, token.end()
@@ -158,7 +158,7 @@ class _Reader:
             at = word.end
         return Refused("cannot be read", text[at : at + 20], at)  # the pattern of a token matches everywhere
 
-    def between_words(self, kind: int, token: str, at: int, end: int) -> int | Line | Refused:
+    def between_words(self, kind: int, token: str, at: int, end: int) -> int | CommandLine | Refused:
         """Takes in what is no word, and says where to go on; or how it all ended."""
         if kind == _OPERATOR:
             return self.operator(token, at) or end
@@ -182,7 +182,7 @@ class _Reader:
             self.join = _JOINS[operator]
         return None
 
-    def end(self) -> Line | Refused:
+    def end(self) -> CommandLine | Refused:
         """The whole, once all is read."""
         if self.words:
             self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
@@ -193,7 +193,7 @@ class _Reader:
             return Refused("ends where another command has to follow", self.text[-20:], len(self.text))
         elif not self.pipelines:
             return Refused("is empty", "", 0)
-        return Line(tuple(self.pipelines))
+        return CommandLine(tuple(self.pipelines))
 
     def redirect(self, operator: str, at: int, end: int) -> int | Refused:
         """Takes in a redirect with its target, and says where it ends."""

@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Kind
+from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
@@ -206,7 +206,7 @@ def _subscripts(name: str, args: Args, out: Out) -> None:
         out.opaque.append("`let` evaluates more than numbers")
     if name in ("test", "["):
         for before, after in pairwise(args[1:]):
-            unknown = before.kind is Kind.PART and after.kind is Kind.PART
+            unknown = before.kind is Certainty.PART and after.kind is Certainty.PART
             if unknown or (before.sure in ("-v", "-R") and not _VARIABLE.match(after.sure or "")):
                 out.opaque.append(f"`{name}` may run what stands in a subscript")
 
@@ -364,7 +364,7 @@ def _assigned(args: Args, out: Out) -> None:
         variable = re.split(r"[\[=+]", arg.text or "", maxsplit=1)[0]
         if changes_programs(variable):
             out.opaque.append(f"sets `{variable}`")
-        elif arg.kind is not Kind.SURE and not _ASSIGNMENT.match(arg.text or ""):
+        elif arg.kind is not Certainty.SURE and not _ASSIGNMENT.match(arg.text or ""):
             out.opaque.append("sets a variable whose name is not literal")
 
 

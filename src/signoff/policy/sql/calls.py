@@ -23,7 +23,7 @@ _MOST = 10_000_000
 _OWN_SCHEMAS = {"postgres": frozenset({"pg_catalog"})}
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A name with an opening parenthesis after it."""
 
     name: str
@@ -32,7 +32,7 @@ class Call(NamedTuple):
     at: int
 
 
-def calls(tokens: Sequence[Token], dialect: str) -> Iterator[Call]:
+def calls(tokens: Sequence[Token], dialect: str) -> Iterator[FunctionCall]:
     """Every name before a parenthesis that is no keyword there."""
     for at in range(1, len(tokens)):
         name = tokens[at - 1]
@@ -44,7 +44,7 @@ def calls(tokens: Sequence[Token], dialect: str) -> Iterator[Call]:
         schema = tokens[at - 3].text if before is not None and before.text == "." and at > 2 else ""
         if name.kind == WORD and not schema and _is_keyword(name.low, before, tokens[at + 1 : at + 2], dialect):
             continue
-        yield Call(name.text, schema, name.kind == QUOTED, at - 1)
+        yield FunctionCall(name.text, schema, name.kind == QUOTED, at - 1)
 
 
 def _is_keyword(word: str, before: Token | None, inside: Sequence[Token], dialect: str) -> bool:
@@ -86,7 +86,7 @@ def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Coun
             yield why, call.name
 
 
-def _by_arguments(low: str, tokens: Sequence[Token], call: Call) -> str:
+def _by_arguments(low: str, tokens: Sequence[Token], call: FunctionCall) -> str:
     if low == "current_setting":
         return _setting(tokens[call.at + 2 : call.at + 4])
     return _too_much(tokens, call) if low in _BULK or low in _FORMATS else ""
@@ -100,7 +100,7 @@ def _setting(argument: Sequence[Token]) -> str:
     return f"discloses: the setting {argument[0].text} holds a secret" if secret_setting(argument[0].text) else ""
 
 
-def _too_much(tokens: Sequence[Token], call: Call) -> str:
+def _too_much(tokens: Sequence[Token], call: FunctionCall) -> str:
     """Why a function that makes as much as its numbers say may never end."""
     depth = 0
     plain = True

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from signoff.policy.sql.facts import NotUnderstood, SqlFacts, Statement
 from signoff.policy.sql.lexer import END, READINGS, Token, check_characters, dialect_named, lex
-from signoff.policy.sql.statement import Reading, judge
+from signoff.policy.sql.statement import SqlReading, judge
 
 LONGEST = 65_536
 """Characters of SQL that are read; more is opaque."""
@@ -47,11 +47,11 @@ def _read(text: str, dialect: str) -> SqlFacts:
     if name == "sqlite" and (command := _DOT.fullmatch(text.lstrip(" \t\n"))):
         return SqlFacts((Statement("show", True, word=f".{command[1]}"),))
     if name != "generic":
-        return _as_one(text, Reading(name))
-    return _merged([_as_one(text, Reading(one, generic=True)) for one in READINGS])
+        return _as_one(text, SqlReading(name))
+    return _merged([_as_one(text, SqlReading(one, generic=True)) for one in READINGS])
 
 
-def _as_one(text: str, reading: Reading) -> SqlFacts:
+def _as_one(text: str, reading: SqlReading) -> SqlFacts:
     try:
         tokens = lex(text, reading.dialect)
     except NotUnderstood as doubt:

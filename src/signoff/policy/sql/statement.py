@@ -10,11 +10,11 @@ from signoff.policy.sql import calls
 from signoff.policy.sql.facts import NotUnderstood, Statement
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, VARIABLE, WORD, Token
 from signoff.policy.sql.names import listed, secret_setting
-from signoff.policy.sql.tree import SAID, Survey, parse, survey
+from signoff.policy.sql.tree import SAID, SqlSurvey, parse, survey
 from signoff.policy.sql.verbs import VERBS, about_verb
 
 
-class Reading(NamedTuple):
+class SqlReading(NamedTuple):
     """How a text is read: as SQL of this database, and whether that is only one of several it has to be right for."""
 
     dialect: str
@@ -25,7 +25,7 @@ Judged = tuple[Statement, str]
 """A statement, and why it is not wholly understood; empty where it is."""
 
 
-def judge(tokens: Sequence[Token], reading: Reading) -> Judged:
+def judge(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     """One statement, and why it is not wholly understood, if so. Raises `NotUnderstood` where nothing is known."""
     first = tokens[0].low or tokens[0].text
     if special := _SPECIAL.get(first):
@@ -38,7 +38,7 @@ def judge(tokens: Sequence[Token], reading: Reading) -> Judged:
     return about_verb(tokens, reading.dialect)
 
 
-def _query(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _query(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     try:
         statement, found = examined(tokens, reading)
     except NotUnderstood as doubt:
@@ -73,7 +73,7 @@ def _as(statement: Statement, **changed: object) -> Statement:
     return replace(statement, **changed)  # type: ignore[arg-type]
 
 
-def examined(tokens: Sequence[Token], reading: Reading) -> tuple[Statement, Survey]:
+def examined(tokens: Sequence[Token], reading: SqlReading) -> tuple[Statement, SqlSurvey]:
     """A query or a change of rows, taken for a read, and all that speaks against it."""
     dialect = reading.dialect
     if len(tokens) == 1:
@@ -103,7 +103,7 @@ def _once(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _operation(tokens: Sequence[Token], found: Survey) -> str:
+def _operation(tokens: Sequence[Token], found: SqlSurvey) -> str:
     deeds = [one[0] for one in found.deeds]
     first = tokens[0].low
     if deeds:
@@ -155,7 +155,7 @@ analyze verbose costs settings generic_plan buffers serialize wal timing summary
 _VALUES = frozenset({"true", "false", "on", "off", "0", "1", "text", "xml", "json", "yaml", "none", "binary"})
 
 
-def _explain(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _explain(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     if reading.dialect == "oracle":
         why = "writes: `EXPLAIN PLAN` adds rows to the plan table"
         return Statement("explain", False, writes=("plan_table",), why=why, word="EXPLAIN PLAN"), ""
@@ -235,7 +235,7 @@ def _spelled_out(tokens: Sequence[Token]) -> Sequence[Token]:
     return [*words, *tokens[1:2], *tokens[2:]]
 
 
-def _table(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _table(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     if len(tokens) < 2 or tokens[1].kind not in (WORD, QUOTED):
         raise NotUnderstood("cannot be parsed: `TABLE`", "TABLE")
     return _query(_spelled_out(tokens), reading)
@@ -256,7 +256,7 @@ def _name(tokens: Sequence[Token]) -> str:
     return whole if tokens[0].kind == QUOTED else whole.lower()
 
 
-def _describe(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _describe(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     rest = tokens[1:]
     if rest and rest[0].low == "table" and len(rest) > 1:
         rest = rest[1:]
@@ -265,7 +265,7 @@ def _describe(tokens: Sequence[Token], reading: Reading) -> Judged:
     return _explain(tokens, reading)
 
 
-def _described(name: Sequence[Token], reading: Reading) -> Judged:
+def _described(name: Sequence[Token], reading: SqlReading) -> Judged:
     if reading.dialect == "duckdb":  # which takes the name of a file for a table
         query = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True), *name]
         statement, opaque = _query(query, reading)
@@ -273,7 +273,7 @@ def _described(name: Sequence[Token], reading: Reading) -> Judged:
     return Statement("describe", True, tables=(_name(name),)), ""
 
 
-def _show(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _show(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     shown = [
         one for one in tokens[1:] if one.kind in (WORD, QUOTED, STRING, NUMBER) or one.text in (".", ",", "=", "*", "%")
     ]
@@ -285,7 +285,7 @@ def _show(tokens: Sequence[Token], reading: Reading) -> Judged:
     return Statement("show", True, tables=_once(tables)), ""
 
 
-def _shows_secret(shown: Sequence[Token], reading: Reading) -> str:
+def _shows_secret(shown: Sequence[Token], reading: SqlReading) -> str:
     """The words of a `SHOW` that discloses: a setting of PostgreSQL, or how somebody logs in to MySQL."""
     if reading.dialect == "postgres" and _is_name(shown):
         name = "".join(one.text for one in shown)
@@ -296,7 +296,7 @@ def _shows_secret(shown: Sequence[Token], reading: Reading) -> str:
     return f"SHOW {' '.join(first).upper()}" if logins and reading.dialect == "mysql" else ""
 
 
-def _pragma(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _pragma(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     rest = list(tokens[1:])
     if len(rest) > 2 and rest[1].text == ".":
         rest = rest[2:]
@@ -312,7 +312,7 @@ def _pragma(tokens: Sequence[Token], reading: Reading) -> Judged:
     return Statement("pragma", False, why=why, word=f"PRAGMA {name}"), ""
 
 
-def _analyze(tokens: Sequence[Token], reading: Reading) -> Judged:
+def _analyze(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     """MariaDB runs and explains with this word; elsewhere it gathers statistics."""
     follows = tokens[1].low if len(tokens) > 1 else ""
     if follows in ("select", "with", *_DML) or (reading.dialect == "mysql" and follows == "format"):
@@ -320,7 +320,7 @@ def _analyze(tokens: Sequence[Token], reading: Reading) -> Judged:
     return Statement("analyze", False, why="writes: `ANALYZE` writes statistics", word="ANALYZE"), ""
 
 
-_SPECIAL: dict[str, Callable[[Sequence[Token], Reading], Judged]] = {
+_SPECIAL: dict[str, Callable[[Sequence[Token], SqlReading], Judged]] = {
     "table": _table,
     "explain": _explain,
     "describe": _describe,

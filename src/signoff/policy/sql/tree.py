@@ -39,7 +39,7 @@ _ours: ContextVar[bool] = ContextVar("signoff_sql_parsing", default=False)
 
 
 @dataclass(slots=True)
-class Survey:
+class SqlSurvey:
     """What was found in a tree."""
 
     tables: list[str] = field(default_factory=list[str])
@@ -85,11 +85,11 @@ def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
     return cast("exp.Expr", trees[0])
 
 
-def survey(tree: exp.Expr, dialect: str, generic: bool) -> Survey:
+def survey(tree: exp.Expr, dialect: str, generic: bool) -> SqlSurvey:
     """Look at every node once."""
     from sqlglot import exp
 
-    found = Survey()
+    found = SqlSurvey()
     values = isinstance(tree, exp.Anonymous) and tree.name.lower() == "values"  # what MySQL's parser makes of it
     if not values and not isinstance(tree, (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise NotUnderstood(f"is not a query but `{type(tree).__name__.lower()}`", type(tree).__name__.lower())
@@ -110,7 +110,7 @@ def survey(tree: exp.Expr, dialect: str, generic: bool) -> Survey:
     return found
 
 
-def _facts_of(found: Survey, node: exp.Expr, dialect: str, generic: bool) -> None:
+def _facts_of(found: SqlSurvey, node: exp.Expr, dialect: str, generic: bool) -> None:
     from sqlglot import exp
 
     if isinstance(node, exp.Table):
@@ -154,7 +154,7 @@ def name_of(table: exp.Table, dialect: str) -> str:
     return ".".join(part.name if part.quoted and keeps else part.name.lower() for part in parts)
 
 
-def _table(found: Survey, node: exp.Table, dialect: str) -> None:
+def _table(found: SqlSurvey, node: exp.Table, dialect: str) -> None:
     from sqlglot import exp
 
     if isinstance(node.parent, exp.Table) and node.parent.args.get("indexed") is node:
@@ -215,7 +215,7 @@ def _is_cte(node: exp.Table, name: str) -> bool:
     return False
 
 
-def _anonymous(found: Survey, node: exp.Anonymous, dialect: str, generic: bool) -> None:
+def _anonymous(found: SqlSurvey, node: exp.Anonymous, dialect: str, generic: bool) -> None:
     name = str(node.name)
     low = name.lower()
     pragma = dialect == "sqlite" and low.startswith("pragma_") and low[7:] in _pragmas()
@@ -227,7 +227,7 @@ def _anonymous(found: Survey, node: exp.Anonymous, dialect: str, generic: bool) 
         found.doubts.append((about_function(name), name))
 
 
-def _type(found: Survey, node: exp.DataType, dialect: str) -> None:
+def _type(found: SqlSurvey, node: exp.DataType, dialect: str) -> None:
     from sqlglot import exp
 
     if dialect in ("sqlite", "mysql") or node.this != exp.DataType.Type.USERDEFINED:
@@ -246,7 +246,7 @@ SAID = {
 }
 
 
-def _deed(found: Survey, node: exp.Expr, dialect: str) -> None:
+def _deed(found: SqlSurvey, node: exp.Expr, dialect: str) -> None:
     from sqlglot import exp
 
     if isinstance(node, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
@@ -274,7 +274,7 @@ def _targets(node: exp.Expr, dialect: str) -> Iterator[str]:
             yield name_of(table, dialect)
 
 
-def _hints(found: Survey, node: exp.WithTableHint) -> None:
+def _hints(found: SqlSurvey, node: exp.WithTableHint) -> None:
     for hint in node.expressions:
         if hint.name.lower() not in ("nolock", "readuncommitted", "readcommitted", "readpast", "noexpand", "forceseek"):
             found.deeds.append(("lock", f"changes: `{hint.name}` may lock rows", hint.name))
@@ -288,7 +288,7 @@ def _never(kind: str) -> tuple[str, str]:
     }.get(kind, (f"discloses: `{kind}` reads files", kind))
 
 
-def _endless(found: Survey, node: exp.With) -> None:
+def _endless(found: SqlSurvey, node: exp.With) -> None:
     """A recursive query whose step looks at nothing but itself, and has no condition, never ends."""
     from sqlglot import exp
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Literal
 
 from signoff.toolsets.builtin.files.calls import has_open_beneath, open_beneath
-from signoff.toolsets.builtin.files.spot import SAFELY, Entry, Opened, Spot, entry_of, plain
+from signoff.toolsets.builtin.files.spot import SAFELY, DirectoryEntry, Opened, Spot, entry_of, plain
 from signoff.toolsets.builtin.files.walk import FOLDER, MOST_LINKS, walk_beneath
 
 How = Literal["auto", "openat2", "walk"]
@@ -171,7 +171,7 @@ class Root:
         with self.reach(path, folder=None) as opened:
             return opened.stat
 
-    def scandir(self, path: str, *, most: int = 100_000) -> list[Entry]:
+    def scandir(self, path: str, *, most: int = 100_000) -> list[DirectoryEntry]:
         """What a folder holds, by name."""
         with self.reach(path, folder=True) as opened, os.scandir(opened.fd) as found:
             entries = [entry_of(item) for item, _ in zip(found, range(most), strict=False)]

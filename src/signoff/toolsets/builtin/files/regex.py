@@ -28,7 +28,7 @@ class BadPattern(ValueError):
     """A pattern that cannot be used; the message says why."""
 
 
-class Place(Enum):
+class Assertion(Enum):
     """What a spot between two characters may be asked to be."""
 
     START = "^"
@@ -38,12 +38,12 @@ class Place(Enum):
 
 
 _PLACES = {
-    "^": Place.START,
-    "$": Place.END,
-    r"\A": Place.START,
-    r"\Z": Place.END,
-    r"\b": Place.EDGE,
-    r"\B": Place.NO_EDGE,
+    "^": Assertion.START,
+    "$": Assertion.END,
+    r"\A": Assertion.START,
+    r"\Z": Assertion.END,
+    r"\b": Assertion.EDGE,
+    r"\B": Assertion.NO_EDGE,
 }
 
 
@@ -55,14 +55,14 @@ class Eat:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Concatenation:
     """One after the other."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """One of them."""
 
     parts: tuple[Part, ...]
@@ -77,10 +77,10 @@ class Repeat:
     most: int | None
 
 
-Part = Eat | Place | Row | Choice | Repeat
+Part = Eat | Assertion | Concatenation | Alternatives | Repeat
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -102,7 +102,7 @@ class _Reader:
         while self.text.startswith("|", self.at):
             self.at += 1
             rows.append(self._row(depth))
-        return rows[0] if len(rows) == 1 else Choice(tuple(rows))
+        return rows[0] if len(rows) == 1 else Alternatives(tuple(rows))
 
     def _row(self, depth: int) -> Part:
         parts: list[Part] = []
@@ -110,13 +110,13 @@ class _Reader:
             part = self._one(depth)
             count = self._count()
             if count is not None:
-                if isinstance(part, Place):
+                if isinstance(part, Assertion):
                     raise BadPattern("it repeats a place between characters")
                 part = Repeat(part, *count)
                 if self._count() is not None:
                     raise BadPattern("it repeats a repetition; put the inner one in a group")
             parts.append(part)
-        return parts[0] if len(parts) == 1 else Row(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _one(self, depth: int) -> Part:
         char = self.text[self.at]
@@ -145,7 +145,7 @@ class _Reader:
         if not self.text.startswith(")", self.at):
             raise BadPattern("a `(` is not closed")
         self.at += 1
-        return Row((part,))  # what is in a group may be repeated, whatever it is
+        return Concatenation((part,))  # what is in a group may be repeated, whatever it is
 
     def _set(self) -> Part:
         found = _SET.match(self.text, self.at)
@@ -197,10 +197,10 @@ class _Graph:
     """Nodes by number. Each eats a character, is a place, or leads on; node 0 is the end."""
 
     def __init__(self) -> None:
-        self.what: list[re.Pattern[str] | Place | None] = [None]
+        self.what: list[re.Pattern[str] | Assertion | None] = [None]
         self.to: list[tuple[int, ...]] = [()]
 
-    def add(self, what: re.Pattern[str] | Place | None, *to: int) -> int:
+    def add(self, what: re.Pattern[str] | Assertion | None, *to: int) -> int:
         if len(self.what) >= MOST_NODES:
             raise BadPattern("it repeats too much")
         self.what.append(what)
@@ -212,13 +212,13 @@ class _Graph:
         match part:
             case Eat():
                 return self.add(part.like, then)
-            case Place():
+            case Assertion():
                 return self.add(part, then)
-            case Row():
+            case Concatenation():
                 for one in reversed(part.parts):
                     then = self.put(one, then)
                 return then
-            case Choice():
+            case Alternatives():
                 return self.add(None, *[self.put(one, then) for one in part.parts])
             case Repeat():
                 return self._repeat(part, then)
@@ -247,7 +247,7 @@ class LinearPattern:
         if len(pattern) > MOST_CHARS:
             raise BadPattern(f"it is longer than {MOST_CHARS} characters")
         self._graph = _Graph()
-        self._begin = self._graph.put(_Reader(pattern).read(), 0)
+        self._begin = self._graph.put(_PatternReader(pattern).read(), 0)
         self._known: dict[tuple[_State, str], _State | None] = {}
 
     def search(self, line: str) -> bool:
@@ -293,11 +293,11 @@ def _kind(char: str) -> str:
     return "w" if char.isalnum() or char == "_" else "-"
 
 
-def _places(before: str, char: str) -> set[Place]:
+def _places(before: str, char: str) -> set[Assertion]:
     edge = (before == "w") != (bool(char) and _kind(char) == "w")
-    here = {Place.EDGE if edge else Place.NO_EDGE}
+    here = {Assertion.EDGE if edge else Assertion.NO_EDGE}
     if not before:
-        here.add(Place.START)
+        here.add(Assertion.START)
     if not char:
-        here.add(Place.END)
+        here.add(Assertion.END)
     return here

@@ -12,7 +12,7 @@ from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
 from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import is_binary
-from signoff.toolsets.builtin.files.spot import Entry
+from signoff.toolsets.builtin.files.spot import DirectoryEntry
 
 MOST_ENTRIES = 100_000
 SECONDS = 10.0
@@ -23,7 +23,7 @@ _NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj", ".signoff"})
 
 
 @dataclass(slots=True)
-class Looking:
+class FileSearch:
     """One look through a folder: how much of it is left to look at, and what was left out so far."""
 
     root: Root
@@ -56,7 +56,7 @@ class Looking:
         notes = [f"{count} {what} left out" for what, count in sorted(self.left_out.items())]
         return [f"[{'; '.join([*([self.cut] if self.cut else []), *notes])}]"] if self.cut or notes else []
 
-    def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, Entry]]:
+    def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, DirectoryEntry]]:
         """What is in a folder, as paths from the root on, in order; with `recursive` what is in its folders, too.
 
         Raises `OSError` where the folder itself cannot be listed; others below it are left out.
@@ -96,7 +96,7 @@ def name_filter(pattern: str) -> Callable[[str, str], bool]:
     return lambda _path, name: glob.find(name) is Truth.YES
 
 
-def listed_names(looking: Looking, path: str, *, recursive: bool, pattern: str) -> list[str]:
+def listed_names(looking: FileSearch, path: str, *, recursive: bool, pattern: str) -> list[str]:
     """Names for a model to read: folders end in `/`, what is neither file nor folder says so."""
     fits = name_filter(pattern)
     start = "" if path in (".", "./") else f"{path.rstrip('/')}/"
@@ -113,7 +113,7 @@ def listed_names(looking: Looking, path: str, *, recursive: bool, pattern: str) 
 
 
 def matching_lines(
-    looking: Looking, files: Iterator[str], fits: Callable[[str], bool], skip: Callable[[str], bool], most_bytes: int
+    looking: FileSearch, files: Iterator[str], fits: Callable[[str], bool], skip: Callable[[str], bool], most_bytes: int
 ) -> list[str]:
     """Lines of files that fit, as `path:number: line`. `skip` is asked about where a file really is."""
     found: list[str] = []
@@ -133,7 +133,7 @@ def matching_lines(
     return found
 
 
-def _content(looking: Looking, path: str, skip: Callable[[str], bool], most_bytes: int) -> bytes | None:
+def _content(looking: FileSearch, path: str, skip: Callable[[str], bool], most_bytes: int) -> bytes | None:
     """What a file holds, where it is to be looked into."""
     try:
         with looking.root.reach(path) as opened:

@@ -24,7 +24,7 @@ class NotPlain(PermissionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """One name in a folder. What it is, is not followed through links."""
 
     name: str
@@ -166,16 +166,16 @@ def _kind_words(mode: int) -> str:
     return f"is {kind}"
 
 
-def entry_of(item: os.DirEntry[str]) -> Entry:
+def entry_of(item: os.DirEntry[str]) -> DirectoryEntry:
     if item.is_symlink():
-        return Entry(item.name, "link")
+        return DirectoryEntry(item.name, "link")
     if item.is_dir(follow_symlinks=False):
-        return Entry(item.name, "folder")
+        return DirectoryEntry(item.name, "folder")
     try:
         found = item.stat(follow_symlinks=False)
     except OSError:
-        return Entry(item.name, "other")
-    return Entry(item.name, "file" if stat.S_ISREG(found.st_mode) else "other", found.st_size)
+        return DirectoryEntry(item.name, "other")
+    return DirectoryEntry(item.name, "file" if stat.S_ISREG(found.st_mode) else "other", found.st_size)
 
 
 def _write_all(file: int, data: bytes) -> None:

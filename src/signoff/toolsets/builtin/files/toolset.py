@@ -28,7 +28,7 @@ from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import edited, encoded, is_binary
 from signoff.toolsets.builtin.files.judge import Judge, Judged
-from signoff.toolsets.builtin.files.search import Looking, listed_names, matching_lines, name_filter
+from signoff.toolsets.builtin.files.search import FileSearch, listed_names, matching_lines, name_filter
 from signoff.toolsets.builtin.files.showing import describe
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.builtin.files.words import line_test, some_lines, telling
@@ -137,7 +137,7 @@ class FilesToolset(AttachedToolset):
         with telling(path):
             inside = self._inside(path)
             self._same(path, inside, self.root.where(inside))
-            looking = Looking(self.root, self.max_results)
+            looking = FileSearch(self.root, self.max_results)
             lines = listed_names(looking, inside, recursive=recursive, pattern=pattern)
         return self._answer(lines or ["[nothing found]"], looking)
 
@@ -174,7 +174,7 @@ class FilesToolset(AttachedToolset):
             inside = self._inside(path)
             self._same(path, inside, self.root.where(inside))
             named = bool(self._judge.secret(inside))
-            looking = Looking(self.root, self.max_results)
+            looking = FileSearch(self.root, self.max_results)
             lines = matching_lines(
                 looking,
                 self._files(looking, inside, glob),
@@ -276,7 +276,7 @@ class FilesToolset(AttachedToolset):
             raise ToolFailed(f"{shown(path)} is too large: {size}; search_files leaves such files out, too")
         return opened.read(self.max_bytes)
 
-    def _files(self, looking: Looking, inside: str, glob: str) -> Iterator[str]:
+    def _files(self, looking: FileSearch, inside: str, glob: str) -> Iterator[str]:
         fits = name_filter(glob)
         with self.root.reach(inside, folder=None) as opened:
             single = stat.S_ISREG(opened.stat.st_mode)
@@ -288,7 +288,7 @@ class FilesToolset(AttachedToolset):
             if entry.kind == "file" and fits(path.removeprefix(start), entry.name):
                 yield path
 
-    def _answer(self, lines: list[str], looking: Looking) -> str:
+    def _answer(self, lines: list[str], looking: FileSearch) -> str:
         return self._cut("\n".join([*lines, *looking.notes()]))
 
     def _cut(self, text: str) -> str:

@@ -19,14 +19,14 @@ def walk_beneath(root: int, path: str, flags: int, mode: int) -> tuple[int, str]
 
     `..` goes back to the folder the walk came from, which is held open: renaming folders meanwhile moves nobody out.
     """
-    walk = _Walk(root, path)
+    walk = _DirectoryWalk(root, path)
     try:
         return walk.open_last(flags | os.O_NOFOLLOW, mode), "/".join(walk.names) or "."
     finally:
         walk.close()
 
 
-class _Walk:
+class _DirectoryWalk:
     def __init__(self, root: int, path: str) -> None:
         self.root = root
         self.steps = deque(_steps(path))

@@ -7,7 +7,14 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from signoff.toolsets.builtin.shell.environment import approved_environment
-from signoff.toolsets.builtin.shell.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.shell.processes import (
+    USUAL,
+    CallProcesses,
+    CommandResult,
+    ProcessLimits,
+    ended,
+    in_thread,
+)
 from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 
@@ -15,18 +22,18 @@ async def run_approved(
     command: str,
     *,
     root: str,
-    limits: Limits = USUAL,
+    limits: ProcessLimits = USUAL,
     sandbox: Sandbox | None = None,
     keep: Iterable[str] = (),
     programs: Sequence[str] = (),
-) -> Outcome:
+) -> CommandResult:
     """Run `command` in a shell in the folder `root`. Whatever it started has ended when this returns.
 
     `keep` names variables of ours that it gets although they are named like secrets; `programs` are folders that come
     first in its PATH.
     """
 
-    def work(call: Call) -> subprocess.Popen[bytes] | None:
+    def work(call: CallProcesses) -> subprocess.Popen[bytes] | None:
         words = [*(sandbox.words(root, writable=True) if sandbox is not None else ()), *shell_words(command)]
         try:
             child = call.spawn(
@@ -43,7 +50,7 @@ async def run_approved(
         call.wait([child])
         return child
 
-    def finish(call: Call, child: subprocess.Popen[bytes] | None) -> Outcome:
+    def finish(call: CallProcesses, child: subprocess.Popen[bytes] | None) -> CommandResult:
         return call.outcome(126 if child is None else ended(child) or 0)
 
     return await in_thread(limits, work, finish)

@@ -1,7 +1,7 @@
 """Running a line that was allowed unasked: the words that were judged, without any shell.
 
 Pipes, `&&`, `||`, `;`, redirects, `~` and patterns are done here as bash does them. Whatever turns out to be other than
-it was judged (a pattern that stands for a secret, a link that leads to one) ends the run: `Outcome.doubt` says why.
+it was judged (a pattern that stands for a secret, a link that leads to one) ends the run: see `CommandResult.doubt`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.line import Join, Line, Pipeline, Redirect, Simple, Word
-from signoff.toolsets.builtin.shell.builtins import BUILTINS, Folders, Said, run_builtin
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
+from signoff.toolsets.builtin.shell.builtins import BUILTINS, BuiltinResult, Folders, run_builtin
 from signoff.toolsets.builtin.shell.environment import (
     approved_environment,
     bare_environment,
@@ -26,7 +26,14 @@ from signoff.toolsets.builtin.shell.environment import (
     home_folder,
 )
 from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
-from signoff.toolsets.builtin.shell.processes import USUAL, Call, Limits, Outcome, ended, in_thread
+from signoff.toolsets.builtin.shell.processes import (
+    USUAL,
+    CallProcesses,
+    CommandResult,
+    ProcessLimits,
+    ended,
+    in_thread,
+)
 from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 _MOST_SAID = 60_000
@@ -50,16 +57,16 @@ class Step(NamedTuple):
 
 
 async def run_line(
-    line: Line,
+    line: CommandLine,
     *,
     root: str,
     cwd: str = "",
-    limits: Limits = USUAL,
+    limits: ProcessLimits = USUAL,
     steps: Sequence[Step] = (),
     sandbox: Sandbox | None = None,
     programs: tuple[str, ...] = (),
     sealed: Sequence[str] = (),
-) -> Outcome:
+) -> CommandResult:
     """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
 
     `programs` are folders that trusted commands are looked for in before the user's own PATH; `sealed` are those that
@@ -69,10 +76,10 @@ async def run_line(
     if len(plan) != len(line.commands):
         raise ValueError(f"{len(line.commands)} commands, but {len(plan)} steps")
 
-    def work(call: Call) -> tuple[int, str]:
+    def work(call: CallProcesses) -> tuple[int, str]:
         return _Runner(call, cwd or root, sandbox, programs, sealed).run(line, plan)
 
-    def finish(call: Call, made: tuple[int, str]) -> Outcome:
+    def finish(call: CallProcesses, made: tuple[int, str]) -> CommandResult:
         return call.outcome(*made)
 
     return await in_thread(limits, work, finish)
@@ -163,7 +170,12 @@ class _Runner:
     """One line on its way."""
 
     def __init__(
-        self, call: Call, folder: str, sandbox: Sandbox | None, programs: tuple[str, ...], sealed: Sequence[str]
+        self,
+        call: CallProcesses,
+        folder: str,
+        sandbox: Sandbox | None,
+        programs: tuple[str, ...],
+        sealed: Sequence[str],
     ) -> None:
         self._call = call
         self._start_folder = folder
@@ -171,7 +183,7 @@ class _Runner:
         self._sandbox = sandbox
         self._sealed = sealed
 
-    def run(self, line: Line, steps: Sequence[Step]) -> tuple[int, str]:
+    def run(self, line: CommandLine, steps: Sequence[Step]) -> tuple[int, str]:
         """Exit status, and why the rest was not run."""
         code, at = 0, 0
         for pipeline in line.pipelines:
@@ -209,7 +221,7 @@ class _Runner:
                         self._redirect(streams, stage.redirects, expander, files)
                         started.append(self._start(ready[number], step, streams, alone=len(ready) == 1))
                     except _Trouble as trouble:  # told where the command itself would have told it
-                        self._print(Said(err=f"signoff: {trouble}\n"), streams)
+                        self._print(BuiltinResult(err=f"signoff: {trouble}\n"), streams)
                         started.append(trouble.code)
         if not self._call.wait([one for one in started if isinstance(one, subprocess.Popen)]):
             return 124
@@ -270,7 +282,7 @@ class _Runner:
         except ValueError as error:
             raise Unclear(f"`{argv[0]}`: {error}") from None
 
-    def _print(self, said: Said, streams: Mapping[int, int]) -> None:
+    def _print(self, said: BuiltinResult, streams: Mapping[int, int]) -> None:
         """Write what a command of ours says to where its streams lead."""
         self._call.drain()
         for fd, text in ((1, said.out), (2, said.err)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
-from signoff.policy.shell.programs import Reading
+from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.toolsets.builtin.shell.argv import Expander
 from signoff.toolsets.builtin.shell.environment import home_folder
 
@@ -26,7 +26,7 @@ def leads_to(path: str, root: str) -> str:
     return f"~{real[len(home) :]}" if inside and home != "/" else real  # wherever a home is, its secrets are known
 
 
-def secret_below(reading: Reading, root: str) -> str:
+def secret_below(reading: ReadOnlyCommand, root: str) -> str:
     """Why everything below the folders that a command reads is not for reading unasked; empty where it may be."""
     expander = Expander(root, root)
     folders = [folder for word in reading.deep for folder in expander.word(word)]

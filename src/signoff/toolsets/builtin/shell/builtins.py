@@ -24,7 +24,7 @@ _OWN = frozenset("""
 """What bash answers itself, for `type` and `command -v`."""
 
 
-class Said(NamedTuple):
+class BuiltinResult(NamedTuple):
     """What a command printed, and how it ended."""
 
     code: int = 0
@@ -42,7 +42,7 @@ class Folders:
     """Where programs are looked for before the user's own PATH."""
 
 
-def run_builtin(argv: Sequence[str], folders: Folders) -> Said:
+def run_builtin(argv: Sequence[str], folders: Folders) -> BuiltinResult:
     """Do what the command does; `cd` changes `folders`. Raises `Unclear` for options that are not known here."""
     match argv[0]:
         case "cd":
@@ -54,7 +54,7 @@ def run_builtin(argv: Sequence[str], folders: Folders) -> Said:
         case "command":
             return _command(argv[1:], folders.programs)
         case name:
-            return Said(1 if name == "false" else 0)
+            return BuiltinResult(1 if name == "false" else 0)
 
 
 def _options(words: Sequence[str], known: str, name: str) -> tuple[str, list[str]]:
@@ -71,26 +71,26 @@ def _options(words: Sequence[str], known: str, name: str) -> tuple[str, list[str
     return letters, []
 
 
-def _cd(words: Sequence[str], folders: Folders) -> Said:
+def _cd(words: Sequence[str], folders: Folders) -> BuiltinResult:
     letters, operands = _options(words, "LP", "cd")
     if len(operands) > 1:
-        return Said(1, err="signoff: cd: too many arguments\n")
+        return BuiltinResult(1, err="signoff: cd: too many arguments\n")
     target = operands[0] if operands else home_folder()
     out = ""
     if target == "-":
         if not folders.before:
-            return Said(1, err="signoff: cd: OLDPWD not set\n")
+            return BuiltinResult(1, err="signoff: cd: OLDPWD not set\n")
         target = folders.before
         out = f"{target}\n"
     if not target:
-        return Said()
+        return BuiltinResult()
     written = os.path.join(folders.now, target)
     led = os.path.realpath(written) if letters.endswith("P") else "/" + os.path.normpath(written).lstrip("/")
     before = written if letters.endswith("P") else _first_closed(written)
     if why := _closed(before) or _closed(led):
-        return Said(1, err=f"signoff: cd: {target}: {why}\n")
+        return BuiltinResult(1, err=f"signoff: cd: {target}: {why}\n")
     folders.before, folders.now = folders.now, led
-    return Said(out=out)
+    return BuiltinResult(out=out)
 
 
 def _first_closed(path: str) -> str:
@@ -115,12 +115,12 @@ def _closed(folder: str) -> str:
     return "" if os.access(folder, os.X_OK) else "Permission denied"
 
 
-def _pwd(words: Sequence[str], folders: Folders) -> Said:
+def _pwd(words: Sequence[str], folders: Folders) -> BuiltinResult:
     letters, _ = _options(words, "LP", "pwd")
-    return Said(out=(os.path.realpath(folders.now) if letters.endswith("P") else folders.now) + "\n")
+    return BuiltinResult(out=(os.path.realpath(folders.now) if letters.endswith("P") else folders.now) + "\n")
 
 
-def _command(words: Sequence[str], programs: tuple[str, ...]) -> Said:
+def _command(words: Sequence[str], programs: tuple[str, ...]) -> BuiltinResult:
     letters, names = _options(words, "vV", "command")
     if not letters and names:
         raise Unclear("`command --` is not known here")
@@ -128,7 +128,7 @@ def _command(words: Sequence[str], programs: tuple[str, ...]) -> Said:
         said = _type(["--", *names], programs)
         return said._replace(err=said.err.replace("signoff: type:", "signoff: command:"))
     found = [where for name in names if (where := _whole(name, programs))]
-    return Said(0 if found or not names else 1, out="".join(f"{one}\n" for one in found))
+    return BuiltinResult(0 if found or not names else 1, out="".join(f"{one}\n" for one in found))
 
 
 def _whole(name: str, programs: tuple[str, ...]) -> str:
@@ -136,7 +136,7 @@ def _whole(name: str, programs: tuple[str, ...]) -> str:
     return name if _kind(name, programs) in ("keyword", "builtin") else next(iter(_files(name, programs)), "")
 
 
-def _type(words: Sequence[str], programs: tuple[str, ...]) -> Said:
+def _type(words: Sequence[str], programs: tuple[str, ...]) -> BuiltinResult:
     letters, names = _options(words, "tpPa", "type")
     code, out, err = 0, "", ""
     for name in names:
@@ -146,7 +146,7 @@ def _type(words: Sequence[str], programs: tuple[str, ...]) -> Said:
             code = 1
             if not set(letters) & set("tpP"):
                 err += f"signoff: type: {name}: not found\n"
-    return Said(code, out, err)
+    return BuiltinResult(code, out, err)
 
 
 def _typed(name: str, letters: str, programs: tuple[str, ...]) -> list[str]:

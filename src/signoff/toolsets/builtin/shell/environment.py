@@ -38,7 +38,7 @@ _USUAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _IDENTITY = re.compile(r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL)")
 
 
-class Found(NamedTuple):
+class ProgramFile(NamedTuple):
     """A program's file, or why there is none to run."""
 
     path: str = ""
@@ -48,24 +48,24 @@ class Found(NamedTuple):
     """Where it was found; some programs do different things by different names."""
 
 
-def find_program(name: str) -> Found:
+def find_program(name: str) -> ProgramFile:
     """The file that a program's name stands for when it runs unasked: one that only root may change."""
     if not name or "\0" in name:
-        return Found(why="command not found")
+        return ProgramFile(why="command not found")
     if "/" in name and os.path.dirname(name) not in FOLDERS:
-        return Found(why=f"only programs of {', '.join(FOLDERS)} are run without approval")
+        return ProgramFile(why=f"only programs of {', '.join(FOLDERS)} are run without approval")
     doubt = ""
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in FOLDERS]:
         if os.path.isfile(path):
             real = os.path.realpath(path)
             why = "is not executable" if not os.access(real, os.X_OK) else others_change(real)
             if not why:
-                return Found(real, name=path)
+                return ProgramFile(real, name=path)
             doubt = doubt or f"{path} {why}, so it is not run without approval"
-    return Found(why=doubt or "command not found")
+    return ProgramFile(why=doubt or "command not found")
 
 
-def find_trusted(name: str, root: str, folder: str, programs: Sequence[str] = ()) -> Found:
+def find_trusted(name: str, root: str, folder: str, programs: Sequence[str] = ()) -> ProgramFile:
     """The file that a program's name stands for when a rule of the user's allows it: from the user's own PATH.
 
     Folders below `root` do not count, unless they are among `programs`: what an agent may write there must not become
@@ -76,8 +76,8 @@ def find_trusted(name: str, root: str, folder: str, programs: Sequence[str] = ()
     searched = [*programs, *(one for one in folders if one not in below)]
     path = os.path.join(folder, name) if "/" in name else shutil.which(name, path=":".join(searched)) or ""
     if not path or not os.path.isfile(path):
-        return Found(why=f"command not found{_left_out(name, root, below)}")
-    return Found(os.path.realpath(path), name=path)
+        return ProgramFile(why=f"command not found{_left_out(name, root, below)}")
+    return ProgramFile(os.path.realpath(path), name=path)
 
 
 def _left_out(name: str, root: str, below: Sequence[str]) -> str:

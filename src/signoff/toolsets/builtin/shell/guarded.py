@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from signoff.policy.places import folded
 from signoff.policy.shell.facts import ShellFacts, read_shell
-from signoff.policy.shell.programs import Reading
+from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.policy.wording import shown
 from signoff.toolsets.builtin.programs import changed_by
 from signoff.toolsets.builtin.shell.environment import home_folder
@@ -80,7 +80,11 @@ def _gone_to(facts: ShellFacts, root: str) -> list[str]:
 def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
     """What may be a path in commands that do more than read, each with its program."""
     reads = (
-        [one.argv for one, judged in zip(facts.line.commands, facts.judged, strict=True) if isinstance(judged, Reading)]
+        [
+            one.argv
+            for one, judged in zip(facts.line.commands, facts.judged, strict=True)
+            if isinstance(judged, ReadOnlyCommand)
+        ]
         if facts.line
         else []
     )

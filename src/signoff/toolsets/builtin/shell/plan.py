@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from signoff.policy.finding import in_one_line
 from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.line import Join, Line, Pipeline, Simple, Word
-from signoff.policy.shell.programs import Concern, Reading, Where, judge_words
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
+from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
 from signoff.toolsets.builtin.shell.below import leads_to, secret_below
 from signoff.toolsets.builtin.shell.builtins import Folders, run_builtin
@@ -21,10 +21,10 @@ _MOST_FOLDERS = 8
 _UNKNOWN = frozenset({"proc.exec"})
 
 
-class Plan(NamedTuple):
+class CommandPlan(NamedTuple):
     """How a command is run."""
 
-    line: Line | None
+    line: CommandLine | None
     """What runs unasked; None where a person is asked."""
     steps: tuple[Step, ...] = ()
     why: str = ""
@@ -32,21 +32,21 @@ class Plan(NamedTuple):
     labels: frozenset[str] = _UNKNOWN
 
 
-def plan(command: str, root: str) -> Plan:
+def plan(command: str, root: str) -> CommandPlan:
     """What to do about a command in the folder `root`, which is a real path. Never raises: doubt asks."""
     try:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
             facts = read_shell(command, {path: leads_to(path, root) for path in facts.paths})
-        readings = [one for one in facts.judged if isinstance(one, Reading)]
+        readings = [one for one in facts.judged if isinstance(one, ReadOnlyCommand)]
         if not facts.read_only or facts.line is None or len(readings) != len(facts.line.commands):
-            return Plan(None, why=facts.why or "the command is not known to only read", labels=facts.labels)
+            return CommandPlan(None, why=facts.why or "the command is not known to only read", labels=facts.labels)
         if why := world_doubt(facts.line, readings, root):
-            return Plan(None, why=why, labels=facts.labels | _UNKNOWN)
+            return CommandPlan(None, why=why, labels=facts.labels | _UNKNOWN)
         steps = tuple(Step(one.program.environment, one.program.adds, one.at) for one in readings)
-        return Plan(facts.line, steps, labels=facts.labels)
+        return CommandPlan(facts.line, steps, labels=facts.labels)
     except Exception as error:  # a mistake of ours asks
-        return Plan(None, why=f"the command could not be judged: {in_one_line(error)}")
+        return CommandPlan(None, why=f"the command could not be judged: {in_one_line(error)}")
 
 
 def reading_doubt(command: str, root: str) -> str:
@@ -63,7 +63,7 @@ def reading_doubt(command: str, root: str) -> str:
         return f"the command could not be judged: {in_one_line(error)}"
 
 
-def world_doubt(line: Line, judged: Sequence[Reading | Concern], root: str) -> str:
+def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], root: str) -> str:
     """What in the world around it makes the reading of a line do more than that; empty where nothing does.
 
     Commands that are known to do more are left to rules.
@@ -73,20 +73,22 @@ def world_doubt(line: Line, judged: Sequence[Reading | Concern], root: str) -> s
     try:
         for pipeline in line.pipelines:
             for stage in pipeline.stages:
-                for folder in folders if isinstance(next(known), Reading) else ():
+                for folder in folders if isinstance(next(known), ReadOnlyCommand) else ():
                     if why := _stage_doubt(stage, folder, root):
                         return why
             reached = list(_after(pipeline, folders, root))  # each `cd` counts once from each of them
             folders.extend(one for one in reached if one not in folders)
             if len(folders) > _MOST_FOLDERS:
                 return "too many `cd` make it unclear where the line runs"
-        deep = (one for one in _settled(line, judged, root) if isinstance(one, Reading))
+        deep = (one for one in _settled(line, judged, root) if isinstance(one, ReadOnlyCommand))
         return next((why for reading in deep if (why := secret_below(reading, root))), "")
     except Unclear as unclear:
         return str(unclear)
 
 
-def _settled(line: Line, wide: Sequence[Reading | Concern], root: str) -> Sequence[Reading | Concern]:
+def _settled(
+    line: CommandLine, wide: Sequence[ReadOnlyCommand | Concern], root: str
+) -> Sequence[ReadOnlyCommand | Concern]:
     """What is known about the commands of a line that starts with `cd`, from where that leads: only that is read."""
     at, folder = 0, root
     for pipeline in line.pipelines:
@@ -100,7 +102,7 @@ def _settled(line: Line, wide: Sequence[Reading | Concern], root: str) -> Sequen
         return wide
     where = Where((os.path.relpath(folder, root) if folder.startswith(f"{root}/") else folder,))
     judged = [judge_words(command.words, where) for command in rest]
-    return [one if isinstance(one, Reading) else before for one, before in zip(judged, wide[at:], strict=True)]
+    return [one if isinstance(one, ReadOnlyCommand) else before for one, before in zip(judged, wide[at:], strict=True)]
 
 
 def _stage_doubt(stage: Simple, folder: str, root: str) -> str:

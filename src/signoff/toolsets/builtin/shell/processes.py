@@ -34,7 +34,7 @@ _GRACE = 2.0
 """How long to wait for what was killed to be gone, in seconds."""
 
 
-class Limits(NamedTuple):
+class ProcessLimits(NamedTuple):
     """What one call may take."""
 
     seconds: float = 60.0
@@ -46,10 +46,10 @@ class Limits(NamedTuple):
     """Files that the patterns of one command may stand for."""
 
 
-USUAL = Limits()
+USUAL = ProcessLimits()
 
 
-class Outcome(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended, and what it printed."""
 
     code: int
@@ -109,10 +109,10 @@ class Capture:
         return f"{head}\n[… {self._left_out:,} bytes left out …]\n{tail}".replace("\0", "\ufffd")
 
 
-class Call:
+class CallProcesses:
     """The processes of one call. To be used with `with`, in a thread of its own: at the end everything is gone."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ProcessLimits) -> None:
         self.limits = limits
         self.stopped = ""
         self._until = time.monotonic() + limits.seconds
@@ -137,7 +137,7 @@ class Call:
         self._selector.register(reads, selectors.EVENT_READ, capture)
         return writes
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> CallProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -157,9 +157,9 @@ class Call:
             if not self._closed:
                 os.write(self._waker, b"x")
 
-    def outcome(self, code: int, doubt: str = "") -> Outcome:
+    def outcome(self, code: int, doubt: str = "") -> CommandResult:
         """What it came to; once it is over."""
-        return Outcome(code, self._out.text, self._err.text, self.stopped, doubt)
+        return CommandResult(code, self._out.text, self._err.text, self.stopped, doubt)
 
     def say(self, text: str) -> None:
         """Add a line to what the command printed as an error."""
@@ -310,16 +310,18 @@ def ended(child: subprocess.Popen[bytes]) -> int | None:
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-async def in_thread(limits: Limits, work: Callable[[Call], T], finish: Callable[[Call, T], Outcome]) -> Outcome:
+async def in_thread(
+    limits: ProcessLimits, work: Callable[[CallProcesses], T], finish: Callable[[CallProcesses, T], CommandResult]
+) -> CommandResult:
     """Have `work` done with a new call in a thread; `finish` makes the outcome once everything has ended.
 
     A cancelled task ends the processes before it goes.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Outcome] = loop.create_future()
-    call = Call(limits)
+    done: asyncio.Future[CommandResult] = loop.create_future()
+    call = CallProcesses(limits)
 
-    def tell(outcome: Outcome | None, error: BaseException | None) -> None:
+    def tell(outcome: CommandResult | None, error: BaseException | None) -> None:
         if error is not None:
             done.set_exception(error)
         elif outcome is not None:

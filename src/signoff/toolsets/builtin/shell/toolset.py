@@ -14,15 +14,15 @@ from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.folders import Folders
-from signoff.policy.shell.programs import Reading
+from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.programs import program_folders
 from signoff.toolsets.builtin.shell.approved import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
 from signoff.toolsets.builtin.shell.environment import home_folder
 from signoff.toolsets.builtin.shell.guarded import changes_programs
-from signoff.toolsets.builtin.shell.plan import Plan, plan, reading_doubt
-from signoff.toolsets.builtin.shell.processes import Limits, Outcome
+from signoff.toolsets.builtin.shell.plan import CommandPlan, plan, reading_doubt
+from signoff.toolsets.builtin.shell.processes import CommandResult, ProcessLimits
 from signoff.toolsets.builtin.shell.sandbox import Mode, open_sandbox
 
 Kind = Literal["shell_readonly", "shell_file_ops"]
@@ -54,7 +54,7 @@ class ShellToolset(AttachedToolset):
         if policy is None:
             raise WrongUse(f"there is no shell of kind {kind!r}; write shell_readonly or shell_file_ops")
         self.policy = policy
-        self.limits = Limits(seconds=timeout, output=max_output)
+        self.limits = ProcessLimits(seconds=timeout, output=max_output)
         self.sandbox = open_sandbox(sandbox, self.root, network=network)
         self.keep = tuple(keep)
         self.programs = program_folders(programs, self.root)
@@ -62,7 +62,7 @@ class ShellToolset(AttachedToolset):
         """Folders of programs, of this shell and of others: commands that may write there are always asked about."""
         super().__init__([self.shell], id=id or kind)
 
-    def plan(self, command: str) -> Plan:
+    def plan(self, command: str) -> CommandPlan:
         """How the command is run unasked, or why it is not."""
         return plan(command, self.root)
 
@@ -94,7 +94,7 @@ class ShellToolset(AttachedToolset):
         """
         return (await self._run(ctx, command)).text
 
-    async def _run(self, ctx: RunContext[Any], command: str) -> Outcome:
+    async def _run(self, ctx: RunContext[Any], command: str) -> CommandResult:
         args = {"command": command}
         passing = let_through(ctx, "shell", args)
         if is_answered(ctx, "shell", args):
@@ -108,7 +108,7 @@ class ShellToolset(AttachedToolset):
         trusted = self._trusted(command)  # a rule of the user's allows it
         return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
 
-    async def _as_shown(self, command: str) -> Outcome:
+    async def _as_shown(self, command: str) -> CommandResult:
         return await run_approved(
             command,
             root=self.root,
@@ -118,7 +118,7 @@ class ShellToolset(AttachedToolset):
             programs=self.programs,
         )
 
-    async def _words(self, command: str, found: Plan) -> Outcome:
+    async def _words(self, command: str, found: CommandPlan) -> CommandResult:
         assert found.line is not None
         outcome = await run_line(
             found.line,
@@ -133,18 +133,18 @@ class ShellToolset(AttachedToolset):
             raise ApprovalRequired(metadata=self._described(command, outcome.doubt))
         return outcome
 
-    def _trusted(self, command: str) -> Plan | None:
+    def _trusted(self, command: str) -> CommandPlan | None:
         """The words of a command that a rule of the user's allows; None where only a shell can run it."""
         facts = read_shell(command)
         if facts.line is None:
             return None
         steps = [
             Step(one.program.environment, one.program.adds, one.at)
-            if isinstance(one, Reading)
+            if isinstance(one, ReadOnlyCommand)
             else Step(trusted=True, folders=self._real(folders))
             for one, folders in zip(facts.judged, facts.folders, strict=True)
         ]
-        return Plan(facts.line, tuple(steps), labels=facts.labels)
+        return CommandPlan(facts.line, tuple(steps), labels=facts.labels)
 
     def _real(self, folders: Folders) -> frozenset[str]:
         """Where folders lead before the line runs; nowhere in particular where nobody can tell."""

@@ -35,7 +35,7 @@ class DatabaseError(Exception):
     """The database said no; the message is its own."""
 
 
-class Job(Protocol):
+class RunningStatement(Protocol):
     """One statement on a connection of its own. `stop` may be called from any thread, at any time."""
 
     def read(self, sql: str, most: int) -> Rows: ...
@@ -45,7 +45,7 @@ class Job(Protocol):
     def stop(self) -> None: ...
 
 
-def database(url: str) -> tuple[str, Callable[[float], Job]]:
+def database(url: str) -> tuple[str, Callable[[float], RunningStatement]]:
     """The dialect a URL speaks, and how to start a job there, given its time limit in seconds."""
     kind, _, rest = url.partition(":")
     match kind.lower():

@@ -21,7 +21,7 @@ from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.sql import SqlFacts, read_sql
 from signoff.toolsets.attached import AttachedToolset
-from signoff.toolsets.builtin.sql.databases import DatabaseError, Job, Rows, database
+from signoff.toolsets.builtin.sql.databases import DatabaseError, Rows, RunningStatement, database
 
 _TRANSACTIONS = frozenset("begin start commit end rollback abort savepoint release".split())
 _READ_ONLY = "this database is read-only: only `query` is there, and it only reads"
@@ -130,7 +130,7 @@ class SqlToolset(AttachedToolset):
 
     # how they are run
 
-    async def _run(self, work: Callable[[Job], Rows]) -> Rows:
+    async def _run(self, work: Callable[[RunningStatement], Rows]) -> Rows:
         """Work in a thread. Whatever ends the wait, the statement is stopped before this returns."""
         job = self._start(self.time_limit)
         running = asyncio.ensure_future(asyncio.to_thread(work, job))
@@ -168,7 +168,7 @@ class SqlToolset(AttachedToolset):
         return json.dumps(answer, ensure_ascii=False, default=str)
 
 
-async def _ended(job: Job, running: asyncio.Future[Rows]) -> None:
+async def _ended(job: RunningStatement, running: asyncio.Future[Rows]) -> None:
     """Stop a job and wait until its thread is done, however often it takes to be heard."""
     while not running.done():
         await asyncio.to_thread(job.stop)
