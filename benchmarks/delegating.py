@@ -14,7 +14,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from benchmarks.agents import tools
 from benchmarks.script import DONE, TOOL, Tally, arguments
-from signoff.config import ProjectSettings, load_settings
+from signoff.config import Settings, load_settings
 from signoff.gate.agents import call_agent
 
 CALL = "worker_call"
@@ -43,7 +43,7 @@ def writing() -> FunctionToolset[Any]:
     return tools(WRITTEN)
 
 
-def project(folder: Path) -> ProjectSettings:
+def project(folder: Path) -> Settings:
     """Two workers, of which one may call the other."""
     (folder / "workers").mkdir(parents=True, exist_ok=True)
     (folder / "signoff.yaml").write_text(PROJECT, encoding="utf-8")

@@ -284,7 +284,7 @@ class Conversations(Protocol):
     def put(self, log: ConversationLog) -> None: ...
 
 
-class Settings(Protocol):
+class StoreSettings(Protocol):
     """What there is one of in a store, by name: the switch, the secret key."""
 
     def get(self, name: str) -> str | None: ...
@@ -347,7 +347,7 @@ class Transaction(Protocol):
     def conversations(self) -> Conversations: ...
 
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> StoreSettings: ...
 
 
 class Store(Protocol):

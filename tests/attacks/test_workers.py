@@ -20,7 +20,7 @@ from tests.workers.test_create import Asked
 from tests.workers.test_delegate import told
 
 from signoff.broker.edits import fitting
-from signoff.config import ProjectSettings, load_settings, load_worker
+from signoff.config import Settings, load_settings, load_worker
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.errors import EditRefused, LimitReached, WrongFile, WrongUse
@@ -37,7 +37,7 @@ toolsets:
 MAKER = "instructions: Make.\ntoolsets: [notes]\ncreates: true\n"
 
 
-def wrong(settings: ProjectSettings, name: str) -> str:
+def wrong(settings: Settings, name: str) -> str:
     with pytest.raises(WrongFile) as error:
         Workshop(settings, model=saying("x")).worker(name)
     return str(error.value)
@@ -207,9 +207,7 @@ def test_two_entries_for_one_tool_of_the_provider_are_refused(tmp_path: Path) ->
 # --- workers that a model writes: names and rules ---
 
 
-def drafted(
-    settings: ProjectSettings, name: str, text: str = "instructions: Hi.\ntoolsets: [notes]\n"
-) -> dict[str, Any]:
+def drafted(settings: Settings, name: str, text: str = "instructions: Hi.\ntoolsets: [notes]\n") -> dict[str, Any]:
     return yaml.safe_load(create.draft(settings, load_worker(settings, "maker"), name, text).text)
 
 

@@ -11,14 +11,14 @@ from tests.broker.conftest import PEOPLE, ask
 from signoff import Policy
 from signoff.broker import Broker
 from signoff.cli.doctor_store import look_at_store
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.core.request import State
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.store import postgres
 from signoff.store.postgres import PostgresStore
 
 HOUR = timedelta(hours=1)
-HERE = ProjectSettings(policy=Policy(rules=()), people={})
+HERE = Settings(policy=Policy(rules=()), people={})
 NEED = Requirement(timeout=timedelta(minutes=15), on_timeout=OnTimeout.ALLOW)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.config import WorkerLimits, load_settings, load_worker, load_workers, worker_text
+from signoff.config import Limits, load_settings, load_worker, load_workers, worker_text
 from signoff.errors import WrongFile, WrongUse
 
 DEFAULTS = "policy: []\ndefaults: {worker: {approvers: [ops, boss], limits: {requests: 50, time: 5m, depth: 2}}}\n"
@@ -36,9 +36,9 @@ def test_of_each_limit_the_lower_one_holds(here: Path) -> None:
         plain="instructions: Hi.",
     )
     workers = load_workers(load_settings("signoff.yaml"))
-    assert workers["free"].limits == WorkerLimits(requests=50, tokens=9, time=timedelta(minutes=5), depth=0)
-    assert workers["child"].limits == WorkerLimits(requests=30, time=timedelta(seconds=10), depth=2)
-    assert workers["plain"].limits == WorkerLimits(requests=50, time=timedelta(minutes=5), depth=2)
+    assert workers["free"].limits == Limits(requests=50, tokens=9, time=timedelta(minutes=5), depth=0)
+    assert workers["child"].limits == Limits(requests=30, time=timedelta(seconds=10), depth=2)
+    assert workers["plain"].limits == Limits(requests=50, time=timedelta(minutes=5), depth=2)
     spots = workers["free"].spots
     assert spots["limits.requests"].place.file == "signoff.yaml", "whoever reaches it is told whose it is"
     assert spots["limits.depth"].place.file == "workers/free.yaml"

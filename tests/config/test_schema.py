@@ -21,7 +21,7 @@ from tests.tables import table
 
 from signoff.config import channels, load_settings, settings, toolset_entries, worker_keys
 from signoff.config.schema import SCHEMA_FILES, SCHEMAS, schema_of
-from signoff.config.settings import ProjectSettings
+from signoff.config.settings import Settings
 from signoff.config.workers import parse_worker
 from signoff.core.call import LABELS
 from signoff.core.verdict import OnTimeout
@@ -234,7 +234,7 @@ def test_the_schema_takes_every_worker_the_reader_takes(tmp_path: Path) -> None:
     (tmp_path / "workers").mkdir()
     for name in ("x", "y"):
         (tmp_path / "workers" / f"{name}.yaml").write_text("model: test\n")
-    here = ProjectSettings(policy=Policy(rules=()), people={}, folder=str(tmp_path))
+    here = Settings(policy=Policy(rules=()), people={}, folder=str(tmp_path))
     files = ({key: value} for key in worker_keys.WORKER_KEYS for value in VALUES)
     taken = check_agreement(
         "worker", files, lambda value: parse_worker(json.dumps(value), str(tmp_path / "workers/a.yaml"), here)

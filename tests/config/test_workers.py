@@ -16,9 +16,9 @@ from tests.policy.rules import call
 from tests.profiles import examples
 
 from signoff.config import (
-    ProjectSettings,
+    Limits,
+    Settings,
     WorkerFile,
-    WorkerLimits,
     load_settings,
     load_worker,
     load_workers,
@@ -75,11 +75,11 @@ class Project:
         file.write_text(text, "utf-8")
 
     @property
-    def settings(self) -> ProjectSettings:
+    def settings(self) -> Settings:
         return load_settings("signoff.yaml")
 
     @cached_property
-    def fixed(self) -> ProjectSettings:
+    def fixed(self) -> Settings:
         return self.settings
 
 
@@ -99,7 +99,7 @@ def test_a_whole_worker(project: Project) -> None:
     assert worker.delegates == ("analyzer",)
     assert worker.creates
     assert worker.approvers == ("ops", "dev")
-    assert worker.limits == WorkerLimits(requests=10, tokens=100_000, cost=0.5, time=timedelta(minutes=5), depth=2)
+    assert worker.limits == Limits(requests=10, tokens=100_000, cost=0.5, time=timedelta(minutes=5), depth=2)
     assert worker.input is not None
     assert worker.output is not None
     assert worker.attachments == ("../README.txt", "guide.md")
@@ -124,7 +124,7 @@ def test_the_least_a_worker_can_be(project: Project) -> None:
     project.write("workers/a.yaml", "instructions: Hi.\n")
     worker = load_worker(project.settings, "a")
     assert worker.spec == {"name": "a", "instructions": "Hi."}
-    assert (worker.toolsets, worker.delegates, worker.policy, worker.limits) == ((), (), None, WorkerLimits())
+    assert (worker.toolsets, worker.delegates, worker.policy, worker.limits) == ((), (), None, Limits())
 
 
 def test_markdown_holds_the_instructions_below_the_keys(project: Project) -> None:
@@ -172,7 +172,7 @@ def test_p7_a_worker_extends_another(project: Project) -> None:
     assert child.spec["name"] == "child"
     assert child.toolsets == ()
     assert child.spec["metadata"] == {"team": {"x": 1, "y": 2}}
-    assert child.limits == WorkerLimits(requests=7, tokens=9, depth=2)
+    assert child.limits == Limits(requests=7, tokens=9, depth=2)
     assert child.spec["output_schema"] == {"type": "object"}
     assert grandchild.spec["instructions"] == "Be quick."
     assert grandchild.output == {"type": "string"}

@@ -16,7 +16,7 @@ from signoff.broker import Broker
 from signoff.channels.discord.bot import discord_channel
 from signoff.channels.discord.press import Press, Verb
 from signoff.config.settings import Person as Known
-from signoff.config.settings import ProjectSettings
+from signoff.config.settings import Settings
 from signoff.core.call import Call
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
@@ -51,7 +51,7 @@ class House:
         self.store = opened(folder / "signoff.db")
         self.broker = Broker(self.store, people=ROLES)
         self.people = {name: service.person(name) for name in ROLES}
-        self.settings = ProjectSettings(
+        self.settings = Settings(
             policy=Policy(rules=()),
             people={
                 name: Known(name=name, roles=roles, discord=str(self.people[name].id)) for name, roles in ROLES.items()

@@ -94,6 +94,13 @@ def refused(text: str) -> PolicyError:
         ("{ask: {args: {a: {matches: 3}}}}", 32, ".ask.args.a.matches", "not a number", ""),
         ('{ask: {args: {a: {matches: ["b", "["]}}}}', 38, ".ask.args.a.matches[1]", "bad pattern `[`", ""),
         ('{ask: {args: {a: {regex: "(("}}}}', 30, ".ask.args.a.regex", "bad regex `((`", ""),
+        (
+            '{ask: {args: {a: {regex: "(?!a)b"}}}}',
+            30,
+            ".ask.args.a.regex",
+            "bad regex `(?!a)b`: negative lookahead",
+            "",
+        ),
         ('{ask: {args: {a: {regex: "a{99999999999}"}}}}', 30, ".ask.args.a.regex", "bad regex", ""),
         ('{ask: {args: {a: {">": "1"}}}}', 28, '.ask.args.a[">"]', "a number, not a text", ""),
         ('{ask: {args: {a: {">": true}}}}', 28, '.ask.args.a[">"]', "a number, not true or false", ""),

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.desk import POLICY, asks
 
 from signoff.broker import Broker
-from signoff.config import ProjectSettings, load_settings
+from signoff.config import Settings, load_settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Notice
@@ -53,7 +53,7 @@ class Wall:
 class ProjectInbox(StoreInbox):
     """With the settings that answers are checked by."""
 
-    settings: ProjectSettings
+    settings: Settings
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.broker import Broker
-from signoff.config import ProjectSettings, load_settings
+from signoff.config import Settings, load_settings
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
 from signoff.core.request import ApprovalRequest
@@ -53,16 +53,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @lru_cache
-def loaded(text: str) -> ProjectSettings:
+def loaded(text: str) -> Settings:
     return load_settings("signoff.yaml")
 
 
-def settings(folder: Path, text: str) -> ProjectSettings:
+def settings(folder: Path, text: str) -> Settings:
     (folder / "signoff.yaml").write_text(text)
     return loaded(text)
 
 
-def with_rule(found: ProjectSettings, offer: RuleOffer) -> ProjectSettings:
+def with_rule(found: Settings, offer: RuleOffer) -> Settings:
     """The settings as they are once the rule is written."""
     return replace(found, policy=offer.added.policy)
 
@@ -73,13 +73,11 @@ def asked(call: Call, *, needs: Requirement = ANYONE, **fields: Any) -> Approval
     return ApprovalRequest(tool_call_id="c1", tool_name=call.tool, args=call.args, call=call, **known)
 
 
-def offers(
-    found: ProjectSettings, request: ApprovalRequest, effect: Effect = Effect.ALLOW, **options: Any
-) -> RuleOffers:
+def offers(found: Settings, request: ApprovalRequest, effect: Effect = Effect.ALLOW, **options: Any) -> RuleOffers:
     return asyncio.run(rule_offers(Broker(MemoryStore()), found, request, effect, **options))
 
 
-def effect_of(found: ProjectSettings, call: Call) -> Effect:
+def effect_of(found: Settings, call: Call) -> Effect:
     layers = (*found.layers, *found.toolset_layers(call.toolset))
     texts = [text for one in layers for text in one.paths_of(call)]
     return compose(layers, call.changed(resolved=followed(call.start or found.folder, texts))).effect
@@ -481,7 +479,7 @@ def test_what_needs_people_or_is_in_doubt_is_not_allowed_by_a_rule(home: Path, f
 # --- writing ---
 
 
-def one_offer(found: ProjectSettings) -> RuleOffer:
+def one_offer(found: Settings) -> RuleOffer:
     return offers(found, asked(Call(tool="pay", args={"to": "ana"}))).offered[0]
 
 

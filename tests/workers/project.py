@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RequestUsage
 
-from signoff.config import ProjectSettings, load_settings
+from signoff.config import Settings, load_settings
 from signoff.workers.workshop import Workshop
 
 FILES = """
@@ -25,7 +25,7 @@ toolsets:
 
 def project(
     folder: Path, workers: Mapping[str, str], *, file: str = FILES, scripts: Mapping[str, str] = {}
-) -> ProjectSettings:
+) -> Settings:
     """Write the files and read the project. `scripts` are turns by worker, which its file names `script:NAME.turns`."""
     (folder / "workers").mkdir(parents=True, exist_ok=True)
     (folder / "notes").mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from pydantic_ai import DeferredToolRequests
 from tests.workers.project import calling, project, run, saying
 from tests.workers.test_delegate import told
 
-from signoff.config import ProjectSettings, load_worker
+from signoff.config import Settings, load_worker
 from signoff.core.call import Call
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
@@ -60,11 +60,11 @@ class Asked:
         return self.decision
 
 
-def maker(folder: Path, *, creator: str = CREATOR, **workers: str) -> ProjectSettings:
+def maker(folder: Path, *, creator: str = CREATOR, **workers: str) -> Settings:
     return project(folder, {"maker": creator, "leaf": "description: Reads.", **workers}, file=FILE)
 
 
-def shop_of(settings: ProjectSettings, *turns: Any, **options: Any) -> Workshop:
+def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workshop:
     """A shop whose creator's own rule on approvers is met by nobody in particular."""
     return Workshop(settings, model=saying(*turns, priced=True), **options)
 

@@ -15,7 +15,7 @@ from signoff.cli import ids, options
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.remember import RememberOptions
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Answerer
     from signoff.core.request import ApprovalRequest
@@ -147,7 +147,7 @@ class TypedAnswer:
     wish: RememberOptions | None
     yes: bool
 
-    async def decision(self, request: ApprovalRequest, broker: Broker, settings: ProjectSettings) -> ApprovalDecision:
+    async def decision(self, request: ApprovalRequest, broker: Broker, settings: Settings) -> ApprovalDecision:
         """The decision about one request. Raises a `RequestError` where it cannot be given."""
         from signoff.cli.words import now
         from signoff.core.decision import ApprovalDecision
@@ -198,7 +198,7 @@ def _give(
     from signoff.cli.opening import looked_in, with_broker
     from signoff.cli.words import safe
 
-    async def work(broker: Broker, settings: ProjectSettings) -> bool:
+    async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import chosen_store, whoami
 
         by = whoami(name, settings, via=VIA)
@@ -231,7 +231,7 @@ def _once(ready: Sequence[Done]) -> Iterator[Done]:
             seen.add(one.request.id)
 
 
-async def _prepared(broker: Broker, settings: ProjectSettings, answer: TypedAnswer, given: str) -> Done:
+async def _prepared(broker: Broker, settings: Settings, answer: TypedAnswer, given: str) -> Done:
     """One answer, checked as far as it can be before anything is written."""
     from signoff.cli.telling import late_text, outcome_step
     from signoff.core.request import State

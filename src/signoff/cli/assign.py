@@ -11,7 +11,7 @@ from signoff.cli.answer import VIA
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.request import ApprovalRequest
 
 
@@ -62,7 +62,7 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
     """To the person who types, where `to` is None; to nobody, where it is empty."""
     from signoff.cli.opening import with_broker
 
-    async def work(broker: Broker, settings: ProjectSettings) -> str:
+    async def work(broker: Broker, settings: Settings) -> str:
         from signoff.cli.people import named
         from signoff.wiring import whoami
 

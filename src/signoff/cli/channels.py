@@ -12,7 +12,7 @@ from signoff.cli import ids, options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ChannelEntry, ProjectSettings
+    from signoff.config import ChannelEntry, Settings
     from signoff.core.delivery import Delivery
     from signoff.core.lease import Lease
     from signoff.core.run import Process
@@ -106,7 +106,7 @@ class ChannelStatus:
     """A channel as it stands."""
 
     entry: ChannelEntry
-    settings: ProjectSettings
+    settings: Settings
     lease: Lease | None
     """Who runs it now; None: nobody."""
     process: Process | None
@@ -120,7 +120,7 @@ class ChannelStatus:
         return next(names, "")
 
 
-async def _looked_at(broker: Broker, settings: ProjectSettings) -> list[ChannelStatus]:
+async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
     from signoff.delivery.status import running_channels, troubles_of
 
     running = await running_channels(broker.ledger)

@@ -35,7 +35,7 @@ _OF_TOOLS = "AnyIO worker thread"
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.ports import Channel, Heard, Inbox
     from signoff.wiring import RunOptions
 
@@ -95,7 +95,7 @@ def _run_options(store: str | None, policy: str | None) -> RunOptions:
 
 
 async def _stay(
-    names: list[str], broker: Broker, settings: ProjectSettings, run_options: RunOptions | None, report: ChannelReport
+    names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: ChannelReport
 ) -> None:
     """`run_options`: how to go on with what was answered; None: not here."""
     from signoff.delivery import Reconciler

@@ -24,7 +24,7 @@ from signoff.errors import SignoffError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ChannelEntry, ProjectSettings
+    from signoff.config import ChannelEntry, Settings
 
 TOOL = "signoff_test"
 SHOWING = 60.0
@@ -80,7 +80,7 @@ def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_
 
 
 async def _until_stopped(
-    entry: ChannelEntry, settings: ProjectSettings, wait: timedelta, steps: TestSteps, *, answer: bool
+    entry: ChannelEntry, settings: Settings, wait: timedelta, steps: TestSteps, *, answer: bool
 ) -> int:
     from signoff.cli.channels_run import stopping
 
@@ -89,9 +89,7 @@ async def _until_stopped(
     return steps.result(FAILED, "Stopped.")
 
 
-async def _tried(
-    entry: ChannelEntry, settings: ProjectSettings, wait: timedelta, steps: TestSteps, *, answer: bool
-) -> int:
+async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps: TestSteps, *, answer: bool) -> int:
     if answer:
         await _refuse_two(entry, settings)
     await _reached(entry, settings, steps)
@@ -122,7 +120,7 @@ async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps
     return settled
 
 
-async def _refuse_two(entry: ChannelEntry, settings: ProjectSettings) -> None:
+async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
     """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
     from signoff.broker import Broker
     from signoff.cli.opening import store_meant
@@ -144,7 +142,7 @@ async def _refuse_two(entry: ChannelEntry, settings: ProjectSettings) -> None:
         )
 
 
-async def _reached(entry: ChannelEntry, settings: ProjectSettings, steps: TestSteps) -> None:
+async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> None:
     """The secret is there, somebody could answer, and the service lets us do what we need."""
     from signoff.wiring.channels import discord_people, need_discord
 
@@ -276,7 +274,7 @@ class ShownRequest:
 
 
 @asynccontextmanager
-async def _trial(entry: ChannelEntry, settings: ProjectSettings, *, listens: bool) -> AsyncGenerator[Trial]:
+async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> AsyncGenerator[Trial]:
     """`listens`: whether it takes answers, of which every program with the same secret is told."""
     from signoff.broker import Broker
     from signoff.delivery import Reconciler, Route

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from signoff.cli.doctor_findings import Files, Finding, Severity
     from signoff.cli.doctor_page import DoctorReport, Loosening
     from signoff.cli.doctor_store import KnownTool, StoreFacts
-    from signoff.config import ProjectSettings, WorkerFile
+    from signoff.config import Settings, WorkerFile
     from signoff.errors import SignoffError
     from signoff.workers.agents import AgentFacts
     from signoff.workers.survey import WorkerSurvey
@@ -81,9 +81,7 @@ def doctor(
         sys.exit(FAILED)
 
 
-def _report(
-    settings: ProjectSettings, only: Sequence[str], connect: bool, store: str | None, at: datetime
-) -> DoctorReport:
+def _report(settings: Settings, only: Sequence[str], connect: bool, store: str | None, at: datetime) -> DoctorReport:
     from signoff.cli.doctor_findings import Files, Severity
     from signoff.cli.doctor_page import DoctorReport
     from signoff.cli.doctor_store import look_at_store, why_asleep
@@ -113,7 +111,7 @@ def _report(
     )
 
 
-def _agent_report(path: str, settings: ProjectSettings, connect: bool, store: str | None) -> DoctorReport:
+def _agent_report(path: str, settings: Settings, connect: bool, store: str | None) -> DoctorReport:
     """The page about one agent in Python."""
     import asyncio
 
@@ -138,7 +136,7 @@ def _agent_report(path: str, settings: ProjectSettings, connect: bool, store: st
     )
 
 
-def _loosening(settings: ProjectSettings, *, own_gate: bool = False) -> Loosening:
+def _loosening(settings: Settings, *, own_gate: bool = False) -> Loosening:
     from signoff.cli.doctor_page import Loosening
     from signoff.wiring.project import lock_of
 
@@ -169,7 +167,7 @@ def _agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
         yield Finding(severity=NOTE, check="model", what=f"{path} names no model", fix=fix)
 
 
-def _workers(settings: ProjectSettings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
+def _workers(settings: Settings) -> tuple[Mapping[str, WorkerFile], Mapping[str, SignoffError]]:
     """The workers whose files are right, and what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError

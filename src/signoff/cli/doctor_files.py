@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from signoff.cli.doctor_findings import ERROR, WARNING, Files, Finding, secret_findings
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
 
 _READ, _WRITE = 0o4, 0o2
 
@@ -45,7 +45,7 @@ def _rule_files(files: Files) -> Iterator[Path]:
         yield code
 
 
-def _secret_files(settings: ProjectSettings) -> Iterator[Path]:
+def _secret_files(settings: Settings) -> Iterator[Path]:
     from signoff.store.keys import keys_folder
 
     folder = Path(settings.folder)

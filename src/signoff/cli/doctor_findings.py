@@ -15,7 +15,7 @@ from signoff.policy.match import CHAIN, ToolsetCondition, WorkerCondition
 from signoff.policy.wording import did_you_mean, listed, nearest, shown
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings, ToolsetEntry, WorkerFile
+    from signoff.config import Settings, ToolsetEntry, WorkerFile
     from signoff.core.verdict import Requirement
     from signoff.policy.engine import Policy
     from signoff.policy.glob import Glob
@@ -62,7 +62,7 @@ _WEIGHT = {
 class Files:
     """The files of a project, as far as they could be read."""
 
-    settings: ProjectSettings
+    settings: Settings
     workers: Mapping[str, WorkerFile]
     environment: tuple[Policy, ...] = ()
     """What `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY` add."""
@@ -185,7 +185,7 @@ def people_findings(files: Files) -> Iterator[Finding]:
                 )
 
 
-def _unanswerable(rule: Rule, settings: ProjectSettings, held: Collection[str]) -> Iterator[Finding]:
+def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iterator[Finding]:
     needed, place = rule.requirement, str(rule.place)
     if needed.role is not None and needed.role not in held:
         what = f"{rule.id} needs the role {shown(needed.role)}, which nobody holds: its calls can only time out"
@@ -225,7 +225,7 @@ def _too_few(rule: Rule, needed: Requirement, able: int) -> tuple[Severity, str]
     return None
 
 
-def _able(settings: ProjectSettings, role: str | None) -> int:
+def _able(settings: Settings, role: str | None) -> int:
     return sum(role is None or role in person.roles for person in settings.people.values())
 
 
@@ -260,7 +260,7 @@ def toolset_findings(files: Files) -> Iterator[Finding]:
             yield Finding(severity=WARNING, check="plugins-wide", what=what, place=place, fix=fix)
 
 
-def secret_findings(settings: ProjectSettings) -> Iterator[Finding]:
+def secret_findings(settings: Settings) -> Iterator[Finding]:
     """Secrets that stand in the project's file itself."""
     for entry in settings.toolsets.values():
         yield from _literal_secrets(entry)
@@ -298,5 +298,5 @@ def _texts(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tu
             yield from _texts(cast("Mapping[str, Any]", item), (*path, key))
 
 
-def _spot(settings: ProjectSettings, key: str) -> str:
+def _spot(settings: Settings, key: str) -> str:
     return str(settings.spots[key].key_place) if key in settings.spots else settings.file

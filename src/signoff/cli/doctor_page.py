@@ -15,7 +15,7 @@ from signoff.cli.words import count, fold, pad, safe
 
 if TYPE_CHECKING:
     from signoff.cli.doctor_store import StoreFacts
-    from signoff.config import ProjectSettings, WorkerFile
+    from signoff.config import Settings, WorkerFile
     from signoff.core.grant import Grant
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
@@ -69,7 +69,7 @@ class Loosening:
 class DoctorReport:
     """Everything that was found."""
 
-    settings: ProjectSettings
+    settings: Settings
     environment: str
     """What the environment adds to the rules, in one line; empty: nothing."""
     loosening: Loosening

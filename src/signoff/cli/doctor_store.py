@@ -13,7 +13,7 @@ from signoff.policy.wording import listed
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.grant import Grant
     from signoff.ports import Store
 
@@ -44,7 +44,7 @@ class KnownTool:
     schema_hash: str
 
 
-def look_at_store(option: str | None, settings: ProjectSettings) -> StoreFacts:
+def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
     """Open the store, if there is one, and look; nothing is made or changed."""
     from signoff.errors import SignoffError
     from signoff.store.upkeep import check

@@ -14,7 +14,7 @@ from signoff.core.moment import Zone, in_utc
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.grant import Grant
 
 
@@ -40,7 +40,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: ProjectSettings) -> Sequence[tuple[Grant, str]]:
+    async def work(broker: Broker, settings: Settings) -> Sequence[tuple[Grant, str]]:
         zone = in_utc if as_json else datetime.astimezone
         return [(one, _asleep(broker, one, zone)) for one in await broker.grants.list(revoked=everything)]
 
@@ -73,7 +73,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     from signoff.cli.opening import looked_in, with_broker
     from signoff.cli.words import safe
 
-    async def work(broker: Broker, settings: ProjectSettings) -> bool:
+    async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import chosen_store, whoami
 
         by = whoami(name, settings, via="command").name
@@ -122,7 +122,7 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     from signoff.cli.opening import with_broker
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[Grant, str]:
+    async def work(broker: Broker, settings: Settings) -> tuple[Grant, str]:
         grant = await broker.grants.get(grant_id)
         return grant, _asleep(broker, grant, in_utc if as_json else datetime.astimezone)
 

@@ -11,7 +11,7 @@ from signoff.cli import options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.store.chosen import ChosenStore
 
 
@@ -29,7 +29,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import safe
 
-    async def work(broker: Broker, settings: ProjectSettings) -> str:
+    async def work(broker: Broker, settings: Settings) -> str:
         from signoff.wiring.project import requester_of
 
         # In an emergency nobody is asked whether they are on file; the record says who it was.
@@ -71,7 +71,7 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     """
     from signoff.cli.opening import say_where, with_broker
 
-    async def work(broker: Broker, settings: ProjectSettings) -> bool:
+    async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import whoami
 
         return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)

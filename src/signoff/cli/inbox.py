@@ -11,7 +11,7 @@ from signoff.cli import options
 
 if TYPE_CHECKING:
     from signoff.cli.listing import Page, View
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.store.chosen import ChosenStore
 
 
@@ -87,7 +87,7 @@ def _chosen(
     return view, chosen_store(store, settings)
 
 
-def _mine(limit: int, name: str | None, settings: ProjectSettings) -> View:
+def _mine(limit: int, name: str | None, settings: Settings) -> View:
     from signoff.cli.listing import Me, View
     from signoff.core.people import person_key
     from signoff.wiring import whoami

@@ -14,7 +14,7 @@ from signoff.cli.opening import say_where, with_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.people import Answerer
     from signoff.core.request import ApprovalRequest
     from signoff.errors import ChannelFailed
@@ -25,7 +25,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
     from signoff.errors import NobodyHere
     from signoff.wiring import whoami
 
-    async def work(broker: Broker, settings: ProjectSettings) -> ChannelFailed | None:
+    async def work(broker: Broker, settings: Settings) -> ChannelFailed | None:
         me = whoami(name, settings, via="tui")
         if not _shown_to(me, await _waiting(broker), mine=mine):
             click.echo("Nothing waits for you." if mine else "Nothing waits for a person.")
@@ -39,7 +39,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
 
 
 async def _answered(
-    broker: Broker, settings: ProjectSettings, store: str | None, me: Answerer, *, mine: bool
+    broker: Broker, settings: Settings, store: str | None, me: Answerer, *, mine: bool
 ) -> ChannelFailed | None:
     """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
     from signoff.channels import tui_approver

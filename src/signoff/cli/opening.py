@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.ports import Store
     from signoff.store.chosen import ChosenStore
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, ProjectSettings]]:
+def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, Settings]]:
     """The broker and the settings. A store that is not there yet is made with `make`, else it is as good as empty."""
     from signoff.broker import Broker
     from signoff.wiring import chosen_store, roles_of, settings_for
@@ -36,7 +36,7 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
         kept.close()
 
 
-def store_meant(store: str | None, settings: ProjectSettings, *, make: bool) -> Store:
+def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     """The store; who only looks leaves no file behind."""
     from signoff.wiring import chosen_store
 
@@ -95,7 +95,7 @@ def say_where(store: str | None, policy: str | None, *, always: bool = True) -> 
 def with_broker(
     store: str | None,
     policy: str | None,
-    work: Callable[[Broker, ProjectSettings], Awaitable[T]],
+    work: Callable[[Broker, Settings], Awaitable[T]],
     *,
     make: bool = False,
 ) -> T:

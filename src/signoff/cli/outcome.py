@@ -12,7 +12,7 @@ from signoff.cli.answer import VIA
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.people import Answerer
     from signoff.core.request import ApprovalRequest
 
@@ -42,7 +42,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     from signoff.cli.opening import with_broker
     from signoff.cli.telling import how_to_go_on
 
-    async def work(broker: Broker, settings: ProjectSettings) -> str:
+    async def work(broker: Broker, settings: Settings) -> str:
         from signoff.wiring import whoami
 
         by = whoami(name, settings, via=VIA)

@@ -11,7 +11,7 @@ from signoff.cli import options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.people import Delegation
 
 
@@ -29,7 +29,7 @@ def people(as_json: bool, store: str | None, policy: str | None) -> None:
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import iso, now
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[ProjectSettings, Sequence[Delegation]]:
+    async def work(broker: Broker, settings: Settings) -> tuple[Settings, Sequence[Delegation]]:
         return settings, await broker.store.read(lambda tx: tx.delegations.current(now()))
 
     settings, away = with_broker(store, policy, work)
@@ -45,7 +45,7 @@ def people(as_json: bool, store: str | None, policy: str | None) -> None:
         click.echo(line)
 
 
-def _lines(settings: ProjectSettings, away: Sequence[Delegation]) -> Iterator[str]:
+def _lines(settings: Settings, away: Sequence[Delegation]) -> Iterator[str]:
     from signoff.cli.words import local, pad
     from signoff.core.visible import visible
 
@@ -84,7 +84,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     since = now()
     end = when(until, since)
 
-    async def work(broker: Broker, settings: ProjectSettings) -> Delegation:
+    async def work(broker: Broker, settings: Settings) -> Delegation:
         from signoff.wiring import whoami
 
         by = whoami(name, settings, via="command")
@@ -98,7 +98,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     click.echo(f"{visible(made.deputy)} stands in for {visible(made.absent)} until {local(made.until)}.")
 
 
-def named(name: str, settings: ProjectSettings) -> str:
+def named(name: str, settings: Settings) -> str:
     """The person as the policy file spells them. Where it names people, it has to be one of them."""
     from signoff.core.people import person_key
     from signoff.core.visible import visible

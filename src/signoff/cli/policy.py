@@ -18,7 +18,7 @@ from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.call import Call
     from signoff.core.verdict import Verdict
     from signoff.policy.engine import Policy
@@ -187,7 +187,7 @@ def judge(files: tuple[str, ...]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _with_toolsets(settings: ProjectSettings) -> Callable[[Call], Verdict]:
+def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
     """Judge by the policy, and below it by that of the toolset that a call names."""
     from signoff.policy.layers import compose
 

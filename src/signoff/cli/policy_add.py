@@ -13,7 +13,7 @@ from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.request import ApprovalRequest
     from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import RuleOffer, RuleOffers
@@ -60,7 +60,7 @@ def add(
     from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import rule_offers, write_rule
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[ProjectSettings, RuleOffers]:
+    async def work(broker: Broker, settings: Settings) -> tuple[Settings, RuleOffers]:
         request = await broker.find(request_id)
         return settings, await rule_offers(broker, settings, request, Effect(effect), reason=reason)
 

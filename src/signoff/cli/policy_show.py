@@ -11,7 +11,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings, ToolsetEntry, WorkerFile
+    from signoff.config import Settings, ToolsetEntry, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.rule import Rule
 
@@ -67,7 +67,7 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _layers(settings: ProjectSettings, worker: WorkerFile | None) -> Iterator[ShownPolicy]:
+def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[ShownPolicy]:
     if settings.user is not None:
         yield from _user(settings, settings.user)
     rules: list[Any] = settings.spots["policy"].value if "policy" in settings.spots else []
@@ -80,7 +80,7 @@ def _layers(settings: ProjectSettings, worker: WorkerFile | None) -> Iterator[Sh
     yield from _environment(settings)
 
 
-def _user(settings: ProjectSettings, user: Policy) -> Iterator[ShownPolicy]:
+def _user(settings: Settings, user: Policy) -> Iterator[ShownPolicy]:
     """The user's own rules; where the project is locked, apart from those that do not count."""
     spot = settings.spots["user"]
     values = {spot.child(at).place: value for at, value in enumerate(spot.value)}
@@ -97,14 +97,14 @@ def _user(settings: ProjectSettings, user: Policy) -> Iterator[ShownPolicy]:
         )
 
 
-def _environment(settings: ProjectSettings) -> Iterator[ShownPolicy]:
+def _environment(settings: Settings) -> Iterator[ShownPolicy]:
     from signoff.wiring import Caller
 
     for policy in Caller.here().layers(settings.folder):
         yield ShownPolicy("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
 
 
-def _toolset(name: str, settings: ProjectSettings) -> Iterator[ShownPolicy]:
+def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
     """The rules written for a toolset, and below them those that a built-in one brings."""
     from signoff.policy.builtin import RULES
 
@@ -124,7 +124,7 @@ def _toolset(name: str, settings: ProjectSettings) -> Iterator[ShownPolicy]:
         )
 
 
-def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: ProjectSettings) -> ShownPolicy:
+def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> ShownPolicy:
     from signoff.policy.builtin import RULES, builtin_policy
 
     policy = builtin_policy(made_of, settings.folder)
@@ -151,7 +151,7 @@ def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], .
     return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY or pair[0].otherwise))
 
 
-def _lines(layers: Iterable[ShownPolicy], settings: ProjectSettings) -> Iterator[str]:
+def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
     from signoff.cli.words import pad
     from signoff.core.visible import visible
 

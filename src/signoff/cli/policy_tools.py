@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.policy.lint import Problem
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.inspect import AgentParts
@@ -25,7 +25,7 @@ class Held:
     """The rules that name such tools."""
 
 
-def held_against_catalog(settings: ProjectSettings) -> Held:
+def held_against_catalog(settings: Settings) -> Held:
     """The rules of the project and its toolsets that name a tool there is none of, in any toolset of the catalog.
 
     A project without toolsets and workers has its tools elsewhere, in a program: then nothing is said. Where all names
@@ -43,7 +43,7 @@ def held_against_catalog(settings: ProjectSettings) -> Held:
     return _held(settings)
 
 
-def _held(settings: ProjectSettings) -> Held:
+def _held(settings: Settings) -> Held:
     import asyncio
 
     from signoff.errors import SignoffError

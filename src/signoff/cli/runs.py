@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.runs import RunStatus
     from signoff.cli.timeline import ModelUsage, Moment
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
 
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
 _INDENT = " " * 12
@@ -43,7 +43,7 @@ def runs(
     from signoff.cli.opening import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[Sequence[RunStatus], str]:
+    async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
         await broker.sweep()
         zone = in_utc if as_json else datetime.astimezone
         return await broker.runs.list(going=not everything, limit=limit + 1), await broker.switch.state(zone)
@@ -148,7 +148,7 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     from signoff.cli.timeline import moments, spent
     from signoff.cli.words import as_json as json_line
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[RunStatus, list[Moment], ModelUsage]:
+    async def work(broker: Broker, settings: Settings) -> tuple[RunStatus, list[Moment], ModelUsage]:
         await broker.sweep()
         status = await broker.runs.status((await broker.runs.get(run_id)).id)
         segments = await broker.runs.messages(status.run)
@@ -226,7 +226,7 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     from signoff.cli.opening import with_broker
     from signoff.cli.words import count, safe
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[str, int, bool]:
+    async def work(broker: Broker, settings: Settings) -> tuple[str, int, bool]:
         from signoff.core.request import State
         from signoff.wiring import whoami
 

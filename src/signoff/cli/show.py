@@ -16,7 +16,7 @@ from signoff.errors import WrongUse
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.channels.screen import Screen
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.card import Card
     from signoff.core.record import Entry
     from signoff.core.request import ApprovalRequest
@@ -52,7 +52,7 @@ def show(
     """
     from signoff.cli.opening import with_broker
 
-    async def work(broker: Broker, settings: ProjectSettings) -> tuple[ApprovalRequest, Sequence[Entry], str]:
+    async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry], str]:
         from signoff.wiring.project import requester_of
 
         await broker.sweep()

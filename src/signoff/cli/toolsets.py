@@ -12,7 +12,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings, WorkerFile
+    from signoff.config import Settings, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
@@ -84,7 +84,7 @@ def _quiet(as_json: bool) -> AbstractContextManager[object]:
     return apart() if as_json else nullcontext()
 
 
-def _rows(settings: ProjectSettings, worker: str | None, connect: bool) -> list[ToolsetRow]:
+def _rows(settings: Settings, worker: str | None, connect: bool) -> list[ToolsetRow]:
     import asyncio
 
     from signoff.config import load_worker
@@ -103,7 +103,7 @@ def _rows(settings: ProjectSettings, worker: str | None, connect: bool) -> list[
     return asyncio.run(main())
 
 
-def _workers(settings: ProjectSettings) -> list[WorkerFile]:
+def _workers(settings: Settings) -> list[WorkerFile]:
     """The workers that can be read; `signoff workers` says what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
@@ -168,7 +168,7 @@ async def _found(built: BuiltToolset, worker: WorkerFile | None, connect: bool) 
     return await tools_of(InspectedAgent(agent=agent, native=native, secrets=built.secrets), connect=connect)
 
 
-def _layers(settings: ProjectSettings, worker: WorkerFile | None) -> tuple[Policy, ...]:
+def _layers(settings: Settings, worker: WorkerFile | None) -> tuple[Policy, ...]:
     own = (worker.policy,) if worker is not None and worker.policy is not None else ()
     return (*settings.layers, *own)
 

@@ -10,7 +10,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.config import ProjectSettings, WorkerFile
+    from signoff.config import Settings, WorkerFile
     from signoff.errors import SignoffError
 
 
@@ -54,7 +54,7 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
         ctx.exit(1)
 
 
-def _all(settings: ProjectSettings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
+def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
     """The workers that can be read, and what is wrong with the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
@@ -69,9 +69,7 @@ def _all(settings: ProjectSettings) -> tuple[dict[str, WorkerFile], dict[str, Si
     return found, broken
 
 
-def _lines(
-    settings: ProjectSettings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]
-) -> Iterator[str]:
+def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:
     from signoff.cli.main import told
     from signoff.cli.words import pad
     from signoff.config import workers_folder
@@ -93,7 +91,7 @@ def _lines(
             yield f"{' ' * width}  {what} {said}"
 
 
-def _foreign(settings: ProjectSettings, known: set[str]) -> Iterator[str]:
+def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
     """Worker files of llm-do that lie here and that nothing was made of yet."""
     from signoff.config import workers_folder
     from signoff.config.files import from_here
@@ -107,7 +105,7 @@ def _foreign(settings: ProjectSettings, known: set[str]) -> Iterator[str]:
         yield f"  `signoff import llm-do {visible(from_here(settings.folder))}` shows what they become here"
 
 
-def _facts(worker: WorkerFile, settings: ProjectSettings) -> Iterator[tuple[str, str]]:
+def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
     """What a list says about one worker."""
     yield "model", _model(worker, settings)
     if worker.toolsets:
@@ -119,7 +117,7 @@ def _facts(worker: WorkerFile, settings: ProjectSettings) -> Iterator[tuple[str,
     yield "file", _visible(worker.file)
 
 
-def _whole(worker: WorkerFile, settings: ProjectSettings) -> Iterator[str]:
+def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
     from signoff.core.visible import visible
 
     yield click.style(worker.name, bold=True) + (f": {visible(worker.description)}" if worker.description else "")
@@ -157,7 +155,7 @@ def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
             yield key, as_json(value)
 
 
-def _model(worker: WorkerFile, settings: ProjectSettings) -> str:
+def _model(worker: WorkerFile, settings: Settings) -> str:
     own = worker.spec.get("model")
     if own is not None:
         return _visible(str(own))
@@ -191,7 +189,7 @@ def _limits(worker: WorkerFile) -> dict[str, Any]:
     }
 
 
-def _as_json(worker: WorkerFile, settings: ProjectSettings) -> dict[str, Any]:
+def _as_json(worker: WorkerFile, settings: Settings) -> dict[str, Any]:
     return {
         "name": worker.name,
         "description": worker.description,

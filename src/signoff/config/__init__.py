@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from signoff.config.channels import ChannelEntry
-from signoff.config.entries import EVERY_WORKER, ToolsetEntry, WorkerFile, WorkerLimits
+from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFile
 from signoff.config.files import PROJECT_FILE, find_project, user_file
-from signoff.config.settings import Person, ProjectSettings, load_people, load_policy, load_settings, no_settings
+from signoff.config.settings import Person, Settings, load_people, load_policy, load_settings, no_settings
 from signoff.config.variables import Filled, filled, filled_config
 from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, worker_text, workers_folder
 
@@ -14,11 +14,11 @@ __all__ = [
     "PROJECT_FILE",
     "ChannelEntry",
     "Filled",
+    "Limits",
     "Person",
-    "ProjectSettings",
+    "Settings",
     "ToolsetEntry",
     "WorkerFile",
-    "WorkerLimits",
     "filled",
     "filled_config",
     "find_project",

@@ -38,7 +38,7 @@ class ToolsetEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLimits:
+class Limits:
     """How far one run of a worker may go, everything it delegates counted in. None: no limit."""
 
     requests: int | None = None
@@ -70,7 +70,7 @@ class WorkerFile:
     """Its own rules; they can only tighten what the project says."""
     approvers: tuple[str, ...] = ()
     """Roles of which somebody has to answer whatever is asked about it; empty: whoever the rules name."""
-    limits: WorkerLimits = WorkerLimits()
+    limits: Limits = Limits()
     input: Mapping[str, Any] | None = None
     """JSON schema of what it is given (`--input-json`); its fields fill `{{field}}` in the instructions."""
     output: Mapping[str, Any] | None = None

@@ -48,7 +48,7 @@ class Person:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectSettings:
+class Settings:
     """What a `signoff.yaml` says."""
 
     policy: Policy
@@ -146,7 +146,7 @@ def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | 
     return _load(path, root).policy
 
 
-def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> ProjectSettings:
+def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
     """Everything in a `signoff.yaml`, under the user's own rules. Raises `WrongFile` with the place of a mistake."""
     return with_user(_load(path, root))
 
@@ -158,12 +158,12 @@ def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
     return dict(_people(entries["people"])) if "people" in entries else {}
 
 
-def no_settings() -> ProjectSettings:
+def no_settings() -> Settings:
     """Where there is no file: no rules but the user's own, and everything else is asked about."""
-    return with_user(ProjectSettings(policy=Policy(rules=()), people={}))
+    return with_user(Settings(policy=Policy(rules=()), people={}))
 
 
-def with_user(settings: ProjectSettings) -> ProjectSettings:
+def with_user(settings: Settings) -> Settings:
     """The settings, under the user's own rules if there are any; relative paths in them start from the project."""
     file = user_file()
     if file is None or not os.path.lexists(file):
@@ -177,7 +177,7 @@ def with_user(settings: ProjectSettings) -> ProjectSettings:
     return replace(settings, user=user, unheard=unheard, spots={**settings.spots, USER: rules})
 
 
-def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> ProjectSettings:
+def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> Settings:
     file = os.fspath(path)
     top = ConfigValue.top(read_document(text_of(file), file=file))
     whole: object = top.value
@@ -193,7 +193,7 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     defaults = _defaults(entries["defaults"]) if "defaults" in entries else {}
     # Toolsets bring rules of their own; a file with neither has lost something.
     has_rules = "policy" in entries or "toolsets" not in entries
-    return ProjectSettings(
+    return Settings(
         policy=read_policy(policy_in(top, entries), root=folder)
         if has_rules
         else Policy(rules=(), file=file, root=folder),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from signoff.config.entries import EVERY_WORKER, WorkerLimits
+from signoff.config.entries import EVERY_WORKER, Limits
 from signoff.config.foreign import foreign_hint
 from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
@@ -93,9 +93,9 @@ def read_worker_policy(spot: ConfigValue, name: str, root: str | None, project_f
     )
 
 
-def read_limits(entries: Mapping[str, ConfigValue]) -> WorkerLimits:
+def read_limits(entries: Mapping[str, ConfigValue]) -> Limits:
     """How far a run may go."""
-    return WorkerLimits(
+    return Limits(
         requests=entries["requests"].count() if "requests" in entries else None,
         tokens=entries["tokens"].count() if "tokens" in entries else None,
         cost=_positive(entries["cost"]) if "cost" in entries else None,

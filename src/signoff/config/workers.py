@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
-from signoff.config.entries import EVERY_WORKER, WorkerFile, WorkerLimits
+from signoff.config.entries import EVERY_WORKER, Limits, WorkerFile
 from signoff.config.files import PROJECT_FILE, own_text
 from signoff.config.foreign import foreign_files, import_hint
 from signoff.config.merge import NAME, lineage, merged
-from signoff.config.settings import ProjectSettings
+from signoff.config.settings import Settings
 from signoff.config.worker_keys import (
     NOT_INHERITED,
     SAME,
@@ -37,12 +37,12 @@ _DEEP = ("model_settings", "metadata")
 """What is merged key by key with what it extends; everything else is replaced, and rules add up."""
 
 
-def worker_names(settings: ProjectSettings) -> list[str]:
+def worker_names(settings: Settings) -> list[str]:
     """The workers of a project, by the names of their files. Nothing is read."""
     return sorted(_files(settings))
 
 
-def load_workers(settings: ProjectSettings) -> Mapping[str, WorkerFile]:
+def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
     """Every worker of the project. Raises `WrongFile` for the first that is wrong."""
     desk = _Desk(settings)
     found = {name: desk.worker(name) for name in sorted(desk.files)}
@@ -51,7 +51,7 @@ def load_workers(settings: ProjectSettings) -> Mapping[str, WorkerFile]:
     return found
 
 
-def load_worker(settings: ProjectSettings, name: str) -> WorkerFile:
+def load_worker(settings: Settings, name: str) -> WorkerFile:
     """One worker. Of the others only what it extends must be right; `WrongUse` where there is none of that name."""
     desk = _Desk(settings)
     if name not in desk.files:
@@ -70,7 +70,7 @@ def load_worker(settings: ProjectSettings, name: str) -> WorkerFile:
     return worker
 
 
-def parse_worker(text: str, file: str, settings: ProjectSettings) -> WorkerFile:
+def parse_worker(text: str, file: str, settings: Settings) -> WorkerFile:
     """A worker from a text that need not be a file yet; `file` is the place it is meant for."""
     name = os.path.splitext(os.path.basename(file))[0]
     desk = _Desk(settings, {name: text}, {name: [file]})
@@ -85,14 +85,14 @@ def worker_text(file: str, *, missing: str = "") -> str:
     return own_text(file, missing=missing)
 
 
-def workers_folder(settings: ProjectSettings) -> str:
+def workers_folder(settings: Settings) -> str:
     """Where the worker files are, as short as it can be said from here."""
     beside = os.path.dirname(settings.file)
     is_short = settings.file and os.path.realpath(beside or ".") == os.path.realpath(settings.folder)
     return os.path.join(beside if is_short else settings.folder, FOLDER)
 
 
-def _files(settings: ProjectSettings) -> dict[str, list[str]]:
+def _files(settings: Settings) -> dict[str, list[str]]:
     """The files of every name; more than one is a mistake that is told when it is read."""
     folder = workers_folder(settings)
     found: dict[str, list[str]] = {}
@@ -114,7 +114,7 @@ class _Desk:
 
     def __init__(
         self,
-        settings: ProjectSettings,
+        settings: Settings,
         texts: Mapping[str, str] | None = None,
         files: Mapping[str, list[str]] | None = None,
     ) -> None:
@@ -175,7 +175,7 @@ class _Desk:
             **{key: tuple(spot.value for spot in found) for key, found in lists.items()},
             creates=keys["creates"].value if "creates" in keys else False,
             policy=policy,
-            limits=read_limits(limits) if limits else WorkerLimits(),
+            limits=read_limits(limits) if limits else Limits(),
             input=keys["input"].value if "input" in keys else None,
             output=keys["output"].value if "output" in keys else None,
             spot=self.read(name)[0],

@@ -16,11 +16,10 @@ from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise
 from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob, any_glob
+from signoff.policy.linear_regex import LinearRegex
 from signoff.policy.wording import as_json, listed, shown
 
 Answer: TypeAlias = "bool | str"
-
-LONGEST_FOR_REGEX = 100_000
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -111,7 +110,7 @@ class Matches:
 class Regex:
     """The whole text is matched by a regular expression."""
 
-    expression: re.Pattern[str]
+    expression: LinearRegex
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,9 +119,10 @@ class Regex:
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
             return f"is {kind_of(value)}, not a text, so it cannot be held against a regex"
-        if len(value) > LONGEST_FOR_REGEX:
-            return f"is longer than {LONGEST_FOR_REGEX:,} characters, too long for a regex"
-        return self.expression.fullmatch(value) is not None
+        matched = self.expression.fullmatch(value)
+        if matched is None:
+            return "holds characters by which the regex cannot tell where a word or a line ends"
+        return matched
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
 from signoff.errors import CannotCanonicalise
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.keypath import TOP, BadKey, KeyPath
+from signoff.policy.linear_regex import BadRegex, LinearRegex
 from signoff.policy.match import OthersCondition, ValueCondition
 from signoff.policy.operators import (
     COMPARISONS,
@@ -168,8 +168,8 @@ def read_globs(spot: ConfigValue, *, over_names: bool, any_case: bool = False) -
 def _regex(spot: ConfigValue, wary: bool) -> Operator:
     written = spot.text("a regular expression")
     try:
-        return Regex(re.compile(written))
-    except (re.error, OverflowError, RecursionError, Warning) as error:  # a warning, where these are errors
+        return Regex(LinearRegex(written))
+    except BadRegex as error:
         raise spot.wrong(f"bad regex {shown(written)}: {error}") from error
 
 

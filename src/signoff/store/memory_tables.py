@@ -377,7 +377,7 @@ class MemoryConversations:
 
 
 class MemorySettings:
-    """See `signoff.ports.Settings`."""
+    """See `signoff.ports.StoreSettings`."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes

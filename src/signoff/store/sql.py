@@ -570,7 +570,7 @@ class SqlConversations:
 
 
 class SqlSettings:
-    """See `signoff.ports.Settings`."""
+    """See `signoff.ports.StoreSettings`."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.broker import Broker
-from signoff.config.settings import Person, ProjectSettings
+from signoff.config.settings import Person, Settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
@@ -106,7 +106,7 @@ class Office:
         people = {one.name: one.roles for one in (ANA, BEN)}
         self.broker = Broker(self.store, self.clock, people=people)
         staff = {name: Person(name=name, roles=roles) for name, roles in people.items()}
-        self._settings = ProjectSettings(policy=Policy(rules=()), people=staff)
+        self._settings = Settings(policy=Policy(rules=()), people=staff)
         self._asked = 0
 
     def inbox(self, channel: str) -> WatchedInbox:

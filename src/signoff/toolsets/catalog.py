@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 
 from signoff.attached.layers import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
-from signoff.config import ProjectSettings, ToolsetEntry, worker_names
+from signoff.config import Settings, ToolsetEntry, worker_names
 from signoff.config.foreign import FOREIGN_TOOLSETS, foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
@@ -106,7 +106,7 @@ _ELSEWHERE = {
 class Catalog:
     """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed packages."""
 
-    def __init__(self, settings: ProjectSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     # what there is

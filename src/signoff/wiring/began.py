@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.config.files import find_project
 from signoff.core.run import RunSetup
 from signoff.store.place import id_of
 
 
-def in_project(setup: RunSetup, settings: ProjectSettings) -> RunSetup:
+def in_project(setup: RunSetup, settings: Settings) -> RunSetup:
     """With what a project is known again by."""
     if not settings.file:
         return setup

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from signoff.config import ChannelEntry, ProjectSettings
+from signoff.config import ChannelEntry, Settings
 from signoff.core.addressing import spoken_name
 from signoff.core.people import Answerer
 from signoff.errors import MissingExtra, SignoffError, WrongUse
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _AGENT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
-def channel_named(name: str, settings: ProjectSettings) -> ChannelEntry:
+def channel_named(name: str, settings: Settings) -> ChannelEntry:
     """What the project file says about a channel; raises `WrongUse` where it knows none of that name."""
     entry = settings.channels.get(name)
     if entry is not None:
@@ -36,7 +36,7 @@ def channel_named(name: str, settings: ProjectSettings) -> ChannelEntry:
     raise WrongUse(f"{settings.file} has no channel {shown(name)}\n  {did_you_mean(name, settings.channels)}")
 
 
-def answerers(entry: ChannelEntry, settings: ProjectSettings) -> dict[str, Answerer]:
+def answerers(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
     """Who could answer in a channel, by what they are known as there. Empty: nobody."""
     if entry.use == "discord":
         return by_account(settings.people, entry.name)
@@ -44,7 +44,7 @@ def answerers(entry: ChannelEntry, settings: ProjectSettings) -> dict[str, Answe
 
 
 def channel_for(
-    entry: ChannelEntry, settings: ProjectSettings, *, begin: Begin | None = None, listens: bool = True
+    entry: ChannelEntry, settings: Settings, *, begin: Begin | None = None, listens: bool = True
 ) -> Channel:
     """The channel that an entry describes, not opened yet. `begin` has work begun for whoever asks for it there.
 
@@ -83,7 +83,7 @@ def need_discord() -> None:
         raise MissingExtra("The Discord channel", "discord") from error
 
 
-def discord_people(entry: ChannelEntry, settings: ProjectSettings) -> dict[str, Answerer]:
+def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
     """Who could answer on Discord, by account; raises `WrongUse` where nobody could."""
     if people := answerers(entry, settings):
         return people
@@ -93,7 +93,7 @@ def discord_people(entry: ChannelEntry, settings: ProjectSettings) -> dict[str, 
     )
 
 
-def routes_for(names: Iterable[str], settings: ProjectSettings, *, begin: Begin | None = None) -> list[Route]:
+def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None = None) -> list[Route]:
     """The channels of these names with how they are used. Everything that can be wrong is wrong before any is open."""
     from signoff.delivery import Route
 
@@ -106,7 +106,7 @@ def routes_for(names: Iterable[str], settings: ProjectSettings, *, begin: Begin 
     ]
 
 
-def check_workers(entry: ChannelEntry, settings: ProjectSettings) -> None:
+def check_workers(entry: ChannelEntry, settings: Settings) -> None:
     """Raise for what could be started from a channel, and is not there or wrong: a worker, or an agent in Python."""
     from signoff.config import load_worker, worker_names
 
@@ -127,7 +127,7 @@ def check_workers(entry: ChannelEntry, settings: ProjectSettings) -> None:
             load_worker(settings, name)
 
 
-def check_agent(path: str, settings: ProjectSettings, spot: ConfigValue) -> None:
+def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
     """Raise for an agent in Python that could be started from a channel, unless it can be, and may be imported."""
     from signoff.toolsets.loading import check_allowed, load_path
 
@@ -144,7 +144,7 @@ def check_agent(path: str, settings: ProjectSettings, spot: ConfigValue) -> None
         raise spot.wrong(f"{shown(path)} {problem[0]}", problem[1])
 
 
-def _terminal(entry: ChannelEntry, settings: ProjectSettings) -> Channel:
+def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
     """Whoever sits here is asked."""
     from signoff.channels import terminal_approver
     from signoff.channels.approver import ApproverChannel

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from signoff.channels.headless import ELSEWHERE
-from signoff.config import ChannelEntry, ProjectSettings
+from signoff.config import ChannelEntry, Settings
 from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Answerer, person_key
 from signoff.core.visible import visible
@@ -91,7 +91,7 @@ class DiscordApprovals:
         self._bot = bot
         # Whoever says everything needs no file, not even a right one.
         is_told = signoff is not None and channel is not None and people is not None and name is None
-        self._settings = settings_for(None) if not is_told else ProjectSettings(policy=Policy(rules=()), people={})
+        self._settings = settings_for(None) if not is_told else Settings(policy=Policy(rules=()), people={})
         entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
         self._entry = entry
         self.name = entry.name if entry is not None else name or NAME
@@ -322,7 +322,7 @@ def _report(what: str, task: asyncio.Task[None]) -> None:
         task.get_loop().call_exception_handler(told)
 
 
-def _entry(settings: ProjectSettings, name: str | None, *, needed: bool) -> ChannelEntry | None:
+def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntry | None:
     """The channel of the project file that is meant."""
     found = {one.name: one for one in settings.channels.values() if one.use == "discord"}
     if name is not None and name in found:
@@ -338,7 +338,7 @@ def _entry(settings: ProjectSettings, name: str | None, *, needed: bool) -> Chan
     return None
 
 
-def _people(given: Mapping[str, str | int] | None, settings: ProjectSettings, channel: str) -> dict[str, Answerer]:
+def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: str) -> dict[str, Answerer]:
     """Who may answer, by account."""
     known = {person_key(person.name): person for person in settings.people.values()}
     if given is None:

@@ -22,7 +22,7 @@ from signoff.wiring.began import setup_now
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.run import KeptRun
     from signoff.policy.engine import Policy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def checked_answer(
-    broker: Broker, settings: ProjectSettings, request: ApprovalRequest, decision: ApprovalDecision
+    broker: Broker, settings: Settings, request: ApprovalRequest, decision: ApprovalDecision
 ) -> ApprovalDecision:
     """The decision with the arguments to run, whole. Edited ones come with their masks: what was not touched is put
     back. Raises `EditRefused` where they cannot be used."""
@@ -59,7 +59,7 @@ def refuse_unseen(request: ApprovalRequest) -> None:
 def checked(
     request: ApprovalRequest,
     given: Mapping[str, Any],
-    settings: ProjectSettings,
+    settings: Settings,
     run: KeptRun | None = None,
     asked_under: Policy | Layers | None = None,
 ) -> Mapping[str, Any] | None:
@@ -75,7 +75,7 @@ def checked(
     return args
 
 
-def _asked_under(request: ApprovalRequest, settings: ProjectSettings, run: KeptRun | None) -> Policy:
+def _asked_under(request: ApprovalRequest, settings: Settings, run: KeptRun | None) -> Policy:
     """The policy the call was asked under: the one here, or the one its run was started with."""
     if not request.policy_revision or settings.policy.revision == request.policy_revision:
         return settings.policy

@@ -12,13 +12,13 @@ from signoff.wiring.edits import checked_answer, refuse_unseen
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Answerer
     from signoff.gate.capability import Signoff
 
 
-def project_inbox(broker: Broker, settings: ProjectSettings, channel: str) -> StoreInbox:
+def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
     """The inbox of a channel under a project's rules."""
 
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.config.foreign import SUFFIXES as FOREIGN
 from signoff.config.foreign import import_hint
 from signoff.core.addressing import spoken_name
@@ -231,7 +231,7 @@ def _job(what: str, options: RunOptions, run: KeptRun | None = None) -> Job:
     return _agent_job(what, options, run)
 
 
-def _settings(options: RunOptions, worker: str | None = None) -> ProjectSettings:
+def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     """The project's settings, if what the flags say goes with them. `worker`: the path of its file, if it has one."""
     settings = settings_for(options.policy, worker=worker)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
@@ -243,7 +243,7 @@ def _settings(options: RunOptions, worker: str | None = None) -> ProjectSettings
     return settings
 
 
-def setup_of(options: RunOptions, settings: ProjectSettings, worker: str | None = None) -> RunSetup:
+def setup_of(options: RunOptions, settings: Settings, worker: str | None = None) -> RunSetup:
     """What is saved with a run, to build its job again. `worker`: the path of its file, if it was named by that."""
     from signoff.core.run import RunSetup
 
@@ -317,7 +317,7 @@ def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
     )
 
 
-def check_name(settings: ProjectSettings, name: str) -> None:
+def check_name(settings: Settings, name: str) -> None:
     """Raise for a worker that is not there or wrong, before a store is made: it leaves nothing behind."""
     from signoff.config import load_worker
 
@@ -329,7 +329,7 @@ def check_name(settings: ProjectSettings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
-def _approver(options: RunOptions, gate: Signoff, settings: ProjectSettings, *, can_stop: bool) -> Approver:
+def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> Approver:
     """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
     from signoff.channels import terminal_approver, tui_approver
 
@@ -340,7 +340,7 @@ def _approver(options: RunOptions, gate: Signoff, settings: ProjectSettings, *, 
     return terminal_approver(headless=options.unattended, can_stop=can_stop, draft_rules=draft_rules)
 
 
-def drafts_in(store: str | None, settings: ProjectSettings) -> DraftRules | None:
+def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
     """Which rules could be made of calls that are asked about; None where none may be written."""
 
     def drafts(request: ApprovalRequest) -> RuleDrafts:
@@ -361,7 +361,7 @@ def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
 
     agent = load_agent(path)
     model = options.model
-    settings = ProjectSettings(policy=Policy(rules=()), people={})
+    settings = Settings(policy=Policy(rules=()), people={})
     gate, opened = signoff_of(agent), None
     if gate is not None:
         _refuse_second_policy(path, options, resumes=run is not None)

@@ -41,7 +41,7 @@ from signoff.wiring.stores import open_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import ProjectSettings
+    from signoff.config import Settings
 
 _NUMBERED = re.compile(r"rule-\d+")
 _WORD = re.compile(r"[\w./:-]+")
@@ -87,7 +87,7 @@ class RuleOffers:
 
 async def rule_offers(
     broker: Broker,
-    settings: ProjectSettings,
+    settings: Settings,
     request: ApprovalRequest,
     effect: Effect = Effect.ALLOW,
     *,
@@ -148,7 +148,7 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
     return RuleDrafts(file=found.file, drafts=tuple(drafts), refused=tuple(map(safe, found.refused)))
 
 
-def write_rule(settings: ProjectSettings, offer: RuleOffer) -> None:
+def write_rule(settings: Settings, offer: RuleOffer) -> None:
     """Write a rule that a person said yes to. The file is as it was where that fails.
 
     Raises `WrongUse` where the policy is locked by now, and `WrongFile` where the file changed meanwhile, or cannot be
@@ -158,7 +158,7 @@ def write_rule(settings: ProjectSettings, offer: RuleOffer) -> None:
     exchange(offer.file, offer.before, offer.added.text)
 
 
-def check_may_write(settings: ProjectSettings) -> str:
+def check_may_write(settings: Settings) -> str:
     """The file that a rule would go to. Raises where there is none, where it is somebody else's, or locked."""
     if not settings.file:
         raise WrongUse("there is no signoff.yaml here or above to write a rule to\n  `signoff init` writes a first one")
@@ -271,7 +271,7 @@ async def _recorded(broker: Broker, request: ApprovalRequest) -> tuple[Policy, .
         return ()
 
 
-def _others(settings: ProjectSettings, call: Call, recorded: Iterable[Policy]) -> tuple[Policy, ...]:
+def _others(settings: Settings, call: Call, recorded: Iterable[Policy]) -> tuple[Policy, ...]:
     """The layers that hold for a call besides the project's: the user's, its toolset's, and others on record."""
     own = () if settings.user is None else (settings.user,)
     toolset = settings.toolset_layers(call.toolset)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from threading import Lock
 
-from signoff.config import Person, ProjectSettings, load_people
+from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
 from signoff.core.people import Answerer
 from signoff.errors import NotEntitled, SignoffError
@@ -21,7 +21,7 @@ from signoff.errors import NotEntitled, SignoffError
 class OnFile:
     """The people of a project, as they stand in its file whenever they are asked for."""
 
-    def __init__(self, settings: ProjectSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._people: Mapping[str, Person] = settings.people
         self._file = os.path.abspath(settings.file) if settings.file else ""
         self._seen = _stamp(self._file)

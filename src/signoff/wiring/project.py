@@ -6,7 +6,7 @@ import getpass
 import os
 from collections.abc import Iterator
 
-from signoff.config import ProjectSettings, find_project, load_settings, no_settings
+from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Answerer, person_key
 from signoff.errors import Place, WrongFile, WrongUse
@@ -15,7 +15,7 @@ from signoff.policy.wording import did_you_mean
 POLICY_FILE = "signoff.yaml"
 
 
-def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> ProjectSettings:
+def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> Settings:
     """The given file, else the nearest `signoff.yaml` here or above, else no rules: everything is asked about.
 
     `worker` is the path of a worker's file: its project is the one it stands in, wherever the command is typed.
@@ -96,11 +96,11 @@ def _is_same(one: str | os.PathLike[str], other: str) -> bool:
         return False
 
 
-def roles_of(settings: ProjectSettings) -> dict[str, frozenset[str]]:
+def roles_of(settings: Settings) -> dict[str, frozenset[str]]:
     return {name: person.roles for name, person in settings.people.items()}
 
 
-def whoami(name: str | None, settings: ProjectSettings, *, via: str) -> Answerer:
+def whoami(name: str | None, settings: Settings, *, via: str) -> Answerer:
     """Who answers: the name given, `SIGNOFF_AS`, or whoever is logged in. Where people are on file, one of them."""
     who = name or _user()
     people = {person_key(one): person for one, person in settings.people.items()}
@@ -113,7 +113,7 @@ def whoami(name: str | None, settings: ProjectSettings, *, via: str) -> Answerer
     return Answerer(name=person.name, roles=person.roles, via=via)
 
 
-def requester_of(name: str | None, settings: ProjectSettings) -> str:
+def requester_of(name: str | None, settings: Settings) -> str:
     """Who a run is for: the name given, else whoever is logged in, by the name on file."""
     if name:
         return whoami(name, settings, via="terminal").name

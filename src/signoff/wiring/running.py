@@ -18,7 +18,7 @@ from uuid import uuid4
 from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
 from signoff.broker.status import RunStatus
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.core.addressing import spoken_name
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
@@ -68,7 +68,7 @@ class Running:
         self,
         telling: Telling,
         broker: Broker,
-        settings: ProjectSettings,
+        settings: Settings,
         channel_names: Collection[str],
         options: RunOptions,
         *,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.errors import Halted, SchemaError, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
 from signoff.store.chosen import ChosenStore, named_store
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
 
 
-def chosen_store(option: str | None, settings: ProjectSettings) -> ChosenStore:
+def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
     """Which store is meant: the option, the environment, the file, the default.
 
     The default is outside of the project, where its agents have no business: an agent that may write files here must
@@ -57,7 +57,7 @@ def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = N
     return chosen_store(option, settings_for(policy)).address
 
 
-def store_elsewhere(option: str | None, settings: ProjectSettings) -> str:
+def store_elsewhere(option: str | None, settings: Settings) -> str:
     """The file of a store, where commands that are typed here without `--store` would look at another one; else empty.
 
     Only a file is told: the address of a server may hold a password.
@@ -71,9 +71,7 @@ def store_elsewhere(option: str | None, settings: ProjectSettings) -> str:
     return chosen.address
 
 
-def open_broker(
-    option: str | None = None, policy: str | os.PathLike[str] | None = None
-) -> tuple[Broker, ProjectSettings]:
+def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
     """The broker over the store that a command means, with the people of the policy file."""
     from signoff.broker import Broker
     from signoff.store.keys import Keys
@@ -82,7 +80,7 @@ def open_broker(
     return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
 
 
-def store_for(option: str | None, settings: ProjectSettings | None = None) -> Store:
+def store_for(option: str | None, settings: Settings | None = None) -> Store:
     """The store that a command means, opened for whoever runs something.
 
     Raises `Halted` where the project is halted under another id that it had here: to change an id is no way around.

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
 from signoff.attached.layers import layers_of
-from signoff.config import ProjectSettings, WorkerFile
+from signoff.config import Settings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, OnTimeout, Verdict
@@ -55,7 +55,7 @@ class Bounds:
 
 
 def bounds_of(
-    settings: ProjectSettings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
+    settings: Settings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
 ) -> Bounds:
     """What holds over a worker: the user's, the project's and the caller's rules, and those of its toolsets."""
     layers = [WorkerBound(policy=policy) for policy in settings.layers]
@@ -132,7 +132,7 @@ def _ends_with(pattern: str, worker: str, ahead: bool) -> bool:
 # --- rules that bind ---
 
 
-def rules_for(settings: ProjectSettings, layers: Sequence[WorkerBound], creator: WorkerFile, name: str) -> list[Any]:
+def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: WorkerFile, name: str) -> list[Any]:
     """The rules that a new worker of this name carries: those of the creator's file, and all that name the creator.
 
     They are written as for the new worker: what the creator must not do, or has to ask about, holds for it wherever

@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Any, cast
 
-from signoff.config import EVERY_WORKER, ProjectSettings, WorkerFile, WorkerLimits
+from signoff.config import EVERY_WORKER, Limits, Settings, WorkerFile
 from signoff.policy.wording import listed, shown
 from signoff.workers.bounds import Bounds, rules_for
 from signoff.workers.origin import CREATED_BY
@@ -23,7 +23,7 @@ _MOST_TOKENS = "max_tokens"
 class Clipped:
     """A worker's keys with what its creator lacks taken out."""
 
-    def __init__(self, settings: ProjectSettings, creator: WorkerFile, written: WorkerFile, bounds: Bounds) -> None:
+    def __init__(self, settings: Settings, creator: WorkerFile, written: WorkerFile, bounds: Bounds) -> None:
         self.settings = settings
         self.bounds = bounds
         self.creator = creator
@@ -78,7 +78,7 @@ class Clipped:
 
     def _limited(self) -> dict[str, Any]:
         most, asked = limits_of(self.creator.limits), limits_of(self.written.limits)
-        names = [field.name for field in fields(WorkerLimits)]
+        names = [field.name for field in fields(Limits)]
         found = {name: self._lower(f"limits.{name}", asked.get(name), most.get(name)) for name in names}
         return {name: written_limit(value) for name, value in found.items() if value is not None}
 
@@ -141,8 +141,8 @@ def _by_kind(retries: Any) -> dict[str, int]:
     return {kind: int(retries) for kind in _RETRIES} if retries is not None else {}
 
 
-def limits_of(limits: WorkerLimits) -> dict[str, Any]:
-    values = {field.name: getattr(limits, field.name) for field in fields(WorkerLimits)}
+def limits_of(limits: Limits) -> dict[str, Any]:
+    values = {field.name: getattr(limits, field.name) for field in fields(Limits)}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from signoff.config import ProjectSettings, WorkerFile, parse_worker, worker_names, workers_folder
+from signoff.config import Settings, WorkerFile, parse_worker, worker_names, workers_folder
 from signoff.core.canonical import digest
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.wording import shown
@@ -44,7 +44,7 @@ class NewWorker:
 
 
 def draft(
-    settings: ProjectSettings,
+    settings: Settings,
     creator: WorkerFile,
     name: str,
     text: str,
@@ -78,7 +78,7 @@ def draft(
 
 
 def _check_again(
-    settings: ProjectSettings, creator: WorkerFile, bounds: Bounds, path: str, text: str, values: Mapping[str, Any]
+    settings: Settings, creator: WorkerFile, bounds: Bounds, path: str, text: str, values: Mapping[str, Any]
 ) -> None:
     """Whoever reads the file once it is written finds in it what was meant. Its lines are not those of the draft."""
     try:
@@ -94,7 +94,7 @@ def _check_again(
         raise WrongUse("the file means something else once it is written down; write it in a simpler way")
 
 
-def powers(settings: ProjectSettings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
+def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
     """What a new worker can have at most, in words. It changes with whatever a draft depends on."""
     bounds = bounds or bounds_of(settings, creator)
     limits = limits_of(creator.limits)
@@ -146,7 +146,7 @@ def _place(temporary: str, path: str) -> None:
         os.replace(temporary, path)
 
 
-def _path(settings: ProjectSettings, name: str) -> str:
+def _path(settings: Settings, name: str) -> str:
     if not re.fullmatch(NAME, name):
         raise WrongUse(f"bad name {shown(name)} for a worker: use small letters, digits, `_` and `-`")
     folder = workers_folder(settings)

@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from signoff.attached.marks import let_through
-from signoff.config import ProjectSettings
+from signoff.config import Settings
 from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
@@ -64,7 +64,7 @@ class Colleagues(Protocol):
     """The workers of a project, as one of them sees the others."""
 
     @property
-    def settings(self) -> ProjectSettings: ...
+    def settings(self) -> Settings: ...
 
     def names(self) -> list[str]: ...
 

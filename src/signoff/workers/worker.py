@@ -11,7 +11,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
 
-from signoff.config import WorkerFile, WorkerLimits
+from signoff.config import Limits, WorkerFile
 from signoff.gate.capability import Signoff
 from signoff.workers.account import Account
 from signoff.workers.build import WorkerPlan
@@ -31,7 +31,7 @@ class Worker:
     model: Model | None = field(default=None, repr=False)
 
     @property
-    def limits(self) -> WorkerLimits:
+    def limits(self) -> Limits:
         return self.file.limits
 
     def prompt(

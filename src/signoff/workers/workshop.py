@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.broker.clock import SystemClock
-from signoff.config import EVERY_WORKER, ProjectSettings, WorkerFile, load_worker, worker_names
+from signoff.config import EVERY_WORKER, Settings, WorkerFile, load_worker, worker_names
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.core.redact import redact_text
@@ -60,7 +60,7 @@ class _Options:
 class Workshop(_Options):
     """Builds the workers of a project, each once."""
 
-    settings: ProjectSettings
+    settings: Settings
     workers: Mapping[str, WorkerFile] | None = None
     """The workers there are; None: those in the project's folder."""
     store: Store | str | None = None

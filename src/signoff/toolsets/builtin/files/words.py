@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pydantic_ai.exceptions import ToolFailed
 
 from signoff.policy.glob import BadGlob
+from signoff.policy.linear_regex import BadRegex, LinearRegex
 from signoff.policy.wording import shown
 from signoff.toolsets.builtin.files.beneath import Outside
 from signoff.toolsets.builtin.files.diffs import EditTrouble
 from signoff.toolsets.builtin.files.judge import OUTSIDE
-from signoff.toolsets.builtin.files.regex import BadPattern, LinearPattern
 from signoff.toolsets.builtin.files.spot import NotPlain
 
+LONGEST_PATTERN = 500
 _WORDS = {
     errno.ENOENT: "does not exist",
     errno.EEXIST: "exists already; use another name, or overwrite",
@@ -46,7 +47,7 @@ def telling(path: str) -> Generator[None]:
     except OSError as error:
         words = _WORDS.get(error.errno or 0) or f"cannot be used: {error.strerror or 'the system says no'}"
         raise ToolFailed(f"{shown(path)} {words}") from None
-    except (BadGlob, BadPattern) as error:
+    except (BadGlob, BadRegex) as error:
         raise ToolFailed(f"the pattern cannot be used: {error}") from None
     except EditTrouble as error:
         raise ToolFailed(f"{shown(path)} is left as it is: {error}") from None
@@ -91,11 +92,13 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def line_test(pattern: str, *, regex: bool, ignore_case: bool) -> Callable[[str], bool]:
-    """Whether a line holds what is looked for. Raises `BadPattern`."""
+    """Whether a line holds what is looked for. Raises `BadRegex`."""
     if not pattern:
-        raise BadPattern("it is empty")
+        raise BadRegex("it is empty")
+    if len(pattern) > LONGEST_PATTERN:
+        raise BadRegex(f"it is longer than {LONGEST_PATTERN:,} characters")
     if regex:
-        return LinearPattern(f"(?i){pattern}" if ignore_case and not pattern.startswith("(?i)") else pattern).search
+        return LinearRegex(f"(?i){pattern}" if ignore_case and not pattern.startswith("(?i)") else pattern).search
     if ignore_case:
         folded = pattern.casefold()
         return lambda line: folded in line.casefold()

@@ -1,0 +1,254 @@
+"""Regular expressions in linear time: what a model writes, as a pattern or as a text, must not keep us busy.
+
+A pattern means what it means to Python's `re`: it is read by Python's own parser, written down for RE2, and matched by
+that, which goes through a text once. What needs backtracking is refused: lookahead and lookbehind, references to
+groups, possessive repeats. RE2 knows word boundaries (`\\b`) in ASCII texts only; in others nobody can tell.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+_parser: Any = import_module("re._parser")  # what `re` itself reads patterns with; it has no public name
+MOST_REPEATS = 1_000
+"""What RE2 counts up to."""
+
+
+class BadRegex(ValueError):
+    """A pattern that cannot be used; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRegex:
+    """A regular expression. Two are equal when they are written alike. Raises `BadRegex`."""
+
+    pattern: str
+    _exact: Any = field(init=False, repr=False, compare=False)
+    _loose: Any = field(init=False, repr=False, compare=False)
+    """Without word boundaries, where it has some: matches all that `_exact` does, and more."""
+    _ends: bool = field(init=False, repr=False, compare=False)
+    """Whether it has a `$`, which Python also finds before a last line break."""
+
+    def __post_init__(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of sets that Python will read in another way some day
+                tree = _parser.parse(self.pattern)
+            writer = _Re2Writer()
+            exact = writer.write(tree, tree.state.flags)
+            loose = _Re2Writer(bounded=False).write(tree, tree.state.flags) if writer.has_boundary else exact
+        except (re.error, Warning) as error:
+            raise BadRegex(str(error)) from error
+        except (OverflowError, RecursionError) as error:
+            raise BadRegex("it is too large, or nested too deep") from error
+        object.__setattr__(self, "_exact", _compiled(exact))
+        object.__setattr__(self, "_loose", _compiled(loose) if loose != exact else self._exact)
+        object.__setattr__(self, "_ends", writer.has_end)
+
+    def fullmatch(self, text: str) -> bool | None:
+        """Whether it matches the whole of a text; None where that cannot be told."""
+        if _is_broken(text):
+            return None
+        if self._loose is not self._exact and not text.isascii():
+            return None if self._loose.fullmatch(text) else False
+        if self._exact.fullmatch(text):
+            return True
+        return None if self._ends and text.endswith("\n") else False
+
+    def search(self, line: str) -> bool:
+        """Whether it matches anything in a line. In a line beyond ASCII, word boundaries are everywhere."""
+        if _is_broken(line):
+            line = line.encode("utf-8", "replace").decode()
+        return (self._exact if line.isascii() else self._loose).search(line) is not None
+
+
+def _compiled(written: str) -> Any:
+    re2: Any = import_module("re2")
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return re2.compile(written, options)
+    except re2.error as error:
+        [why] = error.args
+        raise BadRegex(f"it is too large ({why.decode() if isinstance(why, bytes) else why})") from error
+
+
+def _is_broken(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, so that it is no Unicode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+@dataclass(slots=True)
+class _Re2Writer:
+    """Writes what Python has read as RE2 would have it."""
+
+    bounded: bool = True
+    """Whether word boundaries are kept."""
+    has_boundary: bool = False
+    has_end: bool = False
+
+    def write(self, tree: Iterable[Any], flags: int) -> str:
+        inner = self._all(tree, flags)
+        return f"(?i:{inner})" if flags & re.IGNORECASE else inner
+
+    def _all(self, tree: Iterable[Any], flags: int) -> str:
+        return "".join(self._one(kind, value, flags) for kind, value in tree)
+
+    def _one(self, kind: Any, value: Any, flags: int) -> str:
+        match str(kind):
+            case "LITERAL":
+                return _char(value)
+            case "NOT_LITERAL":
+                return f"[^{_char(value)}]"
+            case "ANY":
+                return "(?s:.)" if flags & re.DOTALL else r"[^\n]"
+            case "IN":
+                return _set(value, flags)
+            case "AT":
+                return self._at(str(value), flags)
+            case "BRANCH":
+                return f"(?:{'|'.join(self._all(one, flags) for one in value[1])})"
+            case "SUBPATTERN":
+                _, added, removed, tree = value
+                return self._group(added, removed, tree, flags)
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                low, high, tree = value
+                return f"(?:{self._all(tree, flags)}){_times(low, high)}{'?' if str(kind) == 'MIN_REPEAT' else ''}"
+            case other:
+                what = _REFUSED.get(other, other.lower())
+                raise BadRegex(f"{what} is not supported: patterns are matched in linear time")
+
+    def _group(self, added: int, removed: int, tree: Iterable[Any], flags: int) -> str:
+        inside = (flags | added) & ~removed
+        inner = self._all(tree, inside)
+        changed = (inside ^ flags) & re.IGNORECASE
+        return f"(?{'' if not changed else 'i' if inside & re.IGNORECASE else '-i'}:{inner})"
+
+    def _at(self, where: str, flags: int) -> str:
+        lines = flags & re.MULTILINE
+        match where:
+            case "AT_BEGINNING":
+                return "(?m:^)" if lines else r"\A"
+            case "AT_BEGINNING_STRING":
+                return r"\A"
+            case "AT_END":
+                self.has_end = self.has_end or not lines
+                return "(?m:$)" if lines else r"\z"
+            case "AT_END_STRING":
+                return r"\z"
+            case _:  # AT_BOUNDARY or AT_NON_BOUNDARY
+                self.has_boundary = True
+                return "" if not self.bounded else r"\b" if where == "AT_BOUNDARY" else r"\B"
+
+
+_REFUSED = {
+    "ASSERT": "lookahead or lookbehind",
+    "ASSERT_NOT": "negative lookahead or lookbehind",
+    "FAILURE": "negative lookahead",
+    "GROUPREF": "a reference to a group",
+    "GROUPREF_EXISTS": "a reference to a group",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive repeat",
+}
+
+
+def _char(code: int) -> str:
+    if 0xD800 <= code <= 0xDFFF:
+        raise BadRegex("it holds half of a surrogate pair, which is not Unicode")
+    return f"\\x{{{code:X}}}"
+
+
+def _times(low: int, high: Any) -> str:
+    endless = high == _parser.MAXREPEAT
+    if max(low, 0 if endless else high) > MOST_REPEATS:
+        raise BadRegex(f"it repeats something more than {MOST_REPEATS:,} times")
+    if endless and low < 2:
+        return "+" if low else "*"
+    return f"{{{low},{'' if endless else high}}}"
+
+
+# --- sets of characters ---
+
+
+def _set(items: Sequence[tuple[Any, Any]], flags: int) -> str:
+    """`[…]`, or a class such as `\\w` by itself."""
+    kinds = [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in items]
+    negated = kinds[0][0] == "NEGATE"
+    kinds = kinds[negated:]
+    ascii_only = bool(flags & re.ASCII)
+    apart = [value for kind, value in kinds if kind == "CATEGORY" and "_NOT_" in value]
+    within = "".join(_item(kind, value, ascii_only) for kind, value in kinds if value not in apart)
+    if not apart:
+        return f"[{'^' if negated else ''}{within}]"
+    if negated:  # what is in several sets at once, which RE2 has no word for
+        return f"[{_ranges(''.join(_as_python(kind, value) for kind, value in kinds), ascii_only)}]"
+    others = [f"[^{_item('CATEGORY', value.replace('_NOT_', '_'), ascii_only)}]" for value in apart]
+    return f"(?:{'|'.join([*([f'[{within}]'] if within else []), *others])})"
+
+
+def _item(kind: str, value: Any, ascii_only: bool) -> str:
+    match kind:
+        case "LITERAL":
+            return _char(value)
+        case "RANGE":
+            low, high = value
+            return f"{_char(low)}-{_char(high)}"
+        case _:
+            return _CLASSES[value][0 if ascii_only else 1]
+
+
+_CLASSES = {
+    "CATEGORY_DIGIT": ("0-9", r"\p{Nd}"),
+    "CATEGORY_WORD": ("0-9A-Za-z_", r"\p{L}\p{N}_"),
+    "CATEGORY_SPACE": (
+        r"\t-\r ",
+        r"\t-\r\x1c-\x20\x85\xa0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}",
+    ),
+}
+"""Inside of brackets: with the flag for ASCII, and as Python means them otherwise."""
+
+
+def _as_python(kind: str, value: Any) -> str:
+    match kind:
+        case "LITERAL":
+            return f"\\U{value:08x}"
+        case "RANGE":
+            low, high = value
+            return f"\\U{low:08x}-\\U{high:08x}"
+        case _:
+            return _LETTERS[value]
+
+
+_LETTERS = {
+    "CATEGORY_DIGIT": r"\d",
+    "CATEGORY_NOT_DIGIT": r"\D",
+    "CATEGORY_WORD": r"\w",
+    "CATEGORY_NOT_WORD": r"\W",
+    "CATEGORY_SPACE": r"\s",
+    "CATEGORY_NOT_SPACE": r"\S",
+}
+
+
+def _ranges(excluded: str, ascii_only: bool) -> str:
+    """All characters but those of a set that Python reads, as ranges."""
+    stretches = re.compile(f"[^{excluded}]+", re.ASCII if ascii_only else 0).findall(_every_character())
+    found = [f"{_char(ord(one[0]))}-{_char(ord(one[-1]))}" for one in stretches]
+    if not found:
+        raise BadRegex("a set in it holds no character at all")
+    return "".join(found)
+
+
+@cache
+def _every_character() -> str:
+    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
