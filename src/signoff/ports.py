@@ -21,7 +21,7 @@ from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Answerer, Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, Process, Segment
+from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 
 T = TypeVar("T")
@@ -135,13 +135,13 @@ class Grants(Protocol):
 class Runs(Protocol):
     """Saved runs."""
 
-    def get(self, run_id: str) -> KeptRun | None: ...
+    def get(self, run_id: str) -> SavedRun | None: ...
 
-    def add(self, run: KeptRun) -> None: ...
+    def add(self, run: SavedRun) -> None: ...
 
-    def put(self, run: KeptRun) -> None: ...
+    def put(self, run: SavedRun) -> None: ...
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
         """Newest first, without those inside others."""
         ...
 

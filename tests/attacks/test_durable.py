@@ -23,7 +23,7 @@ from tests.gate.agents import returns
 from signoff import Signoff, SuspendedRun, resume, resume_run
 from signoff.broker import runs
 from signoff.core.request import State
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.errors import RunOver, RunTaken
 from signoff.store.memory import MemoryStore
 from signoff.testing import FakeClock, ScriptedUI
@@ -338,7 +338,7 @@ async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(
     entered, go_on, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
     real = runs._take
 
-    def held(*given: Any) -> KeptRun:
+    def held(*given: Any) -> SavedRun:
         loop.call_soon_threadsafe(entered.set)
         assert go_on.wait(20)
         return real(*given)

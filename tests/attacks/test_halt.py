@@ -16,7 +16,7 @@ from tests.gate.agents import calls
 import signoff.processes as holder
 from signoff import Signoff, resume_run
 from signoff.core.request import State
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.errors import Halted, RunOver, RunTaken
 from signoff.gate.saving import executing
 from signoff.testing import FakeClock, ScriptedModel
@@ -81,7 +81,7 @@ async def test_a_cancelled_run_goes_on_and_asks_nowhere_inside(place: Place, ins
         return str((await inner.run("x")).output)
 
     outer = gated(signoff, turns(("delegate", {})), delegate, name="outer")
-    run = await signoff.broker.runs.begin(KeptRun(id="r1", agent="shop:agent", prompt="go"))
+    run = await signoff.broker.runs.begin(SavedRun(id="r1", agent="shop:agent", prompt="go"))
     with executing(run), pytest.raises(RunOver, match="ana cancelled the run"):
         await outer.run("go")
     assert steps.made == [1]
@@ -93,7 +93,7 @@ async def test_two_brokers_on_one_store_both_say_that_they_live(place: Place, mo
     clock, store = FakeClock(), place.store()
     brokers = [Signoff([], store=store, clock=clock).broker for _ in range(2)]
     for number, broker in enumerate(brokers):
-        await broker.runs.begin(KeptRun(id=f"r{number}"))
+        await broker.runs.begin(SavedRun(id=f"r{number}"))
     for _ in range(6):
         clock.advance(timedelta(seconds=10))
         assert store.idle is not None

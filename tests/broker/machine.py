@@ -41,7 +41,7 @@ from signoff.core.grant import Grant
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.record import START, Entry
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import SignoffError
@@ -472,7 +472,7 @@ class AnyOrder(RuleBasedStateMachine):
         run = held[0] if held else runs[-1 - asked.run % len(runs)] if asked.run is not None else ""
         question = asked.question(f"r{self.asked}", self.model.now, run)
         self.asked += 1
-        progress = [RunProgress(run=KeptRun(id=held[0], epoch=held[1]), put_down=put_down)] if held else []
+        progress = [RunProgress(run=SavedRun(id=held[0], epoch=held[1]), put_down=put_down)] if held else []
 
         def step() -> list[Happened]:
             if held:
@@ -725,7 +725,7 @@ class AnyOrder(RuleBasedStateMachine):
     def begin(self, broker: Broker) -> None:
         run = f"run{len(self.model.runs) + 1}"
         begun = self.agree(
-            broker, lambda: self.model.begin(run, broker.process.id), lambda: broker.runs.begin(KeptRun(id=run))
+            broker, lambda: self.model.begin(run, broker.process.id), lambda: broker.runs.begin(SavedRun(id=run))
         )
         if begun is not None:
             self.tickets.append((broker, run, begun.epoch))
@@ -744,7 +744,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def all_take_at_once(self, run: str) -> None:
         results = self.do(together(broker.runs.take(run) for broker in self.brokers))
-        won = [(one, got) for one, got in zip(self.brokers, results, strict=True) if isinstance(got, KeptRun)]
+        won = [(one, got) for one, got in zip(self.brokers, results, strict=True) if isinstance(got, SavedRun)]
         assert len(won) <= 1, "one wins"
         expected: list[Happened] = []
         for broker in sorted(self.brokers, key=lambda one: one not in [winner for winner, _ in won]):

@@ -10,14 +10,14 @@ from tests.broker.conftest import Opens, ask
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
-from signoff.core.run import KeptRun, RunSetup, RunState
+from signoff.core.run import RunSetup, RunState, SavedRun
 from signoff.errors import AlreadyHeard, Halted, HeardTooLate, RunOver, RunTaken, WrongUse
 
 THREAD = "discord:77"
 
 
-def turn(run: str, agent: str = "worker:talker") -> KeptRun:
-    return KeptRun(id=run, agent=agent, prompt="go", conversation_id=f"talk of {run}", setup=RunSetup(chat=True))
+def turn(run: str, agent: str = "worker:talker") -> SavedRun:
+    return SavedRun(id=run, agent=agent, prompt="go", conversation_id=f"talk of {run}", setup=RunSetup(chat=True))
 
 
 async def end(broker: Broker, run: str, state: RunState = RunState.DONE, *, whole: bool = True) -> None:
@@ -70,7 +70,7 @@ async def test_of_many_that_begin_at_once_one_does(another: Opens) -> None:
         *(one.runs.begin(turn(f"run{number}"), conversation=THREAD) for number, one in enumerate(brokers)),
         return_exceptions=True,
     )
-    assert sorted(type(one).__name__ for one in begun) == ["KeptRun", *["RunTaken"] * 7]
+    assert sorted(type(one).__name__ for one in begun) == ["SavedRun", *["RunTaken"] * 7]
     assert len(await brokers[0].runs.list()) == 1
 
 

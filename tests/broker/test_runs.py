@@ -14,7 +14,7 @@ from signoff.broker.runs import RunProgress
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import State
-from signoff.core.run import FORMAT, KeptRun, RunState, Segment
+from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.verdict import Requirement
 from signoff.errors import AlreadySettled, Halted, RunError, RunOver, RunTaken, Stale, StoreError, UnknownRun
 from signoff.testing import FakeClock
@@ -23,8 +23,8 @@ ANA, YES = Answerer(name="ana"), ApprovalDecision(approved=True)
 LEASE = timedelta(seconds=40)
 
 
-async def begun(broker: Broker, run: str = "run1") -> KeptRun:
-    return await broker.runs.begin(KeptRun(id=run, agent="app:agent", prompt="go"))
+async def begun(broker: Broker, run: str = "run1") -> SavedRun:
+    return await broker.runs.begin(SavedRun(id=run, agent="app:agent", prompt="go"))
 
 
 async def word(broker: Broker, run: str = "run1") -> str:
@@ -89,7 +89,7 @@ async def test_of_many_that_take_it_up_at_once_one_wins(another: Opens) -> None:
     results = await asyncio.gather(*(one.runs.take("run1") for one in others * 3), return_exceptions=True)
     won = {one.process.id: [] for one in others}
     for broker, result in zip(others * 3, results, strict=True):
-        if isinstance(result, KeptRun):
+        if isinstance(result, SavedRun):
             won[broker.process.id].append(result.epoch)
         else:
             assert isinstance(result, RunTaken)
@@ -130,7 +130,7 @@ async def test_taking_up_feeds_time_to_what_it_asked(another: Opens, clock: Fake
 
 
 async def test_a_run_saved_in_a_format_from_the_future_is_refused(broker: Broker) -> None:
-    await broker.runs.begin(KeptRun(id="run1", format=FORMAT + 1))
+    await broker.runs.begin(SavedRun(id="run1", format=FORMAT + 1))
     with pytest.raises(UnknownRun, match=f"was saved in format {FORMAT + 1}; this program reads format {FORMAT}"):
         await broker.runs.take("run1")
 
@@ -167,11 +167,11 @@ async def test_whoever_lost_a_run_does_nothing_more_for_it(another: Opens) -> No
         one.runs.put_down("run1", 1),
         one.runs.end("run1", 1, RunState.DONE),
         one.runs.still("run1", 1),
-        one.open([], [RunProgress(run=KeptRun(id="run1", epoch=1))]),
+        one.open([], [RunProgress(run=SavedRun(id="run1", epoch=1))]),
     ):
         with pytest.raises(RunTaken):
             await attempt
-    one.runs.save_later(lambda: RunProgress(run=KeptRun(id="run1", epoch=1, rest="stale")))
+    one.runs.save_later(lambda: RunProgress(run=SavedRun(id="run1", epoch=1, rest="stale")))
     one.runs.end_later("run1", 1, RunState.FAILED)
     one.runs.put_down_later("run1", 1)
     await one.store.flush()
@@ -183,7 +183,7 @@ async def test_whoever_lost_a_run_does_nothing_more_for_it(another: Opens) -> No
 async def test_a_question_and_how_far_the_run_came_are_saved_in_one_go(broker: Broker) -> None:
     await begun(broker)
     segment = Segment(id="s1", parent="", count=1, body=b"hello")
-    run = KeptRun(id="run1", epoch=1, tip="s1", rest="{}")
+    run = SavedRun(id="run1", epoch=1, tip="s1", rest="{}")
     await broker.open([], [RunProgress(run=run, segments=(segment,), put_down=True)])
     kept = await broker.runs.get("run1")
     assert (kept.tip, kept.rest, kept.holder, kept.agent) == ("s1", "{}", "", "app:agent")

@@ -15,7 +15,7 @@ from tests.ready import ready
 from signoff.broker import Broker
 from signoff.broker.checkpoints import known_as, place_of
 from signoff.core.record import Checkpoint
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.store.keys import Keys
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
@@ -51,7 +51,7 @@ def broker(store: SqliteStore, keys: CountedKeys) -> Broker:
 
 
 async def ended(broker: Broker, run_id: str) -> None:
-    run = await broker.runs.begin(KeptRun(id=run_id, prompt="go"))
+    run = await broker.runs.begin(SavedRun(id=run_id, prompt="go"))
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "done")
 
 
@@ -62,7 +62,7 @@ async def signed(broker: Broker) -> tuple[int, int]:
 
 
 async def test_the_write_that_ends_a_run_signs_it(broker: Broker, store: SqliteStore) -> None:
-    run = await broker.runs.begin(KeptRun(id="run1", prompt="go"))
+    run = await broker.runs.begin(SavedRun(id="run1", prompt="go"))
     before = store.commits
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "done")
     assert store.commits == before + 1
@@ -90,7 +90,7 @@ async def test_a_record_that_was_rewritten_is_not_signed_and_the_run_ends_all_th
     await ended(broker, "run1")
     assert broker.signing._copies is not None
     broker.signing._copies.write()
-    run = await broker.runs.begin(KeptRun(id="run2", prompt="go"))
+    run = await broker.runs.begin(SavedRun(id="run2", prompt="go"))
     _, last = await signed(broker)
     with sqlite3.connect(store.path) as database:
         database.execute("update events set hash = ? where seq = ?", ("0" * 64, last))
@@ -113,14 +113,14 @@ async def test_a_run_ends_where_there_is_no_place_for_a_key(store: SqliteStore, 
 PROGRAM = """
 import asyncio
 from signoff.broker import Broker
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import SavedRun, RunState
 from signoff.store.keys import Keys
 from signoff.store.sqlite import SqliteStore
 from pathlib import Path
 
 async def main():
     broker = Broker(SqliteStore(Path("s.db")), signer=Keys("keys"))
-    run = await broker.runs.begin(KeptRun(id="run1", prompt="go"))
+    run = await broker.runs.begin(SavedRun(id="run1", prompt="go"))
     await broker.runs.end(run.id, run.epoch, RunState.DONE, "done")
 
 asyncio.run(main())

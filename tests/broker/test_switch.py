@@ -13,7 +13,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
 from signoff.errors import Halted
 from signoff.testing import FakeClock
@@ -37,7 +37,7 @@ async def test_nothing_new_runs_in_any_process_until_it_is_let_go(another: Opens
             await broker.claim(request)
         assert await broker.switch.state() == said
     with pytest.raises(Halted):
-        await one.runs.begin(KeptRun(id="run1"))
+        await one.runs.begin(SavedRun(id="run1"))
     assert (await one.get(request)).state is State.APPROVED, "an approval is not spent by it"
     assert await one.switch.unhalt(by="ben") is True
     assert (await two.claim(request)).state is State.CLAIMED

@@ -23,7 +23,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
@@ -158,7 +158,7 @@ class Desk:
     def begin(self, run_id: str, **fields: Any) -> str:
         """A run whose process is gone."""
         known: dict[str, Any] = {"agent": "shop:agent", "prompt": "Pay the bills", **fields}
-        kept = KeptRun(id=run_id, **known)
+        kept = SavedRun(id=run_id, **known)
 
         async def work(broker: Broker) -> str:
             begun = await broker.runs.begin(kept)

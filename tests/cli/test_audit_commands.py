@@ -33,7 +33,7 @@ from signoff.cli.audit_log import moment
 from signoff.cli.main import code_of
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.errors import SignoffError, WrongUse
 from signoff.store.keys import Keys
 from signoff.store.sqlite import SqliteStore
@@ -189,7 +189,7 @@ def test_log_of_one_request_or_run_by_the_beginning_of_its_id(wording: Wording) 
                     ),
                 )
             )
-        asyncio.run(store.write("test", lambda tx: tx.runs.add(KeptRun(id="abzz"))))
+        asyncio.run(store.write("test", lambda tx: tx.runs.add(SavedRun(id="abzz"))))
     write([event(request="abcd"), event(request="abce", run="abzz"), event(run="abzz")])
 
     def numbers(*args: str) -> list[int]:

@@ -13,7 +13,7 @@ from tests.cli.desk import Desk
 from tests.cli.wording import Wording
 
 from signoff.core.mode import ApprovalMode
-from signoff.core.run import KeptRun, RunSetup
+from signoff.core.run import RunSetup, SavedRun
 from signoff.errors import WrongUse
 from signoff.wiring import RunOptions, Task, job_for
 
@@ -189,7 +189,7 @@ def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_w
     assert said.err == wording()
 
 
-def kept(shop: Desk) -> list[KeptRun]:
+def kept(shop: Desk) -> list[SavedRun]:
     return [one.run for one in reversed(shop.do(lambda broker: broker.runs.list()))]
 
 

@@ -11,7 +11,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import RunResult
 from signoff.core.people import Answerer
 from signoff.core.redact import redact_text
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 
 SECRET = "hunter2-hunter2"
 FORGED = "⟦masked 7: password⟧"
@@ -22,7 +22,7 @@ ODD = "\nnext \u202e"
 
 def ended(desk: Desk, detail: str) -> None:
     async def work(broker: Broker) -> None:
-        run = await broker.runs.begin(KeptRun(id="runabc2345", agent="worker:triage", prompt="Pay"))
+        run = await broker.runs.begin(SavedRun(id="runabc2345", agent="worker:triage", prompt="Pay"))
         await broker.runs.end(run.id, run.epoch, RunState.FAILED, detail, secrets=[SECRET])
 
     desk.do(work)

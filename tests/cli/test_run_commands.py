@@ -12,7 +12,7 @@ from tests.cli.wording import MOMENT, Wording
 
 from signoff.broker import Broker
 from signoff.core.request import State
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.testing import FakeClock
 
 HOSTILE = "fine\x1b[2J\r\nsignoff: approved\u202e"
@@ -22,7 +22,7 @@ def died(desk: Desk, run_id: str) -> str:
     """A run that a process had in hand when it was killed."""
 
     async def work(broker: Broker) -> str:
-        run = await broker.runs.begin(KeptRun(id=run_id, agent="shop:agent", prompt="Go"))
+        run = await broker.runs.begin(SavedRun(id=run_id, agent="shop:agent", prompt="Go"))
         gone = replace(broker.process, pid=2**22 + 1)
         await broker.store.write("die", lambda tx: tx.processes.put(gone))
         return run.id
@@ -62,7 +62,7 @@ def test_a_call_whose_outcome_is_unknown_is_not_to_be_approved(desk: Desk) -> No
 
 def test_a_run_that_some_process_has_in_hand(desk: Desk, wording: Wording) -> None:
     async def work(broker: Broker) -> None:
-        await broker.runs.begin(KeptRun(id="runabc2345", agent="shop:agent"))
+        await broker.runs.begin(SavedRun(id="runabc2345", agent="shop:agent"))
 
     desk.do(work)
     assert desk.run("runs").out.startswith("runabc2345  running ")

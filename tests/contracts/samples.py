@@ -18,7 +18,7 @@ from signoff.core.notice import RunResult
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.record import START, Checkpoint, Entry, EventDraft, is_link
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState, Segment
+from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun, Segment
 from signoff.core.subject import Subject, SubjectKind
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
@@ -200,7 +200,7 @@ RICH_GRANT = Grant(
     revoked_by="Bén",
 )
 
-RICH_RUN = KeptRun(
+RICH_RUN = SavedRun(
     id="run-rich",
     conversation_id="conversation-1",
     agent="app.agents:triage",
@@ -230,8 +230,8 @@ CHECKPOINT = Checkpoint(seq=0, hash=START, at="2026-01-01T12:00:00.000000Z", key
 PROCESS = Process(id="process-1", host="höst/1234/5678", pid=2**22, born="123456789", seen_at=at(1.5))
 
 
-def run(number: int, **fields: Any) -> KeptRun:
-    return KeptRun(**{"id": f"run{number:04}", "started_at": at(number), **fields})
+def run(number: int, **fields: Any) -> SavedRun:
+    return SavedRun(**{"id": f"run{number:04}", "started_at": at(number), **fields})
 
 
 def grant(number: int, **fields: Any) -> Grant:

@@ -23,7 +23,7 @@ from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
+from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -117,7 +117,7 @@ ENTERED = st.builds(
     EnteredCall, tool=TEXT, args_digest=TEXT, schema_hash=TEXT, policy_revision=TEXT, granted=st.booleans()
 )
 RUNS = st.builds(
-    KeptRun,
+    SavedRun,
     places=st.dictionaries(TEXT, TEXT, max_size=2),
     id=TEXT,
     prompt=TEXT,
@@ -313,7 +313,7 @@ def bare(name: str) -> str:
         "decision": lambda: codec.dump_decision(yes),
         "claim": lambda: codec.dump_claim(Claim(holder="p", at=at)),
         "grant": lambda: codec.dump_grant(Grant(tool="t", memory_key="k", approved=True, scope=Scope.RUN)),
-        "run": lambda: codec.dump_run(KeptRun(id="r")),
+        "run": lambda: codec.dump_run(SavedRun(id="r")),
         "process": lambda: codec.dump_process(Process(id="p", host="h", pid=1, born="b", seen_at=at)),
         "delegation": lambda: codec.dump_delegation(Delegation(absent="a", deputy="b", until=at, since=at)),
     }[name]()
@@ -361,7 +361,7 @@ def test_what_signoff_does_not_write_is_refused(text: str) -> None:
 
 
 def test_what_is_missing_takes_the_default() -> None:
-    assert codec.load_run('{"id":"r"}') == KeptRun(id="r")
+    assert codec.load_run('{"id":"r"}') == SavedRun(id="r")
     assert codec.load_decision('{"approved":false}') == ApprovalDecision(approved=False)
     request = ApprovalRequest(id="r", tool_call_id="c", tool_name="t")
     back = codec.load_question('{"id":"r","tool_call_id":"c","tool_name":"t"}', changing(request))

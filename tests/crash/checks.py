@@ -15,7 +15,7 @@ from signoff.broker import Broker
 from signoff.core.grant import Grant
 from signoff.core.record import START, Entry, is_link
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.ports import Transaction
 
 ENDED = re.compile(
@@ -62,7 +62,7 @@ async def problems_of(case: Case, broker: Broker, output: Any) -> list[str]:
     ]
 
 
-def _about_the_run(case: Case, run: KeptRun, entries: Sequence[Entry], output: Any) -> Iterator[str]:
+def _about_the_run(case: Case, run: SavedRun, entries: Sequence[Entry], output: Any) -> Iterator[str]:
     if run.state is not RunState.DONE or run.holder:
         yield f"the run is {run.state}: {run.detail}, in the hands of {run.holder!r}"
     kinds = [entry.kind for entry in entries if entry.run == run.id and entry.kind.startswith("run ")]
@@ -87,7 +87,7 @@ _CAN_BECOME = {
 }
 
 
-def broken_promises(case: Case, run: KeptRun | None, requests: Sequence[ApprovalRequest]) -> list[str]:
+def broken_promises(case: Case, run: SavedRun | None, requests: Sequence[ApprovalRequest]) -> list[str]:
     """Whatever any process was told to be done is done, whoever died after that; or what is not."""
     there = {request.id: request for request in requests}
     runs = {request.run for request in requests}

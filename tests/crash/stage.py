@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.gate.agents import call_agent
 from signoff.gate.calls import idempotency_key
 from signoff.gate.resume import resume_run
@@ -164,7 +164,7 @@ async def opened(url: str) -> AsyncIterator[Store]:
         store.close()
 
 
-async def kept_run_of(case: Case, broker: Broker) -> KeptRun | None:
+async def kept_run_of(case: Case, broker: Broker) -> SavedRun | None:
     """The case's run, where it is kept."""
     runs = await broker.store.read(lambda tx: tx.runs.all())
     found = [run for run in runs if run.prompt == case.id]
@@ -177,7 +177,7 @@ async def begin(stage: Stage, *, begun: bool | None = None) -> Any:
     case = stage.case
     if not (case.does.begun if begun is None else begun):
         return (await stage.agent.run(case.id)).output
-    run = await stage.broker.runs.begin(KeptRun(id=new_id(), agent="tests:agent", prompt=case.id))
+    run = await stage.broker.runs.begin(SavedRun(id=new_id(), agent="tests:agent", prompt=case.id))
     with executing(run):
         return (await stage.agent.run(case.id)).output
 

@@ -12,7 +12,7 @@ from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row, 
 
 from signoff.broker import Broker
 from signoff.core.delivery import Delivery, DeliveryState
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject
 from signoff.delivery import Route
 from signoff.delivery.results import FinishedRuns
@@ -24,8 +24,8 @@ from signoff.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 
 
-async def begun(broker: Broker, run_id: str = "r1", **places: str) -> KeptRun:
-    return await broker.runs.begin(KeptRun(id=run_id, agent="worker:triage", places=places))
+async def begun(broker: Broker, run_id: str = "r1", **places: str) -> SavedRun:
+    return await broker.runs.begin(SavedRun(id=run_id, agent="worker:triage", places=places))
 
 
 async def test_the_answer_is_told_after_all_questions_and_beside_them(broker: Broker) -> None:
@@ -235,7 +235,7 @@ async def test_runs_of_the_past_are_not_read_again(another: Opens) -> None:
     def look(tx: Transaction) -> Sequence[str]:
         run = tx.runs.get
 
-        def noted(run_id: str) -> KeptRun | None:
+        def noted(run_id: str) -> SavedRun | None:
             read.append(run_id)
             return run(run_id)
 

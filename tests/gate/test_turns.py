@@ -16,7 +16,7 @@ from tests.ready import ready
 
 from signoff import Signoff
 from signoff.broker.conversations import was_said
-from signoff.core.run import KeptRun, RunSetup, RunState
+from signoff.core.run import RunSetup, RunState, SavedRun
 from signoff.gate.saving import Histories, conversation_of, executing
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
@@ -42,15 +42,15 @@ def agent_with(store: SqliteStore, seen: Any, model: Any = None) -> tuple[Agent[
     return agent, gate
 
 
-async def turn(agent: Agent[None, str], gate: Signoff, *, chat: bool, **more: Any) -> KeptRun:
+async def turn(agent: Agent[None, str], gate: Signoff, *, chat: bool, **more: Any) -> SavedRun:
     """One run to its end, as the store has it then."""
-    run = await gate.broker.runs.begin(KeptRun(id="run1", prompt="go", setup=RunSetup(chat=chat)))
+    run = await gate.broker.runs.begin(SavedRun(id="run1", prompt="go", setup=RunSetup(chat=chat)))
     with executing(run):
         await agent.run("go", **more)
     return await gate.broker.runs.get("run1")
 
 
-async def said(gate: Signoff, run: KeptRun) -> Conversation | None:
+async def said(gate: Signoff, run: SavedRun) -> Conversation | None:
     """The conversation, as a process reads it that has never seen it."""
     return await conversation_of(gate.broker, Histories(), run)
 

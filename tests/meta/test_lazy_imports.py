@@ -19,7 +19,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.store.sqlite import SqliteStore
 
 HEAVY = (
@@ -145,7 +145,7 @@ async def seeded(folder: Path) -> str:
     await broker.claim("died234567")
     await broker.lose("died234567")
     await broker.answer("kept234567", replace(yes, remember=Remember.ALWAYS), by=ana)
-    await broker.runs.begin(KeptRun(id="run2345678"))
+    await broker.runs.begin(SavedRun(id="run2345678"))
     [grant] = await broker.grants.list()
     store.close()
     return grant.id

@@ -10,7 +10,7 @@ from tests.nested.cells import DONE, NOTE, Cell
 
 from signoff.broker.audit import verify_store
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.ports import Store, Transaction
 from signoff.store.keys import Keys, is_signed
 from signoff.store.open import open_store
@@ -45,10 +45,10 @@ async def check_cell(cell: Cell, said: Any) -> None:
             assert [vote.by.name for vote in request.votes] == ["ana"]
 
 
-async def check_ended(store: Store, folder: Path) -> tuple[KeptRun, list[ApprovalRequest]]:
+async def check_ended(store: Store, folder: Path) -> tuple[SavedRun, list[ApprovalRequest]]:
     """Nothing is left of a run: not in hand, not waiting, not claimed; and the record says so. Its requests."""
 
-    def look(tx: Transaction) -> tuple[list[KeptRun], list[KeptRun | None], list[ApprovalRequest]]:
+    def look(tx: Transaction) -> tuple[list[SavedRun], list[SavedRun | None], list[ApprovalRequest]]:
         runs = list(tx.runs.all())
         inside = [tx.runs.get(one) for one in tx.runs.like("inside-", limit=100)]
         return runs, inside, [one for run in runs for one in tx.requests.of(run=run.id)]

@@ -16,7 +16,7 @@ from signoff import ApprovalDecision, Signoff, resume_run
 from signoff.broker import Broker
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.store.sqlite import SqliteStore
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="not today")
@@ -96,7 +96,7 @@ class World:
         assert self.build is not None
         return (await resume_run(self.build(self), (await self.run()).id, **options)).output
 
-    async def run(self) -> KeptRun:
+    async def run(self) -> SavedRun:
         await self.flush()
         [run] = await self.eyes.read(lambda tx: tx.runs.all())
         return run

@@ -14,13 +14,13 @@ from signoff.core.codec import load_decision, load_votes
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Answerer, AnswererKind
 from signoff.core.record import EventDraft
-from signoff.core.run import KeptRun, RunSetup
+from signoff.core.run import RunSetup, SavedRun
 from signoff.core.vote import Vote
 from signoff.store import rows
 from signoff.store.memory_record import EventCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUN = KeptRun(id="run1", prompt="go", started_at=NOON)
+RUN = SavedRun(id="run1", prompt="go", started_at=NOON)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from tests.wiring.town import PATIENCE, PROJECT, TIMEOUT, TURNS, Town, several, 
 
 from signoff.broker import Broker
 from signoff.core.event import CallEvent, CallStep
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.wiring import RunOptions, Task, job_for
 from signoff.wiring.telling import answer_text, failure_text
 
@@ -163,7 +163,7 @@ async def test_several_workers_are_told_apart(town: Town) -> None:
     assert [run.prompt for run in await reopened(town)] == ["look", "go on", "look", "and you?"]
 
 
-async def reopened(town: Town) -> list[KeptRun]:
+async def reopened(town: Town) -> list[SavedRun]:
     with town.at_work():
         return list(await town.runs())
 

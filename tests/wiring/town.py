@@ -19,7 +19,7 @@ from signoff.core.delivery import NEVER
 from signoff.core.notice import Asked, Notice, RunResult
 from signoff.core.people import Answerer
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.delivery import Reconciler, Route
 from signoff.ports import Heard, Inbox
 from signoff.testing import FakeClock
@@ -183,7 +183,7 @@ class Town:
         finally:
             stop()
 
-    async def runs(self) -> Sequence[KeptRun]:
+    async def runs(self) -> Sequence[SavedRun]:
         """All runs, oldest first."""
         return [one.run for one in reversed(await self.broker.runs.list())]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from signoff.core.conversation import ConversationLog
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.errors import AlreadyHeard, HeardTooLate, RunError, WrongUse
 from signoff.ports import Transaction
 
@@ -39,7 +39,7 @@ def note_heard(tx: Transaction, log: ConversationLog, heard: str) -> None:
     tx.conversations.put(_with(log, heard))
 
 
-def note_turn(tx: Transaction, log: ConversationLog, heard: str, run: KeptRun) -> None:
+def note_turn(tx: Transaction, log: ConversationLog, heard: str, run: SavedRun) -> None:
     """A run is the next turn."""
     turns = {**log.turns, run.agent: run.id}
     tx.conversations.put(replace(_with(log, heard), run=run.id, turns=turns))
@@ -53,7 +53,7 @@ def _with(log: ConversationLog, heard: str) -> ConversationLog:
     return replace(log, heard=max(log.heard or heard, heard, key=int), recent=tuple(recent))
 
 
-def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
+def following(tx: Transaction, log: ConversationLog, run: SavedRun) -> SavedRun:
     """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
     before = tx.runs.get(log.turns.get(run.agent, ""))
     while before is not None and not was_said(before):
@@ -63,6 +63,6 @@ def following(tx: Transaction, log: ConversationLog, run: KeptRun) -> KeptRun:
     return run.changed(conversation_id=before.conversation_id, setup=replace(run.setup, after=before.id))
 
 
-def was_said(run: KeptRun) -> bool:
+def was_said(run: SavedRun) -> bool:
     """Whether a run is done and its conversation is kept whole, for another turn to follow."""
     return run.state is RunState.DONE and bool(run.rest) and (run.setup.chat or run.setup.keeps)

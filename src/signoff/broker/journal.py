@@ -16,7 +16,7 @@ from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.core.safe import safe_grant_text, safe_text
 from signoff.core.verdict import Verdict
 from signoff.core.visible import CLOSE, OPEN, visible
@@ -130,7 +130,7 @@ class Journal:
         span = {"since": delegation.since.isoformat(), "until": delegation.until.isoformat()}
         return EventDraft(kind="delegated", at=at, body={**body, **span})
 
-    def run(self, run: KeptRun, kind: str, at: datetime, **body: Any) -> EventDraft:
+    def run(self, run: SavedRun, kind: str, at: datetime, **body: Any) -> EventDraft:
         told = {name: self.text(value) if isinstance(value, str) else value for name, value in body.items()}
         return EventDraft(kind=kind, at=at, run=run.id, body={**told, **self._loosened(run.setup.loosened)})
 

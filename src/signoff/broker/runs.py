@@ -21,7 +21,7 @@ from signoff.core.loosened import NOT_LOOSENED, Loosened
 from signoff.core.moment import moment_text
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import FORMAT, KeptRun, RunState, Segment
+from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.visible import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, UnknownRun
 from signoff.ports import Transaction
@@ -34,7 +34,7 @@ LONGEST_DETAIL = 200
 class RunProgress:
     """How far a run came: what is to be saved of it, and which messages are new."""
 
-    run: KeptRun
+    run: SavedRun
     segments: tuple[Segment, ...] = ()
     put_down: bool = False
     """Whether the process lets go of it, for any other to take up."""
@@ -74,7 +74,9 @@ class BrokerRuns:
 
     # --- beginning, saving ---
 
-    async def begin(self, run: KeptRun, *, conversation: str = "", heard: str = "", put_down: bool = False) -> KeptRun:
+    async def begin(
+        self, run: SavedRun, *, conversation: str = "", heard: str = "", put_down: bool = False
+    ) -> SavedRun:
         """Keep a new run, in this process's hand, or `put_down` for any process to take up.
 
         `conversation` names a place where turns follow each other: the run follows the last one of its agent there, and
@@ -84,7 +86,7 @@ class BrokerRuns:
         ledger, now = self._ledger, self._ledger.now()
         holder = "" if put_down else ledger.process.id
 
-        def work(tx: Transaction) -> KeptRun | RunError:
+        def work(tx: Transaction) -> SavedRun | RunError:
             check_not_halted(tx)
             if not conversation:
                 return _begin(tx, ledger, run, now, holder)
@@ -106,7 +108,7 @@ class BrokerRuns:
             raise done
         return done
 
-    async def last_turn(self, name: str) -> KeptRun | None:
+    async def last_turn(self, name: str) -> SavedRun | None:
         """The last turn of a conversation; None where nothing was said there yet."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(conversation_log(tx, name).run))
 
@@ -145,7 +147,7 @@ class BrokerRuns:
 
     # --- resuming ---
 
-    async def take(self, run_id: str) -> KeptRun:
+    async def take(self, run_id: str) -> SavedRun:
         """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
         # Others have to see it, no more: after a power cut no process has anything in hand.
         return await self._ledger.write(
@@ -154,7 +156,7 @@ class BrokerRuns:
 
     async def take_up(
         self, prefix: str, *, loosened: Loosened = NOT_LOOSENED
-    ) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
+    ) -> tuple[SavedRun, Sequence[ApprovalRequest]]:
         """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them.
 
         `loosened` is what whoever resumes it loosened; from now on the run says so. Nothing else in this process takes
@@ -163,7 +165,7 @@ class BrokerRuns:
         ledger, now = self._ledger, self._ledger.now()
         attempt: dict[str, int] = {}
 
-        def work(tx: Transaction) -> tuple[KeptRun, Sequence[ApprovalRequest]]:
+        def work(tx: Transaction) -> tuple[SavedRun, Sequence[ApprovalRequest]]:
             check_not_halted(tx)
             run = _still_going(_by_prefix(tx, prefix))
             self._hold(run.id, attempt)
@@ -238,19 +240,19 @@ class BrokerRuns:
     def _detail(self, detail: str, secrets: Sequence[str]) -> str:
         return self._ledger.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets, lines=True)
 
-    async def cancel(self, run_id: str, *, by: str, reason: str = "") -> KeptRun:
+    async def cancel(self, run_id: str, *, by: str, reason: str = "") -> SavedRun:
         """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
         ledger, now = self._ledger, self._ledger.now()
         why = ledger.journal.text(f"{by} cancelled the run" + (f": {quoted(reason)}" if reason else ""))
 
-        def work(tx: Transaction) -> KeptRun:
+        def work(tx: Transaction) -> SavedRun:
             return _close(tx, ledger, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
 
         return await ledger.store.write("cancel run", work)
 
     # --- looking ---
 
-    async def get(self, prefix: str) -> KeptRun:
+    async def get(self, prefix: str) -> SavedRun:
         """The run whose id begins so; raises `UnknownRun`."""
         return await self._ledger.store.read(lambda tx: _by_prefix(tx, prefix))
 
@@ -266,11 +268,11 @@ class BrokerRuns:
         """One run, with what it waits for."""
         return await self._ledger.store.read(lambda tx: run_status(tx, self._ledger, _known(tx, run_id)))
 
-    async def inside(self, run_id: str) -> KeptRun | None:
+    async def inside(self, run_id: str) -> SavedRun | None:
         """A run inside another one, as it was kept last."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(run_id))
 
-    async def messages(self, run: KeptRun) -> Sequence[Segment]:
+    async def messages(self, run: SavedRun) -> Sequence[Segment]:
         """What was saved of a run's messages, oldest first."""
         return await self._ledger.store.read(lambda tx: tx.segments.chain(run.tip) if run.tip else ())
 
@@ -287,7 +289,7 @@ class BrokerRuns:
 
         self._ledger.later("enter", work)
 
-    async def enter_again(self, entry: KeptRun) -> bool:
+    async def enter_again(self, entry: SavedRun) -> bool:
         """Whether a call was let through before and paused: it may pass once more, this time, and no more often."""
 
         def work(tx: Transaction) -> bool:
@@ -329,7 +331,7 @@ def _save_if_any(tx: Transaction, ledger: Ledger, progress: RunProgress | None, 
         save(tx, ledger, progress, now)
 
 
-def check(tx: Transaction, run_id: str, epoch: int) -> KeptRun:
+def check(tx: Transaction, run_id: str, epoch: int) -> SavedRun:
     """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
     return _still_ours(_known(tx, run_id), epoch)
 
@@ -340,7 +342,7 @@ def refuse_over(tx: Transaction, run_id: str) -> None:
         _still_going(run)
 
 
-def _begin(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, holder: str) -> KeptRun:
+def _begin(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, holder: str) -> SavedRun:
     if run.parent:  # part of a run that is on record: whoever has that in hand has it too
         begun = run.changed(started_at=now, changed_at=now)
         tx.runs.add(begun)
@@ -357,7 +359,7 @@ def _put_down(tx: Transaction, run_id: str, epoch: int, heard: Sequence[str] = (
     tx.runs.put(run.changed(holder="", heard=_heard(run, heard)))
 
 
-def _take(tx: Transaction, ledger: Ledger, run: KeptRun, now: datetime, loosened: Loosened = NOT_LOOSENED) -> KeptRun:
+def _take(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, loosened: Loosened = NOT_LOOSENED) -> SavedRun:
     if run.holder and run.holder != ledger.process.id:
         process = tx.processes.get(run.holder)
         if is_alive(process, now):
@@ -392,8 +394,8 @@ def _end(
 
 
 def _close(
-    tx: Transaction, ledger: Ledger, run: KeptRun, state: RunState, detail: str, now: datetime, *, why: str
-) -> KeptRun:
+    tx: Transaction, ledger: Ledger, run: SavedRun, state: RunState, detail: str, now: datetime, *, why: str
+) -> SavedRun:
     for request in tx.requests.of(run=run.id):
         if request.state in (State.PENDING, State.APPROVED):
             settle(tx, ledger.journal, request, Cancelled(why), now)
@@ -406,14 +408,14 @@ def _close(
     return closed
 
 
-def _known(tx: Transaction, run_id: str) -> KeptRun:
+def _known(tx: Transaction, run_id: str) -> SavedRun:
     run = tx.runs.get(run_id)
     if run is None:
         raise UnknownRun(f"no run has the id {run_id!r}")
     return run
 
 
-def _by_prefix(tx: Transaction, prefix: str) -> KeptRun:
+def _by_prefix(tx: Transaction, prefix: str) -> SavedRun:
     if (run := tx.runs.get(prefix)) is not None:
         return run
     own = [run for one in tx.runs.like(prefix) if (run := tx.runs.get(one)) is not None] if prefix else []
@@ -437,15 +439,15 @@ def _add_segments(tx: Transaction, progress: RunProgress) -> None:
         tx.segments.add(segment)
 
 
-def _heard(run: KeptRun, more: Sequence[str]) -> tuple[str, ...]:
+def _heard(run: SavedRun, more: Sequence[str]) -> tuple[str, ...]:
     return run.heard if set(more) <= set(run.heard) else tuple(sorted({*run.heard, *more}))
 
 
-def _going(tx: Transaction, run_id: str) -> KeptRun:
+def _going(tx: Transaction, run_id: str) -> SavedRun:
     return _still_going(_known(tx, run_id))
 
 
-def _still_ours(run: KeptRun, epoch: int) -> KeptRun:
+def _still_ours(run: SavedRun, epoch: int) -> SavedRun:
     _still_going(run)
     if run.epoch != epoch:
         when = f" at {moment_text(run.changed_at)}" if run.changed_at is not None else ""
@@ -453,7 +455,7 @@ def _still_ours(run: KeptRun, epoch: int) -> KeptRun:
     return run
 
 
-def _still_going(run: KeptRun) -> KeptRun:
+def _still_going(run: SavedRun) -> SavedRun:
     if run.parent:
         raise UnknownRun(f"{run.id} is part of another run, and goes on with it")
     if run.state is not RunState.GOING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from signoff.broker.ledger import Ledger
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, Process, RunState
+from signoff.core.run import Process, RunState, SavedRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -18,7 +18,7 @@ _ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
 class RunStatus:
     """A run as it stands now, with what it waits for."""
 
-    run: KeptRun
+    run: SavedRun
     waiting: tuple[ApprovalRequest, ...]
     """Requests about which a person has to say something."""
     answered: tuple[ApprovalRequest, ...]
@@ -39,7 +39,7 @@ class RunStatus:
         return "waiting"
 
 
-def run_status(tx: Transaction, ledger: Ledger, run: KeptRun) -> RunStatus:
+def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
     """How a run stands now."""
     requests = tx.requests.of(run=run.id) if run.state is RunState.GOING else ()
     process = tx.processes.get(run.holder) if run.holder else None

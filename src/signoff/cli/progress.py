@@ -89,7 +89,7 @@ class ProgressPrinter:
         self._over.set()
 
     def begun(self, agent: str, run: str, loosened: Sequence[str] = ()) -> None:
-        """A run begins, or is taken up. `agent` as in `KeptRun.agent`; `run` is empty where it is not kept.
+        """A run begins, or is taken up. `agent` as in `SavedRun.agent`; `run` is empty where it is not kept.
 
         `loosened` is what whoever started it loosened: nobody may be asked in it, so it is said at once.
         """

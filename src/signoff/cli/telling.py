@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from signoff.core.offer import Offer
     from signoff.core.people import Answerer
     from signoff.core.record import Entry
-    from signoff.core.run import KeptRun
+    from signoff.core.run import SavedRun
     from signoff.core.vote import Vote
 
 
-def how_to_go_on(run: KeptRun) -> str:
+def how_to_go_on(run: SavedRun) -> str:
     """What to do with a run whose questions are answered."""
     return f"Its run can go on: signoff resume {safe(run.id)}" if run.agent else f"Its run can go on: {by_program(run)}"
 
 
-def by_program(run: KeptRun) -> str:
+def by_program(run: SavedRun) -> str:
     """What to do with a run that a program began: nobody else knows its agent."""
     return f"the program that began it calls resume_run(agent, {safe(run.id)!r})"
 

@@ -20,7 +20,7 @@ from signoff.core.loosened import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import EnteredCall, KeptRun, Process, RunSetup, RunState
+from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -206,7 +206,7 @@ _SETUP = _Shape(
     },
 )
 _RUN = _Shape(
-    KeptRun,
+    SavedRun,
     {
         "setup": _part(_SETUP),
         "entered": _part(_Shape(EnteredCall)),
@@ -358,11 +358,11 @@ def load_grant(text: str) -> Grant:
     return _GRANT.load(read(text))
 
 
-def dump_run(run: KeptRun) -> str:
+def dump_run(run: SavedRun) -> str:
     return dumps(_RUN.dump(run))
 
 
-def load_run(text: str) -> KeptRun:
+def load_run(text: str) -> SavedRun:
     return _RUN.load(read(text))
 
 

@@ -80,7 +80,7 @@ class EnteredCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptRun(Changeable):
+class SavedRun(Changeable):
     """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
 
     id: str

@@ -12,7 +12,7 @@ from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.event import RunMessage
 from signoff.core.notice import RunResult
 from signoff.core.redact import redact_text
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import Transaction
 
@@ -75,7 +75,7 @@ def concerned(tx: Transaction, run_id: str) -> list[str]:
     return list(dict.fromkeys([*shown, *(run.places if run is not None else ())]))
 
 
-def _is_told_by_its_program(run: KeptRun, channel: str) -> bool:
+def _is_told_by_its_program(run: SavedRun, channel: str) -> bool:
     """Whether a program of its own began a run in a place of its own, and had it in hand to its end: it says more."""
     return not run.agent and channel in run.places and run.epoch == 1
 
@@ -139,7 +139,7 @@ class FinishedRuns:
                     else:
                         put_result(tx, channel, result)
 
-    def _silent(self, tx: Transaction, run: KeptRun) -> list[str]:
+    def _silent(self, tx: Transaction, run: SavedRun) -> list[str]:
         """The channels that a run concerns, and where nothing was said of its end."""
         rows = tx.deliveries.find(trail=run.id)
         shown = {one.channel for one in rows if one.shown != NEVER}
@@ -148,8 +148,8 @@ class FinishedRuns:
         # In a backup, what its main channel could not tell: that has been said there.
         return [name for name in self._channels if (name in shown or name in run.places) and name not in told]
 
-    def _began_here(self, run: KeptRun) -> bool:
+    def _began_here(self, run: SavedRun) -> bool:
         return any(name in self._channels for name in run.places)
 
-    def _stands_here(self, tx: Transaction, run: KeptRun) -> bool:
+    def _stands_here(self, tx: Transaction, run: SavedRun) -> bool:
         return any(tx.deliveries.last(channel=name, trail=run.id, limit=1) for name in self._channels)

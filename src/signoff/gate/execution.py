@@ -15,7 +15,7 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.broker import new_id
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, WrongUse
 from signoff.gate.asking import REQUEST
@@ -49,7 +49,7 @@ async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
         saver = RunSaver(gate.broker, gate.histories, run, resumed=True, saved=True, known=known)
     else:
         gate = gate.named_for(ctx)
-        run = KeptRun(
+        run = SavedRun(
             id=new_id(),
             conversation_id=ctx.conversation_id or "",
             prompt=_prompt(ctx),
@@ -92,7 +92,7 @@ async def _saved_inside(gate: Gate, ctx: RunContext[Any], call: EnclosingCall) -
     stored = None if call.is_new else await gate.broker.runs.inside(run_id)
     if stored is not None and stored.state is not RunState.DONE:  # one that failed goes on from where it was saved last
         stored = stored.changed(state=RunState.GOING)
-    fresh = KeptRun(id=run_id, parent=call.level.run_id or call.call.key, agent=_name(ctx), prompt=_prompt(ctx))
+    fresh = SavedRun(id=run_id, parent=call.level.run_id or call.call.key, agent=_name(ctx), prompt=_prompt(ctx))
     known = stored is not None
     saver = RunSaver(gate.broker, gate.histories, stored or fresh, resumed=known, saved=known, is_inner=True, root=root)
     if root is not None:

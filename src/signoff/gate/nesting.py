@@ -25,7 +25,7 @@ from signoff.broker.runs import RunProgress
 from signoff.core.call import Call
 from signoff.core.context import RequestContext
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import EnteredCall, KeptRun, RunState
+from signoff.core.run import EnteredCall, RunState, SavedRun
 from signoff.errors import WrongUse
 from signoff.gate.gate import Gate
 from signoff.gate.saving import RunSaver
@@ -197,7 +197,7 @@ class EnclosingCall:
             entry = self._entry(state)
             self.level.gate.broker.runs.save_later(lambda: RunProgress(run=entry, fence=self.level.fence))
 
-    def _entry(self, state: RunState) -> KeptRun:
+    def _entry(self, state: RunState) -> SavedRun:
         """That runs inside the call are saved, and whether it was let through although policy asks."""
         return entry_of(self.level, self.call, granted=self.granted, state=state)
 
@@ -218,7 +218,7 @@ def entry_id(call_key: str) -> str:
     return f"entered-{sha256(call_key.encode()).hexdigest()[:24]}"
 
 
-def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunState.GOING) -> KeptRun:
+def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunState.GOING) -> SavedRun:
     """What is saved of a call that runs are inside of: all that has to be the same when it is let through again."""
     entered = EnteredCall(
         tool=call.tool,
@@ -227,7 +227,7 @@ def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunSt
         policy_revision=level.gate.policy.revision,
         granted=granted,
     )
-    return KeptRun(id=entry_id(call.key), parent=level.run_id or call.key, entered=entered, state=state)
+    return SavedRun(id=entry_id(call.key), parent=level.run_id or call.key, entered=entered, state=state)
 
 
 def pause_in(error: Exception) -> CallPaused | None:

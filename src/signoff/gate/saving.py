@@ -30,7 +30,7 @@ from signoff.broker import Broker
 from signoff.broker.runs import RunProgress, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, RunState, Segment
+from signoff.core.run import RunState, SavedRun, Segment
 from signoff.errors import Stale
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
@@ -123,7 +123,7 @@ class RunSaver:
 
     broker: Broker
     histories: Histories
-    run: KeptRun
+    run: SavedRun
     resumed: bool = False
     """Whether whoever calls began or resumed the run, and looks after it."""
     saved: bool = False
@@ -338,7 +338,7 @@ class RunSaver:
         return ConversationTypeAdapter.dump_json(conversation).decode()
 
 
-async def conversation_of(broker: Broker, histories: Histories, run: KeptRun) -> Conversation | None:
+async def conversation_of(broker: Broker, histories: Histories, run: SavedRun) -> Conversation | None:
     """What a saved run is to go on with; None where it never came to a pause.
 
     Of a turn of a chat that is done: what the next turn goes on with.
@@ -375,13 +375,13 @@ def _has_json(part: ToolReturnPart) -> bool:
 
 # --- which run the next one is ---
 
-Given: TypeAlias = tuple[KeptRun, Sequence[ApprovalRequest]]
+Given: TypeAlias = tuple[SavedRun, Sequence[ApprovalRequest]]
 """A saved run, and its requests as they were when it was resumed."""
 _given: ContextVar[list[Given] | None] = ContextVar("signoff_given_run", default=None)
 
 
 @contextmanager
-def executing(run: KeptRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
+def executing(run: SavedRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
     """Within, the first gated run is this one, begun or resumed by whoever calls, with these requests."""
     token = _given.set([(run, requests)])
     try:

@@ -21,7 +21,7 @@ from signoff.core.lease import Down, Lease
 from signoff.core.lifecycle import FINAL
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
-from signoff.core.run import EnteredCall, KeptRun, RunSetup, RunState
+from signoff.core.run import EnteredCall, RunSetup, RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import SchemaError
 from signoff.processes import is_alive
@@ -93,7 +93,7 @@ def _told(what: str, which: str) -> Generator[None]:
         raise SchemaError(f"a {what} is kept in a way that no signoff writes ({error!r}): {which[:200]}") from error
 
 
-def _run(run: KeptRun, options: Mapping[str, Any]) -> KeptRun:
+def _run(run: SavedRun, options: Mapping[str, Any]) -> SavedRun:
     """A run with what 0.1 kept as its options, as far as each is what it should be."""
 
     def text(name: str) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import takewhile
 
 from signoff.core.delivery import Delivery
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import DeliveryChanges
 from signoff.store.memory_changes import Changes
@@ -86,7 +86,7 @@ class _Indexed:
 class MemoryDeliveries:
     """See `signoff.ports.Deliveries`."""
 
-    def __init__(self, changes: Changes, over: Callable[[], Sequence[KeptRun]]) -> None:
+    def __init__(self, changes: Changes, over: Callable[[], Sequence[SavedRun]]) -> None:
         """`over` tells the runs that are over."""
         self._changes = changes
         self._over = over

@@ -18,7 +18,7 @@ from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import KeptRun, Process, RunState, Segment
+from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore
 from signoff.store.memory_changes import Changes
@@ -225,22 +225,22 @@ class MemoryRuns:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._all: dict[str, KeptRun] = {}
+        self._all: dict[str, SavedRun] = {}
 
-    def add(self, run: KeptRun) -> None:
+    def add(self, run: SavedRun) -> None:
         if run.id in self._all:
             raise StoreError(f"run {run.id} is stored already")
         self._changes.set(self._all, run.id, run)
 
-    def put(self, run: KeptRun) -> None:
+    def put(self, run: SavedRun) -> None:
         if run.id not in self._all:
             raise Stale(f"there is no run {run.id}")
         self._changes.set(self._all, run.id, run)
 
-    def get(self, run_id: str) -> KeptRun | None:
+    def get(self, run_id: str) -> SavedRun | None:
         return self._all.get(run_id)
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
         newest = reversed(self._all.values())
         listed = (run for run in newest if not run.parent)
         return [run for run in listed if run.state is RunState.GOING or not going][:limit]
@@ -248,7 +248,7 @@ class MemoryRuns:
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         return sorted(one for one in self._all if one.startswith(prefix))[:limit]
 
-    def over(self) -> Sequence[KeptRun]:
+    def over(self) -> Sequence[SavedRun]:
         """Those of their own that are over, oldest first."""
         return [run for run in self._all.values() if run.state is not RunState.GOING and not run.parent]
 

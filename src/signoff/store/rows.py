@@ -30,7 +30,7 @@ from signoff.core.inbox import Item
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.run import PLAIN_SETUP, KeptRun, RunState, Segment
+from signoff.core.run import PLAIN_SETUP, RunState, SavedRun, Segment
 from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.core.vote import Vote
 
@@ -198,7 +198,7 @@ def _is_plain(decision: ApprovalDecision) -> bool:
     return type(decision) is ApprovalDecision and decision.edited_args is None and decision.terms is None
 
 
-def run_text(run: KeptRun) -> str:
+def run_text(run: SavedRun) -> str:
     text = dump_run(run)
     if run.setup is PLAIN_SETUP:  # in another one there may be what has another form in JSON
         run_of.note(text, run)
@@ -239,7 +239,7 @@ def grant_columns(grant: Grant) -> tuple[Any, ...]:
     return grant.id, kept(grant.tool), exact, revoked, dump_grant(grant)
 
 
-def run_state(run: KeptRun) -> str:
+def run_state(run: SavedRun) -> str:
     """How a run is listed: those inside others are not."""
     return "inside" if run.parent else run.state.value
 

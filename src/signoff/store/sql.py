@@ -27,7 +27,7 @@ from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun, Process, Segment
+from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
@@ -327,35 +327,35 @@ class SqlRuns:
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
-        self._known: dict[str, KeptRun] = {}
+        self._known: dict[str, SavedRun] = {}
 
-    def add(self, run: KeptRun) -> None:
+    def add(self, run: SavedRun) -> None:
         self._sql.run("add_run", run.id, run_state(run), run_text(run))
         self._put_origins(run)
         self._known[run.id] = run
 
-    def put(self, run: KeptRun) -> None:
+    def put(self, run: SavedRun) -> None:
         if run.id not in self._known and self._sql.value("run", kept(run.id)) is None:
             raise Stale(f"there is no run {run.id}")
         self._sql.run("put_run", run.id, run_state(run), run_text(run))
         self._put_origins(run)
         self._known[run.id] = run
 
-    def _put_origins(self, run: KeptRun) -> None:
+    def _put_origins(self, run: SavedRun) -> None:
         for channel, place in run.places.items():
             self._sql.run("put_origin", run.id, kept(channel), kept(place))
 
-    def get(self, run_id: str) -> KeptRun | None:
+    def get(self, run_id: str) -> SavedRun | None:
         if (known := self._known.get(run_id)) is not None:
             return known
         body = self._sql.value("run", kept(run_id))
         return None if body is None else self._loaded(body)
 
-    def _loaded(self, body: str) -> KeptRun:
+    def _loaded(self, body: str) -> SavedRun:
         run = run_of(body)
         return self._known.setdefault(run.id, run)
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[KeptRun]:
+    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
         return [self._loaded(body) for (body,) in self._sql.rows("runs_going" if going else "runs", _limit(limit))]
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:

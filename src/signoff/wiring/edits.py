@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.run import KeptRun
+    from signoff.core.run import SavedRun
     from signoff.policy.engine import Policy
     from signoff.policy.layers import Layers
 
@@ -60,7 +60,7 @@ def checked(
     request: ApprovalRequest,
     given: Mapping[str, Any],
     settings: Settings,
-    run: KeptRun | None = None,
+    run: SavedRun | None = None,
     asked_under: Policy | Layers | None = None,
 ) -> Mapping[str, Any] | None:
     """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`.
@@ -75,7 +75,7 @@ def checked(
     return args
 
 
-def _asked_under(request: ApprovalRequest, settings: Settings, run: KeptRun | None) -> Policy:
+def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | None) -> Policy:
     """The policy the call was asked under: the one here, or the one its run was started with."""
     if not request.policy_revision or settings.policy.revision == request.policy_revision:
         return settings.policy

@@ -26,7 +26,7 @@ from signoff.wiring.stores import store_elsewhere, store_for
 if TYPE_CHECKING:
     from signoff.channels.rule_drafts import DraftRules, RuleDrafts
     from signoff.core.request import ApprovalRequest
-    from signoff.core.run import KeptRun, RunSetup
+    from signoff.core.run import RunSetup, SavedRun
     from signoff.gate.capability import Signoff
     from signoff.ports import Approver, Store
     from signoff.workers.listening import Listener
@@ -73,7 +73,7 @@ class Task:
     """Absolute paths of what is attached."""
 
     @classmethod
-    def of(cls, run: KeptRun) -> Task:
+    def of(cls, run: SavedRun) -> Task:
         """What a saved run was given."""
         return cls(text=run.prompt, input=run.setup.input, files=run.setup.files)
 
@@ -110,7 +110,7 @@ class Job:
         `after` is the turn before: how it ended, or the id of its run, whose conversation the store has.
         """
         from signoff.broker import new_id
-        from signoff.core.run import KeptRun
+        from signoff.core.run import SavedRun
 
         prompt, options = self.prompt(task), self.run_options(task)
         broker = self.runner.gate.broker
@@ -122,7 +122,7 @@ class Job:
                 begun("")
             return await self.runner.run(prompt, after=history, options=options)
         conversation = history.conversation_id if history is not None else str(uuid4()) if self.setup.chat else ""
-        kept = KeptRun(
+        kept = SavedRun(
             id=new_id(),
             conversation_id=conversation,
             agent=self.agent,
@@ -137,7 +137,7 @@ class Job:
         await self._sign()
         return replace(finished, store=finished.store or self.store)
 
-    async def resume(self, run: KeptRun) -> Finished:
+    async def resume(self, run: SavedRun) -> Finished:
         """Go on with a run of it."""
         task, before = Task.of(run), run.setup.after
         prompt = self.prompt(task) if not run.rest else None
@@ -148,11 +148,11 @@ class Job:
         await self._sign()
         return finished
 
-    async def last(self) -> KeptRun | None:
+    async def last(self) -> SavedRun | None:
         """The newest run of the same agent for the same person that is done and can be followed, begun by a command."""
         from signoff.broker.conversations import was_said
 
-        def ours(run: KeptRun) -> bool:
+        def ours(run: SavedRun) -> bool:
             return run.agent == self.agent and run.requester == self.requester and not run.places and was_said(run)
 
         store = self.runner.gate.broker.store
@@ -191,7 +191,7 @@ def job_for(what: str, options: RunOptions) -> Job:
     return _job(what if ":" in what else _worker_named(what), options)
 
 
-def job_of(run: KeptRun, options: RunOptions) -> Job:
+def job_of(run: SavedRun, options: RunOptions) -> Job:
     """As it was when the run began: in its folder, with its policy and model. What tightened it then still does."""
     if not run.agent:
         raise WrongUse(
@@ -225,7 +225,7 @@ def _worker_named(what: str) -> str:
     return f"{WORKER}{os.path.abspath(what) if is_file else what}"
 
 
-def _job(what: str, options: RunOptions, run: KeptRun | None = None) -> Job:
+def _job(what: str, options: RunOptions, run: SavedRun | None = None) -> Job:
     if what.startswith(WORKER):
         return _worker_job(what.removeprefix(WORKER), options, run)
     return _agent_job(what, options, run)
@@ -263,7 +263,7 @@ def setup_of(options: RunOptions, settings: Settings, worker: str | None = None)
     return in_project(setup, settings)
 
 
-def _worker_job(what: str, options: RunOptions, run: KeptRun | None) -> Job:
+def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.config import load_workers, parse_worker, worker_text
     from signoff.config.files import from_here
     from signoff.workers.runtime import Runner
@@ -351,7 +351,7 @@ def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
     return drafts if settings.file and lock_of(settings.file) is None else None
 
 
-def _agent_job(path: str, options: RunOptions, run: KeptRun | None) -> Job:
+def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.gate.agents import signoff_of
     from signoff.gate.capability import Signoff
     from signoff.policy.layers import Layers

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus, run_status
 from signoff.broker.watch import HALTED
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.ports import Transaction
 from signoff.wiring.began import setup_now
 
@@ -23,7 +23,7 @@ class ResumableRuns:
     """Looks for runs that can go on: at all of them first, then at those about which something is new."""
 
     def __init__(
-        self, broker: Broker, channel_names: Collection[str], *, only: Callable[[KeptRun], bool] = lambda run: True
+        self, broker: Broker, channel_names: Collection[str], *, only: Callable[[SavedRun], bool] = lambda run: True
     ) -> None:
         """`only`: which runs to look for; something else may look after others."""
         self._broker = broker
@@ -43,7 +43,7 @@ class ResumableRuns:
         """Runs of which it was said that they cannot go on here."""
         self.turns: set[str] = set()
         """Turns of chats that began in our channels, and were going when they were looked at last."""
-        self.ended: list[KeptRun] = []
+        self.ended: list[SavedRun] = []
         """Of those, what the last look found to be over."""
 
     def at_all(self) -> None:
@@ -86,7 +86,7 @@ class ResumableRuns:
         self._failed[run_id] = (wait, self._broker.clock.now() + wait)
         self._acted.pop(run_id, None)
 
-    def has_place(self, run: KeptRun) -> bool:
+    def has_place(self, run: SavedRun) -> bool:
         """Whether it was begun in one of our channels, or gone on with for one."""
         return not self._names.isdisjoint(run.places)
 
@@ -95,7 +95,7 @@ class ResumableRuns:
         again, self._again = self._again, set()
         now = self._broker.clock.now()
 
-        def work(tx: Transaction) -> tuple[list[RunStatus], int, list[KeptRun], list[KeptRun]]:
+        def work(tx: Transaction) -> tuple[list[RunStatus], int, list[SavedRun], list[SavedRun]]:
             head = tx.record.head()[0]
             touched = self._touched(tx, again)
             free = [run for run in touched if run.state is RunState.GOING and run.id not in busy]
@@ -116,7 +116,7 @@ class ResumableRuns:
         self.turns |= {run.id for run in going if run.setup.chat and self.has_place(run)}
         return sorted(found, key=lambda status: status.run.started_at or now)
 
-    def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[KeptRun]:
+    def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[SavedRun]:
         """Runs about which something is new, or that are over and still remembered."""
         if self._seen is None:
             return self._all(tx)
@@ -130,12 +130,12 @@ class ResumableRuns:
         runs = (tx.runs.get(run_id) for run_id in ids)
         return [run for run in runs if run is not None and not run.parent]
 
-    def _all(self, tx: Transaction) -> Sequence[KeptRun]:
+    def _all(self, tx: Transaction) -> Sequence[SavedRun]:
         going = tx.runs.all(going=True)
         gone = {*self._acted, *self._failed, *self._resting, *self.told, *self.turns} - {run.id for run in going}
         return [*going, *(run for run_id in gone if (run := tx.runs.get(run_id)) is not None)]
 
-    def _is_ours(self, tx: Transaction, run: KeptRun) -> bool:
+    def _is_ours(self, tx: Transaction, run: SavedRun) -> bool:
         if not self._only(run):
             return False
         return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
@@ -155,7 +155,7 @@ class ResumableRuns:
         return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
 
 
-def cannot(run: KeptRun) -> str:
+def cannot(run: SavedRun) -> str:
     """Why a run that nobody has in hand cannot go on in this process, for people; empty where it can."""
     if not run.agent:
         gone = ", but the program that asked is gone" if run.holder else ""
@@ -165,7 +165,7 @@ def cannot(run: KeptRun) -> str:
     return ""
 
 
-def elsewhere(run: KeptRun) -> str:
+def elsewhere(run: SavedRun) -> str:
     """What people are told of a worker's run of which this process knows nothing."""
     return f"Answered. To go on: signoff resume {run.id}"
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
 from signoff.wiring.looking import ResumableRuns, cannot, elsewhere
@@ -33,7 +33,7 @@ class Resumption:
         channel: str,
         resume: Resume | None,
         *,
-        only: Callable[[KeptRun], bool] = lambda run: True,
+        only: Callable[[SavedRun], bool] = lambda run: True,
     ) -> None:
         """`only`: which runs are looked after, where something else goes on with others."""
         self.channel = channel

@@ -22,7 +22,7 @@ from signoff.config import Settings
 from signoff.core.addressing import spoken_name
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import (
     AlreadyHeard,
@@ -73,7 +73,7 @@ class Running:
         options: RunOptions,
         *,
         observe: Callable[[str], None] | None = None,
-        only: Callable[[KeptRun], bool] = lambda run: True,
+        only: Callable[[SavedRun], bool] = lambda run: True,
     ) -> None:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails.
 
@@ -117,7 +117,7 @@ class Running:
             if is_worker:
                 check_name(self._settings, whom.worker)
             run = await self._broker.runs.begin(
-                KeptRun(
+                SavedRun(
                     id=new_id(),
                     conversation_id=str(uuid4()),
                     agent=f"{WORKER}{whom.worker}" if is_worker else whom.worker,
@@ -186,7 +186,7 @@ class Running:
         while busy := {*self._loop.tasks.values(), *self._saying}:
             await asyncio.wait(busy)
 
-    async def _go_on(self, run: KeptRun) -> None:
+    async def _go_on(self, run: SavedRun) -> None:
         """Take a run up, and tell what it comes to."""
         self._telling.in_hand.add(run.id)
         try:
@@ -197,7 +197,7 @@ class Running:
             if run.id not in self._looking.turns:
                 self._telling.in_hand.discard(run.id)
 
-    async def _attempt(self, run: KeptRun) -> tuple[RunState, str] | None:
+    async def _attempt(self, run: SavedRun) -> tuple[RunState, str] | None:
         """Take a run up: how it ended, and what is told of that. None for one that waits again or that others have."""
         job: Job | None = None
         try:
@@ -223,7 +223,7 @@ class Running:
                 job.close()
         return None
 
-    async def _paused(self, run: KeptRun, finished: Finished) -> None:
+    async def _paused(self, run: SavedRun, finished: Finished) -> None:
         """A run is not over. What it waited for may have been answered in the meantime: then it is found again."""
         status = await self._broker.runs.status(run.id)
         if status.waiting or self._looking.is_news(status):
@@ -236,7 +236,7 @@ class Running:
         else:  # nothing is to be waited for, and it did not go on: not at once again
             self._looking.wait(run.id)
 
-    async def _rest(self, run: KeptRun) -> None:
+    async def _rest(self, run: SavedRun) -> None:
         """Leave a run alone that waits for what a tool began, and something else ends."""
         self._looking.rests(run.id)
         self._observe(f"{run.id}  {spoken_name(run.agent)} waits for something that is done elsewhere")
@@ -246,7 +246,7 @@ class Running:
             f"To end it: signoff cancel {run.id}",
         )
 
-    async def _tell(self, run: KeptRun, state: RunState, text: str) -> None:
+    async def _tell(self, run: SavedRun, state: RunState, text: str) -> None:
         """Have people told what a run came to. Where the store does not work it is tried again until it does."""
         clock, wait = self._broker.clock, timedelta(0)
         while True:
@@ -259,7 +259,7 @@ class Running:
             await clock.sleep_until(clock.now() + wait)
             wait = min(wait * 2 or SHORTEST, LONGEST)
 
-    async def _adopt(self, run: KeptRun) -> None:
+    async def _adopt(self, run: SavedRun) -> None:
         """Note where a run belongs from now on that was begun elsewhere: if this process dies, the next takes it up."""
         if self._looking.has_place(run):
             return
@@ -275,16 +275,16 @@ class Running:
     async def _say_in_full(self) -> None:
         """Say whole what was only begun to be told: the process that had a turn in hand died right after its end."""
 
-        def work(tx: Transaction) -> list[KeptRun]:
+        def work(tx: Transaction) -> list[SavedRun]:
             return [run for run in tx.runs.all(limit=RECENT) if was_said(run) and self._is_cut(tx, run)]
 
-        found: list[KeptRun] = []
+        found: list[SavedRun] = []
         with suppress(StoreError):  # whoever looks for runs says so
             found = await self._broker.store.read(work)
         for run in found:
             await self._say_whole(run)
 
-    async def _ended(self, run: KeptRun) -> None:
+    async def _ended(self, run: SavedRun) -> None:
         """A turn that began here was brought to its end by somebody else; of one that failed no more is known."""
         try:
             if was_said(run) and await self._broker.store.read(lambda tx: self._is_cut(tx, run)):
@@ -292,7 +292,7 @@ class Running:
         finally:
             self._telling.in_hand.discard(run.id)
 
-    async def _say_whole(self, run: KeptRun) -> None:
+    async def _say_whole(self, run: SavedRun) -> None:
         """Say what a turn that is over came to, out of its conversation."""
         job: Job | None = None
         try:
@@ -306,10 +306,10 @@ class Running:
             if job is not None:
                 job.close()
 
-    def _is_cut(self, tx: Transaction, run: KeptRun) -> bool:
+    def _is_cut(self, tx: Transaction, run: SavedRun) -> bool:
         return not cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
 
-    async def _built(self, run: KeptRun) -> Job:
+    async def _built(self, run: SavedRun) -> Job:
         """The run's job, made in a thread: what it imports may take seconds. One at a time."""
         async with self._building:
             options = replace(self._options, message=partial(self._line_of, run.id))
@@ -325,7 +325,7 @@ class Running:
         self._telling.tell_line(run_id, message)
         self._observe(f"{run_id}  {' > '.join(message.worker)} says: {message.text}")
 
-    async def _went_wrong(self, run: KeptRun, job: Job | None, error: Exception) -> tuple[RunState, str] | None:
+    async def _went_wrong(self, run: SavedRun, job: Job | None, error: Exception) -> tuple[RunState, str] | None:
         """What is told of a run that failed. One that could not go on is over too if it came nowhere.
 
         Else it is tried again. One that is done although something went wrong is told as any that somebody else ended.
@@ -351,7 +351,7 @@ class Running:
         await self._say_once(run, f"It cannot go on now: {text}\nIt is tried again; or: signoff resume {run.id}")
         return None
 
-    async def _say_once(self, run: KeptRun, text: str, *, only_if: bool = True) -> None:
+    async def _say_once(self, run: SavedRun, text: str, *, only_if: bool = True) -> None:
         """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
         if not only_if or run.id in self._looking.told:
             return

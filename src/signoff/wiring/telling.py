@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from signoff.core.redact import redact_text
-from signoff.core.run import KeptRun, RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible import OPEN
 from signoff.errors import SignoffError
@@ -29,7 +29,7 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def is_cut(tx: Transaction, channel: str, run: KeptRun) -> bool:
+def is_cut(tx: Transaction, channel: str, run: SavedRun) -> bool:
     """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
     delivery = tx.deliveries.get(channel, Subject(SubjectKind.RESULT, run.id))
     if delivery is None or delivery.result is None:

@@ -16,7 +16,7 @@ from pydantic_ai.run import AgentRunResult
 
 from signoff.broker.conversations import was_said
 from signoff.core.request import ApprovalRequest
-from signoff.core.run import KeptRun
+from signoff.core.run import SavedRun
 from signoff.gate.agents import signoff_of
 from signoff.gate.calls import asking
 from signoff.gate.capability import Signoff
@@ -82,7 +82,7 @@ class Runner:
     async def run(
         self,
         prompt: Prompt,
-        kept: KeptRun | None = None,
+        kept: SavedRun | None = None,
         *,
         after: Conversation | None = None,
         options: Mapping[str, Any] = _NOTHING,
