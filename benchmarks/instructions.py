@@ -29,7 +29,7 @@ from benchmarks.agents import agent, run_whole, tools
 from benchmarks.policies import ONE_RULE, realistic
 from benchmarks.script import FOLDER, Tally
 from signoff import Policy, Signoff
-from signoff.broker import signing, watch
+from signoff.broker import signatures, watch
 from signoff.store import sqlite
 from signoff.store.writer import Writer
 
@@ -149,7 +149,7 @@ def slow_down() -> None:
     """What is done by the clock is to be done as often in a trip as it is where nobody counts."""
     sqlite.LOOK *= SLOWER
     watch.NOT_URGENT *= SLOWER
-    signing.WITHIN *= SLOWER
+    signatures.WITHIN *= SLOWER
     Writer.__init__.__kwdefaults__["soon"] *= SLOWER
 
 

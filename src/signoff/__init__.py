@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from signoff.gate.agents import call_agent as call_agent
     from signoff.gate.calls import idempotency_key as idempotency_key
     from signoff.gate.capability import Signoff as Signoff
-    from signoff.gate.deferred import build_approval_requests as build_approval_requests
-    from signoff.gate.deferred import collect_approvals as collect_approvals
-    from signoff.gate.deferred import collect_approvals_sync as collect_approvals_sync
-    from signoff.gate.deferred import run_with_approval as run_with_approval
-    from signoff.gate.deferred import run_with_approval_sync as run_with_approval_sync
+    from signoff.gate.deferred_tools import build_approval_requests as build_approval_requests
+    from signoff.gate.deferred_tools import collect_approvals as collect_approvals
+    from signoff.gate.deferred_tools import collect_approvals_sync as collect_approvals_sync
+    from signoff.gate.deferred_tools import run_with_approval as run_with_approval
+    from signoff.gate.deferred_tools import run_with_approval_sync as run_with_approval_sync
     from signoff.gate.resume import SuspendedRun as SuspendedRun
     from signoff.gate.resume import resume as resume
     from signoff.gate.resume import resume_run as resume_run
@@ -59,17 +59,17 @@ _HOME = {
     "SignoffError": "errors",
     "SuspendedRun": "gate.resume",
     "Verdict": "core.verdict",
-    "build_approval_requests": "gate.deferred",
+    "build_approval_requests": "gate.deferred_tools",
     "call_agent": "gate.agents",
-    "collect_approvals": "gate.deferred",
-    "collect_approvals_sync": "gate.deferred",
+    "collect_approvals": "gate.deferred_tools",
+    "collect_approvals_sync": "gate.deferred_tools",
     "idempotency_key": "gate.calls",
     "load_policy": "config",
     "open_store": "store.open",
     "resume": "gate.resume",
     "resume_run": "gate.resume",
-    "run_with_approval": "gate.deferred",
-    "run_with_approval_sync": "gate.deferred",
+    "run_with_approval": "gate.deferred_tools",
+    "run_with_approval_sync": "gate.deferred_tools",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

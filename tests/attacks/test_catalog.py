@@ -23,7 +23,7 @@ from signoff.policy.engine import Policy
 from signoff.store.open import open_store
 from signoff.testing import ScriptedModel, ScriptedUI
 from signoff.toolsets import Registration, approval_tool, filesystem_rw, shell_readonly, with_approval
-from signoff.toolsets.hiding import HIDDEN, hide
+from signoff.toolsets.variable_mask import HIDDEN, hide
 
 __all__ = ["project"]
 

@@ -21,7 +21,7 @@ from signoff.channels.render import TerminalLook, draw_card, draw_list, folded
 from signoff.channels.screen import Screen
 from signoff.core.card import card_for
 from signoff.core.context import RequestContext
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
 PAYLOADS = (

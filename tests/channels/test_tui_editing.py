@@ -8,7 +8,7 @@ from tests.channels.person import request
 from tests.channels.tui import Reader, outcome, reading
 from textual.widgets import TextArea
 
-from signoff.channels.tui_waiting import WaitingRequest
+from signoff.channels.tui_requests import WaitingRequest
 
 
 def write(ana: Reader, old: str, new: str) -> None:

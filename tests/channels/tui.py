@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from signoff.channels.tui_app import TuiApp
-from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests
+from signoff.channels.tui_requests import WaitingRequest, WaitingRequests
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer

@@ -11,7 +11,7 @@ from tests.cli.desk import Desk, asks
 from tests.cli.wording import AGO, Wording
 
 from signoff.broker import Broker
-from signoff.cli.listing import clock
+from signoff.cli.inbox_page import clock
 from signoff.core.notice import Notice
 from signoff.core.request import State
 from signoff.delivery import Reconciler, Route

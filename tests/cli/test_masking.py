@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.cli.masking import MaskedStream
+from signoff.cli.masked_stream import MaskedStream
 from signoff.core.redact import Redactor
 
 TOKEN = "ghp_" + "a1B2" * 9

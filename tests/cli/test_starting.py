@@ -11,7 +11,7 @@ from tests import start
 
 PROGRAM = """
 import gc, json
-from signoff.cli.starting import uncollected
+from signoff.cli.startup import uncollected
 said = []
 for _ in range(2):
     with uncollected():
@@ -34,13 +34,13 @@ def test_nothing_is_collected_at_the_start_and_everything_later() -> None:
 
 
 def test_who_collects_by_themselves_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from signoff.cli import starting
+    from signoff.cli import startup
 
-    monkeypatch.setattr(starting, "_frozen", False)
+    monkeypatch.setattr(startup, "_frozen", False)
     monkeypatch.setattr(gc, "freeze", lambda: None)
     gc.disable()
     try:
-        with starting.uncollected():
+        with startup.uncollected():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.config.adding import Added, add_rule, policy_in_text
+from signoff.config.rule_insertion import Added, add_rule, policy_in_text
 from signoff.core.canonical import canonical
 from signoff.errors import PolicyError
 from signoff.policy.composer import read_document

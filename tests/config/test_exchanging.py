@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.config import exchanging
-from signoff.config.exchanging import exchange
+from signoff.config import file_exchange
+from signoff.config.file_exchange import exchange
 from signoff.errors import WrongFile
 
 OLD, NEW = "policy: []\r\n# é\n", "policy: [{allow: a}]\r\n# é\n"
@@ -59,7 +59,7 @@ def test_one_that_changes_in_the_last_moment_is_left_alone(file: Path, monkeypat
     def sync(handle: int) -> None:
         file.write_text("policy: [{deny: b}]\n")
 
-    monkeypatch.setattr(exchanging.os, "fsync", sync)
+    monkeypatch.setattr(file_exchange.os, "fsync", sync)
     with pytest.raises(WrongFile, match="changed meanwhile"):
         exchange(str(file), OLD, NEW)
     assert file.read_text() == "policy: [{deny: b}]\n"
@@ -71,7 +71,7 @@ def test_nothing_is_half_written_when_the_disk_fails(file: Path, step: str, monk
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exchanging.os, step, fail)
+    monkeypatch.setattr(file_exchange.os, step, fail)
     with pytest.raises(WrongFile, match="No space left on device; nothing was written"):
         exchange(str(file), OLD, NEW)
     assert file.read_bytes() == OLD.encode()
@@ -82,7 +82,7 @@ def test_an_interrupt_leaves_nothing_behind(file: Path, monkeypatch: pytest.Monk
     def stop(handle: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exchanging.os, "fsync", stop)
+    monkeypatch.setattr(file_exchange.os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
         exchange(str(file), OLD, NEW)
     assert file.read_bytes() == OLD.encode()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signoff.config import load_settings
-from signoff.config.importing import importable
+from signoff.config.import_path import importable
 from signoff.toolsets.catalog import Catalog
 
 

@@ -18,7 +18,7 @@ from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
 from signoff.core.context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Keeps, Remember
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 from signoff.core.people import Answerer
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest

@@ -15,7 +15,7 @@ from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.notice import Asked
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout, Requirement
-from signoff.delivery.attended import Attended
+from signoff.delivery.local_channel import Attended
 from signoff.errors import ChannelFailed, NobodyHere
 from signoff.testing import Office
 from signoff.testing.office import ANA, soon

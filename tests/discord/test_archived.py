@@ -7,7 +7,7 @@ from tests.discord.house import House, thread_of
 from tests.discord.service import Refusal, Service
 from tests.discord.test_moved import moved
 
-from signoff.channels.discord.waiting import _MOST_OPENED
+from signoff.channels.discord.waiting_cards import _MOST_OPENED
 from signoff.core.request import State
 from signoff.ports import Heard
 

@@ -102,7 +102,7 @@ async def _knows(house: House, subject: str) -> bool:
 async def test_what_cannot_be_looked_at_is_looked_at_later(
     house: House, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signoff.channels.discord.waiting._PAUSES", (0.01,) * 20)
+    monkeypatch.setattr("signoff.channels.discord.waiting_cards._PAUSES", (0.01,) * 20)
     async with house.running():
         request, message = await house.shown()
     await house.ana.delete(message)

@@ -170,7 +170,7 @@ async def _stands(house: House, request_id: str, message: Message) -> bool:
 async def test_a_deleted_message_stays_away_once_it_is_settled(
     house: House, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signoff.channels.discord.waiting._LATE", 0.05)  # no inbox is ever told where it stands
+    monkeypatch.setattr("signoff.channels.discord.waiting_cards._LATE", 0.05)  # no inbox is ever told where it stands
     channel = house.channel()
     await channel.start(house.inbox("other"))
     [request] = await house.ask()

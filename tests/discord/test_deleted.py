@@ -6,7 +6,7 @@ import pytest
 from tests.discord.house import House
 from tests.discord.service import Message, Service
 
-from signoff.channels.discord.waiting import _MOST_DELETED
+from signoff.channels.discord.waiting_cards import _MOST_DELETED
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer
 from signoff.core.request import State

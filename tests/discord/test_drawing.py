@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.discord.asking import asked
 
-from signoff.channels.discord import drawing
-from signoff.channels.discord.drawing import LARGE, DrawingCache, is_large
+from signoff.channels.discord import drawings
+from signoff.channels.discord.drawings import LARGE, DrawingCache, is_large
 from signoff.channels.discord.paper import sheet_for, shows_whole
 from signoff.channels.discord.whole import whole
 from signoff.core.notice import Asked, Together
@@ -57,7 +57,7 @@ async def test_a_large_call_is_drawn_once_and_keeps_nobody_waiting(monkeypatch: 
         assert go_on.wait(20)
         return "all of it"
 
-    monkeypatch.setattr(drawing, "whole", slow)
+    monkeypatch.setattr(drawings, "whole", slow)
     request, made = asked(args={"to": "a" * LARGE}), DrawingCache()
     first, second, third = (asyncio.create_task(made.whole(request)) for _ in range(3))
     await begun.wait()  # everything else goes on meanwhile
@@ -72,7 +72,7 @@ async def test_what_cannot_be_drawn_is_said_to_everybody_who_asks(monkeypatch: p
     def broken(_: Any) -> str:
         raise ValueError("no")
 
-    monkeypatch.setattr(drawing, "whole", broken)
+    monkeypatch.setattr(drawings, "whole", broken)
     request, made = asked(args={"to": "a" * LARGE}), DrawingCache()
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):

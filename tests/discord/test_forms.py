@@ -14,7 +14,7 @@ from tests.discord.reader import acting
 from signoff.broker.grants import check_terms
 from signoff.channels.discord.forms import deny_form, edit_form, read_edit
 from signoff.channels.discord.press import Press, Verb
-from signoff.channels.discord.remembering import choices, confirm_sheet, decision_for, remember_sheet
+from signoff.channels.discord.remember_menu import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.sheet import Form, Menu
 from signoff.core.call import Veiled
 from signoff.core.canonical import canonical

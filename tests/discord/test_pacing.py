@@ -11,8 +11,8 @@ import pytest
 from tests.discord.house import House
 from tests.discord.service import Service
 
+from signoff.channels.discord.backoff import Timing
 from signoff.channels.discord.bot import discord_channel
-from signoff.channels.discord.pacing import Timing
 from signoff.core.request import State
 from signoff.errors import ChannelFailed
 from signoff.ports import Channel

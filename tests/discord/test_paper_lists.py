@@ -12,7 +12,7 @@ from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.whole import whole
 from signoff.core.context import EarlierAnswers, RequestContext, Tally
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 from signoff.core.notice import Asked, Together
 from signoff.core.request import ApprovalRequest, State
 

@@ -9,7 +9,7 @@ from pydantic_ai import Agent, RunContext
 from tests.gate.agents import Till, agent_with, pays
 
 from signoff import ApprovalMemory, ApprovalRequest, Signoff, call_agent
-from signoff.core.loosened import NOT_LOOSENED, Loosened
+from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.testing import ScriptedModel
 
 

@@ -8,7 +8,7 @@ from signoff.core.call import Call
 from signoff.policy.engine import Policy
 from signoff.policy.explain import Explanation
 from signoff.policy.facts import Facts
-from signoff.policy.finding import MatchResult
+from signoff.policy.match_result import MatchResult
 
 ROOT = "/home/ana/project"
 

@@ -15,7 +15,7 @@ from tests.policy.rules import ROOT, call, effect, policy
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
 from signoff.policy.index import MOST_SHELVES
-from signoff.policy.loading import parse_policy
+from signoff.policy.policy_source import parse_policy
 
 ALLOW = {"allow": "pay", "id": "allow"}
 ASK = {"ask": "pay", "id": "ask"}

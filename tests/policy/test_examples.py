@@ -6,7 +6,7 @@ import pytest
 from tests.tables import table
 
 from signoff.errors import PolicyError
-from signoff.policy.loading import parse_policy
+from signoff.policy.policy_source import parse_policy
 
 
 @table(

@@ -7,8 +7,8 @@ import json
 from tests.policy.rules import call
 
 from signoff.core.verdict import Effect
-from signoff.policy.finding import Truth
-from signoff.policy.loading import parse_policy
+from signoff.policy.match_result import Truth
+from signoff.policy.policy_source import parse_policy
 
 POLICY = parse_policy(
     """

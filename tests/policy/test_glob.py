@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.tables import table
 
-from signoff.policy.finding import Truth
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
+from signoff.policy.match_result import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 

@@ -9,7 +9,7 @@ from tests.policy.rules import policy
 from tests.tables import table
 
 from signoff.errors import PolicyError
-from signoff.policy.loading import parse_policy
+from signoff.policy.policy_source import parse_policy
 
 BIG = {"tool": "pay", "args": {"amount": {">": 100}}}
 

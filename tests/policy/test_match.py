@@ -11,7 +11,7 @@ from tests.tables import table
 from signoff.core.call import LABELS
 from signoff.core.verdict import Effect
 from signoff.policy.engine import Policy
-from signoff.policy.finding import Truth
+from signoff.policy.match_result import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 

@@ -22,9 +22,9 @@ from signoff.core.verdict import Effect
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, Truth
 from signoff.policy.layers import Layers
-from signoff.policy.loading import parse_policy
+from signoff.policy.match_result import YES, Truth
+from signoff.policy.policy_source import parse_policy
 from signoff.policy.reach import reach, reach_of
 from signoff.policy.written import read_written, written
 

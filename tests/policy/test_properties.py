@@ -15,9 +15,9 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Truth
 from signoff.policy.layers import Layers
-from signoff.policy.loading import parse_policy
+from signoff.policy.match_result import Truth
+from signoff.policy.policy_source import parse_policy
 
 TOOLS = ["pay", "read", "read_all", "x/y", "bash", "bash_admin", "pay\n"]
 KEYS = ["amount", "path", "to", "user.name", "items.0", "/a.b"]

@@ -10,7 +10,7 @@ from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
-from signoff.policy.loading import parse_policy
+from signoff.policy.policy_source import parse_policy
 
 
 def refused(text: str) -> PolicyError:

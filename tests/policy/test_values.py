@@ -14,7 +14,7 @@ from tests.tables import table
 from signoff.core.call import Call
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
-from signoff.policy.finding import Truth
+from signoff.policy.match_result import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
 

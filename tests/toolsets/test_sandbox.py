@@ -13,7 +13,7 @@ from signoff.errors import WrongUse
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.testing import ScriptedModel
 from signoff.toolsets import shell_file_ops
-from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.environment import find_program
 from signoff.toolsets.builtin.shell.sandbox import Sandbox, open_sandbox, probe

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
-from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.processes import Capture, CommandResult, ProcessLimits
 

@@ -12,7 +12,7 @@ from signoff.broker import Broker
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState, SavedRun
 from signoff.wiring import RunOptions, Task, job_for
-from signoff.wiring.telling import answer_text, failure_text
+from signoff.wiring.run_text import answer_text, failure_text
 
 ASKS = TURNS.partition("\n")[2]
 """The same without the greeting: it asks at once."""
@@ -325,7 +325,7 @@ async def test_ctrl_c_puts_down_what_is_in_hand_and_the_next_process_goes_on_wit
 
 
 async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signoff.wiring.running.AT_ONCE", 2)
+    monkeypatch.setattr("signoff.wiring.channel_runs.AT_ONCE", 2)
     places = [f"{number}/" for number in range(1, 6)]
     with town.at_work():
         assert [await town.says("hi", at=at) for at in places] == [

@@ -128,7 +128,7 @@ async def test_something_that_fails_after_the_end_is_not_the_answer(
         monkeypatch.chdir(town.folder)
         raise ValueError("cannot be written")
 
-    monkeypatch.setattr("signoff.wiring.running.answer_text", fails)
+    monkeypatch.setattr("signoff.wiring.channel_runs.answer_text", fails)
     async with working(town):
         await town.says("hi")
         told = await town.told()
@@ -149,7 +149,7 @@ async def test_a_turn_that_somebody_else_ends_is_told_whole(town: Town) -> None:
         asked = await town.asked()
         await town.running.idle()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("signoff.wiring.running.AT_ONCE", 0)
+            patch.setattr("signoff.wiring.channel_runs.AT_ONCE", 0)
             await town.answer(asked)
             [run] = await town.runs()
             job = job_of(run, RunOptions(store=f"sqlite:{town.folder / 'signoff.db'}", unattended="park"))

@@ -24,8 +24,8 @@ from signoff.delivery import Reconciler, Route
 from signoff.ports import Heard, Inbox
 from signoff.testing import FakeClock
 from signoff.wiring import RunOptions
+from signoff.wiring.channel_runs import Running
 from signoff.wiring.inbox import project_inbox
-from signoff.wiring.running import Running
 
 T = TypeVar("T")
 PATIENCE = 60

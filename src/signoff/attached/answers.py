@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from signoff.core.verdict import Effect, Verdict
-from signoff.policy.wording import shown
+from signoff.policy.phrases import shown
 
 Hook = Callable[..., Any]
 """A method such as `ports.DeclaresApproval` has."""

@@ -24,7 +24,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
 from signoff.policy.strictest import strictest
 from signoff.ports import judging
-from signoff.wrapped import Step
+from signoff.toolset_wrappers import Step
 
 
 @dataclass(frozen=True, slots=True)

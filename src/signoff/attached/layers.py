@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from signoff.core.verdict import Effect
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 
 Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]] | None"
 """A `Policy`, rules as in a file, one of `allow`, `ask` and `deny` for every call, or None: nothing attached.

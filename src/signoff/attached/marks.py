@@ -20,7 +20,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.strictest import strictest
 from signoff.ports import Passed, passed
-from signoff.wrapped import Step, parts_of, way_down
+from signoff.toolset_wrappers import Step, parts_of, way_down
 
 T = TypeVar("T", bound=AbstractToolset[Any])
 

@@ -22,7 +22,7 @@ from signoff.broker.ledger import Ledger
 from signoff.broker.people import People
 from signoff.broker.policies import BrokerPolicies
 from signoff.broker.runs import BrokerRuns, RunProgress, check, refuse_over, save
-from signoff.broker.signing import Signing
+from signoff.broker.signatures import Signing
 from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision

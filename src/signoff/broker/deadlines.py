@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, lose, pause, put
-from signoff.broker.signing import Signing
+from signoff.broker.signatures import Signing
 from signoff.core.lifecycle import Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft

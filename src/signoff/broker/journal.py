@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from signoff.core.call import Call
 from signoff.core.grant import Grant
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 from signoff.core.people import Answerer, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from signoff.channels.headless import HeadlessApprover
     from signoff.channels.rule_drafts import DraftRules
-    from signoff.channels.scripted import Answer, ScriptedUI
+    from signoff.channels.script_approver import Answer, ScriptedUI
     from signoff.channels.terminal import TerminalApprover
     from signoff.channels.tui import TuiApprover
     from signoff.core.people import Answerer
@@ -84,6 +84,6 @@ def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessAp
 
 def scripted_approver(answers: Iterable[Answer], *, by: Answerer | None = None) -> ScriptedUI:
     """Answers from a list, as a script, or as `by` where it stands in for somebody. For tests and demos."""
-    from signoff.channels.scripted import ScriptedUI
+    from signoff.channels.script_approver import ScriptedUI
 
     return ScriptedUI(answers, by=by)

@@ -17,8 +17,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-from signoff.channels.calling import drop, in_thread
 from signoff.channels.outcome import outcome_text, result_text
+from signoff.channels.sync_calls import drop, in_thread
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending

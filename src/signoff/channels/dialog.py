@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.text import Text
 
-from signoff.channels.editing import edit_arguments, start_of
+from signoff.channels.edit_draft import edit_arguments, start_of
 from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
 from signoff.channels.keys import (
     BACK,

@@ -29,7 +29,7 @@ from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.terminal import card_here, user_here
 from signoff.channels.tui_app import TuiApp, now
 from signoff.channels.tui_driver import ThreadDriver
-from signoff.channels.tui_waiting import LEFT, WaitingRequest, WaitingRequests
+from signoff.channels.tui_requests import LEFT, WaitingRequest, WaitingRequests
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode

@@ -18,7 +18,7 @@ from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.tui_board import Board
 from signoff.channels.tui_driver import LOOK_AT_SIZE, TerminalGone, ThreadDriver
 from signoff.channels.tui_prompts import SHEETS
-from signoff.channels.tui_waiting import WaitingRequests
+from signoff.channels.tui_requests import WaitingRequests
 from signoff.core.people import Answerer
 
 _WIDTHS = [(0, "-narrow"), (72, "-wide"), (110, "-vast")]

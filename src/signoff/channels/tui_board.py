@@ -19,7 +19,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Static
 
-from signoff.channels.editing import EditDraft, start_of
+from signoff.channels.edit_draft import EditDraft, start_of
 from signoff.channels.keys import KEYS, RULE, Key
 from signoff.channels.render import TerminalLook, clipped, draw_card
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
@@ -37,7 +37,7 @@ from signoff.channels.tui_prompts import (
     SearchNotice,
     paragraphs,
 )
-from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests, named
+from signoff.channels.tui_requests import WaitingRequest, WaitingRequests, named
 from signoff.core.card import APPROVING, Card, Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Answerer

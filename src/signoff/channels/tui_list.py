@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from signoff.channels.render import TerminalLook, clipped
-from signoff.channels.tui_waiting import WaitingRequest
+from signoff.channels.tui_requests import WaitingRequest
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 

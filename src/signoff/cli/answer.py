@@ -195,7 +195,7 @@ def _give(
     policy: str | None,
 ) -> None:
     from signoff.cli.main import FAILED
-    from signoff.cli.opening import looked_in, with_broker
+    from signoff.cli.open_broker import looked_in, with_broker
     from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> bool:
@@ -233,7 +233,7 @@ def _once(ready: Sequence[Done]) -> Iterator[Done]:
 
 async def _prepared(broker: Broker, settings: Settings, answer: TypedAnswer, given: str) -> Done:
     """One answer, checked as far as it can be before anything is written."""
-    from signoff.cli.telling import late_text, outcome_step
+    from signoff.cli.request_report import late_text, outcome_step
     from signoff.core.request import State
     from signoff.errors import RequestError, UnknownRequest
 
@@ -272,7 +272,7 @@ def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
 
 
 async def _answered(broker: Broker, ready: Done, by: Answerer) -> Done:
-    from signoff.cli.telling import late_text
+    from signoff.cli.request_report import late_text
     from signoff.core.inbox import has_approved
     from signoff.core.request import State
     from signoff.errors import AlreadySettled, RequestError
@@ -314,7 +314,7 @@ def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
 
 
 def _lines(request: ApprovalRequest, approved: bool, done: Done) -> Iterator[str]:
-    from signoff.cli.telling import changes
+    from signoff.cli.request_report import changes
     from signoff.cli.words import safe
     from signoff.core.inbox import agreed_text
     from signoff.core.quorum import who
@@ -353,7 +353,7 @@ def _data(done: Done) -> Mapping[str, Any]:
 
 async def _hint(broker: Broker, done: Sequence[Done]) -> None:
     """Which runs can go on now, if no process is about to notice by itself."""
-    from signoff.cli.telling import how_to_go_on
+    from signoff.cli.request_report import how_to_go_on
 
     runs = {one.request.run for one in done if one.request is not None and one.request.run and not one.problems}
     for run in sorted(runs):

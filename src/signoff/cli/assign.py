@@ -60,7 +60,7 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
     """To the person who types, where `to` is None; to nobody, where it is empty."""
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
 
     async def work(broker: Broker, settings: Settings) -> str:
         from signoff.cli.people import named

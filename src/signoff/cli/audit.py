@@ -87,7 +87,7 @@ def log(
             raise
     else:
         if not seen and not as_json:
-            from signoff.cli.opening import say_where
+            from signoff.cli.open_broker import say_where
 
             click.echo("Nothing is on record.")
             say_where(store, policy)
@@ -127,7 +127,7 @@ def verify(
         ctx.exit(_BROKEN)
     click.echo(json_line(checked.as_json()) if as_json else "\n".join(checked.lines()))
     if file is None and not as_json:
-        from signoff.cli.opening import say_where
+        from signoff.cli.open_broker import say_where
 
         say_where(store, policy)
 
@@ -289,7 +289,7 @@ def _with_store(
     store: str | None, policy: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False
 ) -> T:
     from signoff.cli.loops import run
-    from signoff.cli.opening import store_meant
+    from signoff.cli.open_broker import store_meant
     from signoff.wiring import settings_for
 
     async def main() -> T:

@@ -36,7 +36,7 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
     Example:
       signoff channels list
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.words import as_json as json_line
 
     found = with_broker(store, policy, _looked_at)
@@ -209,7 +209,7 @@ def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
 
 
 def _down(lease: Lease) -> str:
-    from signoff.cli.listing import clock
+    from signoff.cli.inbox_page import clock
     from signoff.cli.words import now, safe
 
     assert lease.down is not None

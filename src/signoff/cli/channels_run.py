@@ -115,7 +115,7 @@ async def _stay(
     reconciler = Reconciler(broker, told, inbox=lambda name: project_inbox(broker, settings, name))
     work: list[Coroutine[Any, Any, None]] = [reconciler.run()]
     if run_options is not None:
-        from signoff.wiring.running import Running
+        from signoff.wiring.channel_runs import Running
 
         running = Running(reconciler, broker, settings, names, run_options, observe=report.run)
         start.append(running.begin)

@@ -123,7 +123,7 @@ async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps
 async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
     """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
     from signoff.broker import Broker
-    from signoff.cli.opening import store_meant
+    from signoff.cli.open_broker import store_meant
     from signoff.delivery.status import running_channels
 
     try:

@@ -13,7 +13,7 @@ from signoff.core.safe import safe_text
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
-    from signoff.cli.going import Going
+    from signoff.cli.run_screen import Going
     from signoff.wiring import Job, Task
     from signoff.workers.runtime import Finished
 

@@ -41,7 +41,7 @@ def _keys(schema: Schema, top: Schema, above: Sequence[str]) -> Iterator[str]:
 
 
 def _value(default: object) -> str:
-    from signoff.toolsets.hiding import HIDDEN
+    from signoff.toolsets.variable_mask import HIDDEN
 
     return HIDDEN if default == HIDDEN else repr(default)
 

@@ -108,7 +108,7 @@ class PreparedAnswers:
     """Shows every card as the terminal would, and answers from a list; what is left over is denied."""
 
     def __init__(self, answers: list[str], console: Console) -> None:
-        from signoff.channels.scripted import decision_from
+        from signoff.channels.script_approver import decision_from
 
         self._console = console
         self._answers = answers
@@ -131,7 +131,7 @@ class PreparedAnswers:
 
 
 def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
-    from signoff.channels.scripted import decision_from
+    from signoff.channels.script_approver import decision_from
     from signoff.core.decision import ApprovalDecision
     from signoff.workers.demo.agent import EDITS
 

@@ -59,7 +59,7 @@ def doctor(
         raise click.UsageError("Name an agent, or workers with --worker, not both.")
     from signoff.cli.doctor_page import as_data, lines
     from signoff.cli.main import FAILED
-    from signoff.cli.safely import apart
+    from signoff.cli.safe_output import apart
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import now
     from signoff.wiring import settings_for
@@ -184,7 +184,7 @@ def _workers(settings: Settings) -> tuple[Mapping[str, WorkerFile], Mapping[str,
 
 def _names(only: Sequence[str], workers: Mapping[str, WorkerFile], wrong: Mapping[str, SignoffError]) -> list[str]:
     from signoff.errors import WrongUse
-    from signoff.policy.wording import did_you_mean, shown
+    from signoff.policy.phrases import did_you_mean, shown
 
     known = sorted({*workers, *wrong})
     for name in only:
@@ -305,7 +305,7 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
 def _unlisted(survey: WorkerSurvey) -> Iterator[Finding]:
     """Toolsets that were asked for their tools and did not answer."""
     from signoff.cli.doctor_findings import WARNING, Finding
-    from signoff.policy.wording import shown
+    from signoff.policy.phrases import shown
     from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
     failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
@@ -350,7 +350,7 @@ def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator
     """Workers that can change the files they are bound by."""
     from signoff.cli.doctor_findings import ERROR, Finding
     from signoff.config import PROJECT_FILE, workers_folder
-    from signoff.policy.wording import shown
+    from signoff.policy.phrases import shown
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.survey import way_to_change
 
@@ -379,7 +379,7 @@ def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator
 def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
     """Commands that rules let run unasked and that may, whatever their words, change programs which run by name."""
     from signoff.cli.doctor_findings import WARNING, Finding
-    from signoff.policy.wording import listed
+    from signoff.policy.phrases import listed
     from signoff.workers.survey import beyond_reading, unsealed
 
     seen: set[str] = set()

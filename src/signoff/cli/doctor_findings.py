@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from signoff.config.tighten import unheard_problem
 from signoff.core.credential import secret_name
 from signoff.core.verdict import Effect, OnTimeout
-from signoff.policy.finding import Truth
 from signoff.policy.match import CHAIN, ToolsetCondition, WorkerCondition
-from signoff.policy.wording import did_you_mean, listed, nearest, shown
+from signoff.policy.match_result import Truth
+from signoff.policy.phrases import did_you_mean, listed, nearest, shown
 
 if TYPE_CHECKING:
     from signoff.config import Settings, ToolsetEntry, WorkerFile

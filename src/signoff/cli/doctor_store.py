@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.cli.doctor_findings import ERROR, NOTE, WARNING, Finding, Severity
-from signoff.policy.wording import listed
+from signoff.policy.phrases import listed
 
 if TYPE_CHECKING:
     from datetime import timedelta

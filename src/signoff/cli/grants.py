@@ -37,7 +37,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-    from signoff.cli.opening import say_where, with_broker
+    from signoff.cli.open_broker import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> Sequence[tuple[Grant, str]]:
@@ -70,7 +70,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
       signoff grants revoke h4w8
     """
     from signoff.cli.main import FAILED
-    from signoff.cli.opening import looked_in, with_broker
+    from signoff.cli.open_broker import looked_in, with_broker
     from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> bool:
@@ -119,7 +119,7 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> tuple[Grant, str]:
@@ -156,7 +156,7 @@ def _lines(grant: Grant, asleep: str) -> Iterator[str]:
 
 
 def _facts(grant: Grant, asleep: str) -> Iterator[tuple[str, str]]:
-    from signoff.cli.telling import masked
+    from signoff.cli.request_report import masked
     from signoff.cli.words import local, safe
     from signoff.core.safe import grant_line
     from signoff.core.visible import visible
@@ -191,7 +191,7 @@ def _usage(grant: Grant) -> list[str]:
 
 
 def _data(grant: Grant, asleep: str) -> dict[str, Any]:
-    from signoff.cli.telling import masked
+    from signoff.cli.request_report import masked
     from signoff.cli.words import iso, now
     from signoff.core.safe import grant_line
 

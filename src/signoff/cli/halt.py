@@ -26,7 +26,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.opening import say_where, with_broker
+    from signoff.cli.open_broker import say_where, with_broker
     from signoff.cli.words import safe
 
     async def work(broker: Broker, settings: Settings) -> str:
@@ -69,7 +69,7 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.opening import say_where, with_broker
+    from signoff.cli.open_broker import say_where, with_broker
 
     async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import whoami

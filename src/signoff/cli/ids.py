@@ -62,7 +62,7 @@ def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
 
 
 def _runs(tx: Transaction) -> Found:
-    from signoff.cli.telling import masked
+    from signoff.cli.request_report import masked
 
     return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
 
@@ -92,7 +92,7 @@ def _items(
 
     from click.shell_completion import CompletionItem
 
-    from signoff.cli.opening import store_meant
+    from signoff.cli.open_broker import store_meant
     from signoff.cli.words import clip, safe
     from signoff.wiring import settings_for
 

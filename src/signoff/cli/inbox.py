@@ -10,7 +10,7 @@ import click
 from signoff.cli import options
 
 if TYPE_CHECKING:
-    from signoff.cli.listing import Page, View
+    from signoff.cli.inbox_page import Page, View
     from signoff.config import Settings
     from signoff.store.chosen import ChosenStore
 
@@ -55,14 +55,14 @@ def inbox(
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
-    from signoff.cli.opening import store_at
+    from signoff.cli.open_broker import store_at
 
     view, chosen = _chosen(store, policy, limit, mine, name)
     kept = store_at(chosen, make=watch)  # who waits for news needs a store to watch
     try:
         if watch:
+            from signoff.cli.inbox_watch import stay
             from signoff.cli.loops import run
-            from signoff.cli.watching import stay
 
             run(stay(kept, view, as_json=as_json))
         else:
@@ -75,7 +75,7 @@ def _chosen(
     store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
-    from signoff.cli.listing import View
+    from signoff.cli.inbox_page import View
     from signoff.store.chosen import named_store
 
     if policy is None and not mine and (named := named_store(store)):
@@ -88,7 +88,7 @@ def _chosen(
 
 
 def _mine(limit: int, name: str | None, settings: Settings) -> View:
-    from signoff.cli.listing import Me, View
+    from signoff.cli.inbox_page import Me, View
     from signoff.core.people import person_key
     from signoff.wiring import whoami
 
@@ -100,7 +100,7 @@ def _mine(limit: int, name: str | None, settings: Settings) -> View:
 def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
     from shutil import get_terminal_size
 
-    from signoff.cli.listing import as_data, lines
+    from signoff.cli.inbox_page import as_data, lines
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import now, safe
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.opening import say_where, with_broker
+from signoff.cli.open_broker import say_where, with_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -44,7 +44,7 @@ async def _answered(
     """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
     from signoff.channels import tui_approver
     from signoff.channels.approver import ApproverChannel
-    from signoff.delivery.attended import Attended
+    from signoff.delivery.local_channel import Attended
     from signoff.wiring.inbox import project_inbox
     from signoff.wiring.job import drafts_in
 

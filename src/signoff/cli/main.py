@@ -60,7 +60,7 @@ GROUPS = {
         "workers": ("signoff.cli.workers:workers", "The agents this project describes in files."),
         "toolsets": ("signoff.cli.toolsets:toolsets", "What workers can use, and what happens to calls of each tool."),
         "schema": ("signoff.cli.schema:schema", "JSON Schemas of the files you write, for editors."),
-        "import": ("signoff.cli.importing:import_", "Bring a project of another program here: llm-do."),
+        "import": ("signoff.cli.import_command:import_", "Bring a project of another program here: llm-do."),
         "grants": ("signoff.cli.grants:grants", "Remembered answers: list, explain, revoke."),
     },
     "Keeping": {

@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
-from signoff.cli.safely import STEERS
+from signoff.cli.safe_output import STEERS
 from signoff.cli.words import cells
 from signoff.core.visible import visible
 

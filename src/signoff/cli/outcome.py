@@ -39,8 +39,8 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-    from signoff.cli.opening import with_broker
-    from signoff.cli.telling import how_to_go_on
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.request_report import how_to_go_on
 
     async def work(broker: Broker, settings: Settings) -> str:
         from signoff.wiring import whoami

@@ -25,7 +25,7 @@ def people(as_json: bool, store: str | None, policy: str | None) -> None:
     Example:
       signoff people
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.words import as_json as json_line
     from signoff.cli.words import iso, now
 
@@ -76,7 +76,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.words import local, now, when
     from signoff.core.people import Delegation
     from signoff.core.visible import visible
@@ -103,7 +103,7 @@ def named(name: str, settings: Settings) -> str:
     from signoff.core.people import person_key
     from signoff.core.visible import visible
     from signoff.errors import WrongUse
-    from signoff.policy.wording import did_you_mean
+    from signoff.policy.phrases import did_you_mean
 
     if not name.strip():
         raise WrongUse("a person needs a name")

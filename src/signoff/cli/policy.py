@@ -58,7 +58,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
       signoff policy check signoff.yaml --tools read_file,write_file
     """
     from signoff.cli.policy_tools import Held, held_against_catalog
-    from signoff.cli.safely import apart
+    from signoff.cli.safe_output import apart
     from signoff.config import load_settings
 
     file, held = _nearest(file), Held()
@@ -90,7 +90,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     for problem in warnings:
         click.echo(f"warning: {problem}")
     if held.rules:
-        from signoff.policy.wording import listed
+        from signoff.policy.phrases import listed
 
         may = f"{listed(held.unlisted)} may have them: what tools there are is known once it runs"
         click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
@@ -265,7 +265,7 @@ def _refuse(problems: tuple[Problem, ...]) -> None:
 
 def _check_labels(labels: Iterable[str]) -> None:
     from signoff.core.call import LABELS
-    from signoff.policy.wording import did_you_mean, shown
+    from signoff.policy.phrases import did_you_mean, shown
 
     for label in labels:
         if label not in LABELS:

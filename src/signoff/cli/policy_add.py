@@ -56,7 +56,7 @@ def add(
     Exit code 1 if no rule can be made, or if the answer is no.
     """
     from signoff.cli.main import FAILED
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import rule_offers, write_rule
 

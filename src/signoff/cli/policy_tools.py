@@ -72,7 +72,7 @@ def _held(settings: Settings) -> Held:
 
 
 async def _tools(catalog: Catalog, name: str) -> AgentParts:
-    from signoff.toolsets.listing import agent_with
+    from signoff.toolsets.tool_list import agent_with
     from signoff.workers.inspect import InspectedAgent, tools_of
 
     built = catalog.build(name)

@@ -10,11 +10,11 @@ import click
 
 from signoff.cli import ids, options
 from signoff.cli.main import FAILED, WAITING
-from signoff.cli.starting import uncollected
+from signoff.cli.startup import uncollected
 
 if TYPE_CHECKING:
     from signoff.broker.runs import RunStatus
-    from signoff.cli.going import Going
+    from signoff.cli.run_screen import Going
     from signoff.wiring import RunOptions
 
 
@@ -60,8 +60,8 @@ def resume(
     Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person.
     """
     from signoff.cli.durations import read_wait
-    from signoff.cli.going import Going
-    from signoff.cli.opening import check_there, telling_where
+    from signoff.cli.open_broker import check_there, telling_where
+    from signoff.cli.run_screen import Going
     from signoff.cli.words import count, safe
     from signoff.store.chosen import OPTION
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
@@ -128,7 +128,7 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
 
 
 def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
-    from signoff.cli.going import carried_out, say_waiting
+    from signoff.cli.run_screen import carried_out, say_waiting
     from signoff.cli.words import agent_name
     from signoff.errors import SignoffError
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from signoff.cli import options as flags
-from signoff.cli.starting import uncollected
+from signoff.cli.startup import uncollected
 
 if TYPE_CHECKING:
-    from signoff.cli.going import Going
+    from signoff.cli.run_screen import Going
     from signoff.wiring import RunOptions, Task
     from signoff.workers.runtime import Finished
 
@@ -87,7 +87,7 @@ def run(
 
     Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call it made was denied.
     """
-    from signoff.cli.going import Going, carried_out
+    from signoff.cli.run_screen import Going, carried_out
 
     if how["suspend"] and how["wait"] is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")

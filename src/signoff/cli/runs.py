@@ -40,7 +40,7 @@ def runs(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.opening import say_where, with_broker
+    from signoff.cli.open_broker import say_where, with_broker
     from signoff.cli.words import as_json as json_line
 
     async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
@@ -79,8 +79,8 @@ def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool
 
 
 def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
-    from signoff.cli.listing import loosened_lines
-    from signoff.cli.telling import by_program, masked, outcome_step
+    from signoff.cli.inbox_page import loosened_lines
+    from signoff.cli.request_report import by_program, masked, outcome_step
     from signoff.cli.words import agent_name, clip, now, pad, safe
     from signoff.core.moment import ago
     from signoff.core.request import State
@@ -112,7 +112,7 @@ def _why_it_can_go_on(status: RunStatus) -> str:
 
 
 def _data(status: RunStatus) -> dict[str, Any]:
-    from signoff.cli.telling import masked
+    from signoff.cli.request_report import masked
     from signoff.cli.words import iso
 
     run, process = status.run, status.process
@@ -144,7 +144,7 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.timeline import moments, spent
     from signoff.cli.words import as_json as json_line
 
@@ -171,7 +171,7 @@ def _timeline(status: RunStatus, found: Sequence[Moment], took: ModelUsage) -> I
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     yield from _run_lines(status, width)
     if status.run.requester:
-        from signoff.cli.telling import masked
+        from signoff.cli.request_report import masked
 
         yield f"{_INDENT}for {masked(status.run.requester)}"
     yield ""
@@ -223,7 +223,7 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.words import count, safe
 
     async def work(broker: Broker, settings: Settings) -> tuple[str, int, bool]:

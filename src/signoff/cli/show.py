@@ -50,7 +50,7 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-    from signoff.cli.opening import with_broker
+    from signoff.cli.open_broker import with_broker
 
     async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry], str]:
         from signoff.wiring.project import requester_of
@@ -68,7 +68,7 @@ def show(
         return
     if as_json:
         card, problem = _card(request, in_utc)
-        from signoff.cli.telling import request_data
+        from signoff.cli.request_report import request_data
         from signoff.cli.words import as_json as json_line
 
         click.echo(json_line(request_data(request, card, problem, history)))
@@ -100,7 +100,7 @@ def _print_argument(request: ApprovalRequest, name: str) -> None:
     from signoff.core.redact import redact
     from signoff.core.safe import visible_around
     from signoff.core.visible import visible
-    from signoff.policy.wording import did_you_mean
+    from signoff.policy.phrases import did_you_mean
 
     shown = redact(request.effective_args, secrets=request.secrets)
     if name not in shown.args:
@@ -139,7 +139,7 @@ def _draw(
     screen: Screen, request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry], *, whole: bool
 ) -> None:
     from signoff.channels.render import WHOLE, Cut, draw_card
-    from signoff.cli.telling import choices, history_facts, offer_facts, outcome_facts, standing
+    from signoff.cli.request_report import choices, history_facts, offer_facts, outcome_facts, standing
 
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from signoff.broker.runs import text_of
-from signoff.core.account import account_of
+from signoff.core.event_text import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
 from signoff.core.run import Segment

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
     from signoff.toolsets.catalog import BuiltToolset, Catalog
-    from signoff.toolsets.listing import ToolWords
+    from signoff.toolsets.tool_list import ToolWords
     from signoff.workers.inspect import AgentParts, FoundTool
 
 POLICY = click.option(
@@ -79,7 +79,7 @@ def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str 
 
 def _quiet(as_json: bool) -> AbstractContextManager[object]:
     """For while the project's own code and plugins run: what they print must not come between our JSON."""
-    from signoff.cli.safely import apart
+    from signoff.cli.safe_output import apart
 
     return apart() if as_json else nullcontext()
 
@@ -160,7 +160,7 @@ def _unknown(found: AgentParts, connect: bool) -> str:
 
 
 async def _found(built: BuiltToolset, worker: WorkerFile | None, connect: bool) -> AgentParts:
-    from signoff.toolsets.listing import agent_with
+    from signoff.toolsets.tool_list import agent_with
     from signoff.workers.inspect import InspectedAgent, tools_of
 
     native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
@@ -314,7 +314,7 @@ def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
 
 
 async def _looked(built: BuiltToolset, connect: bool) -> tuple[AgentParts, Mapping[str, ToolWords]]:
-    from signoff.toolsets.listing import connected, words_of
+    from signoff.toolsets.tool_list import connected, words_of
 
     async with connected(built, connect):
         found = await _found(built, None, connect)

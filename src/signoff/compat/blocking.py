@@ -21,7 +21,7 @@ from signoff.core.verdict import Effect
 from signoff.errors import ApprovalError as Refused
 from signoff.errors import CannotCanonicalise
 from signoff.policy.strictest import strictest
-from signoff.wrapped import Step
+from signoff.toolset_wrappers import Step
 
 ApprovalConfig: TypeAlias = Mapping[str, Mapping[str, Any]]
 """What is approved beforehand, by tool: `{"look": {"pre_approved": True}}`."""

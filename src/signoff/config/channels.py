@@ -11,8 +11,8 @@ from datetime import timedelta
 from signoff.config.merge import check_name, names_in
 from signoff.config.variables import filled
 from signoff.policy.parse_requirement import read_duration
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 KIND_KEYS: Mapping[str, tuple[str, ...]] = {
     "discord": ("use", "token", "channel", "workers", "timeout", "notify", "backup_for"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from signoff.policy.wording import shown
+from signoff.policy.phrases import shown
 
 SUFFIXES = (".worker", ".agent")
 """How worker files of llm-do end."""

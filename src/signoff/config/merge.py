@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.policy.document import key_text
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """What toolsets and workers may be called."""

@@ -19,12 +19,12 @@ from signoff.config.worker_keys import check_defaults
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
-from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, policy_in
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked", "channels")
 PERSON_KEYS = ("roles", "discord", "slack", "email")

@@ -9,9 +9,9 @@ from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
+from signoff.policy.phrases import shown
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 
 def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str, instead: str, file: str) -> Policy:

@@ -12,10 +12,10 @@ from signoff.config.foreign import foreign_hint
 from signoff.config.merge import check_name, lineage, merged
 from signoff.config.variables import has_variables
 from signoff.policy.glob import BadGlob, Glob
-from signoff.policy.loading import read_policy
 from signoff.policy.parse_match import read_labels
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.policy_source import read_policy
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 DEFAULT_KEYS = ("config", "policy", "labels")
 ENTRY_KEYS = ("use", "extends", "prefix", *DEFAULT_KEYS)

@@ -14,11 +14,11 @@ from signoff.config.merge import names_in
 from signoff.config.tighten import refuse_loosening
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
-from signoff.policy.loading import read_policy
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_requirement import read_duration
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.policy_source import read_policy
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 SPEC_KEYS = (
     "$schema", "model", "name", "description", "instructions", "deps_schema", "output_schema", "model_settings",

@@ -28,8 +28,8 @@ from signoff.core.canonical import digest
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.parse import with_naming
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 
 FOLDER = "workers"
 

@@ -16,7 +16,7 @@ from signoff.core.context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Answerer, AnswererKind, Delegation
 from signoff.core.request import ApprovalRequest

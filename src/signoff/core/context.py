@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signoff.core.loosened import NOT_LOOSENED, Loosened
+from signoff.core.loosening import NOT_LOOSENED, Loosened
 
 LONGEST_PROMPT = 1_000
 LONGEST_WORDS = 2_000

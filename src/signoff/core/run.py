@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from signoff.core.loosened import Loosened
+from signoff.core.loosening import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.values import Changeable
 

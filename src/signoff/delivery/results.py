@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from signoff.core.addressing import spoken_name
+from signoff.core.address import spoken_name
 from signoff.core.canonical import digest
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.event import RunMessage

@@ -47,7 +47,7 @@ from signoff.gate.saving import Histories
 from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy
-from signoff.policy.wording import nearest
+from signoff.policy.phrases import nearest
 from signoff.ports import Approver, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
 

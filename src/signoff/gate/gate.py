@@ -20,7 +20,7 @@ from signoff.broker.secret_key import secret_key
 from signoff.channels.headless import ELSEWHERE
 from signoff.core.call import Call
 from signoff.core.event import CallEvent
-from signoff.core.loosened import NOT_LOOSENED, Loosened
+from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.gate.answers import GateAnswers

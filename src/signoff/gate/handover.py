@@ -23,13 +23,13 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
 from signoff.gate.answers import GateAnswers
-from signoff.gate.asking import REQUEST, secrets_in
 from signoff.gate.capability import Signoff
-from signoff.gate.deferred import build_approval_requests, result_of
+from signoff.gate.deferred_tools import build_approval_requests, result_of
 from signoff.gate.denial import POLICY, SIGNOFF, denial
 from signoff.gate.gate import TOOL_ASKS
 from signoff.gate.memory import OwnMemory, StoreMemory
 from signoff.gate.options import rooted
+from signoff.gate.questions import REQUEST, secrets_in
 from signoff.gate.tools import CallReader
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers

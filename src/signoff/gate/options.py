@@ -17,7 +17,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
-from signoff.policy.wording import did_you_mean
+from signoff.policy.phrases import did_you_mean
 from signoff.ports import Store
 from signoff.store.keys import Keys
 from signoff.store.memory import MemoryStore

@@ -17,7 +17,7 @@ from signoff.errors import WaitsElsewhere, WrongUse
 from signoff.gate.agents import signoff_of
 from signoff.gate.capability import Signoff
 from signoff.gate.nesting import entry_id
-from signoff.gate.paused import results_of, waited_for
+from signoff.gate.pause import results_of, waited_for
 from signoff.gate.saving import conversation_of, executing
 
 VERSION = 1

@@ -34,7 +34,6 @@ from signoff.core.request import ApprovalRequest, Binding, State, digest_of_lead
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Wanted
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
 from signoff.gate.arguments import as_json, validated, with_notice
-from signoff.gate.asking import REQUEST, Question, Questions, question_about
 from signoff.gate.calls import GatedCall, enter, leave, named_approver, never
 from signoff.gate.course import (
     CLOSINGS,
@@ -62,6 +61,7 @@ from signoff.gate.denial import POLICY, SIGNOFF, TOOL, decided_by, decided_why, 
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
+from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.reading import UNJUDGED, CallJudge
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter

@@ -27,7 +27,7 @@ from signoff.links import followed
 from signoff.policy.engine import LONGEST_PATH
 from signoff.policy.sensitive import sensitive_place
 from signoff.policy.shell.prefixes import prefix_of
-from signoff.wrapped import Step, steps_of
+from signoff.toolset_wrappers import Step, steps_of
 
 KIND = "signoff.kind"
 """Metadata key that keeps the kind a tool had before the gate folded it into the one path."""

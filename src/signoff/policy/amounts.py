@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult
 from signoff.policy.keypath import ABSENT, KeyPath
+from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.operators import SIGNS, kind_of
 
 _SYMBOLS = {"€": "EUR", "£": "GBP"}

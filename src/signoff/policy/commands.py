@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.match import Links, text_argument
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
+from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
@@ -16,8 +17,7 @@ from signoff.policy.shell.folders import Folder, is_cd
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand
-from signoff.policy.shell.unmodelled import may_start
-from signoff.policy.wording import listed, shown
+from signoff.policy.shell.unknown_programs import may_start
 
 ARGUMENT = "command"
 LONGEST_PATH = 4096

@@ -15,8 +15,8 @@ import yaml
 
 from signoff.errors import Place, PolicyError
 from signoff.policy.document import DEEPEST, Document, KeyStep, Node, key_text
+from signoff.policy.phrases import shown
 from signoff.policy.scalar import Ambiguous, plain_scalar
-from signoff.policy.wording import shown
 
 LARGEST_TEXT = 5_000_000
 MOST_NODES = 200_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from signoff.errors import Place, PolicyError
-from signoff.policy.wording import as_json
+from signoff.policy.phrases import as_json
 
 KeyStep: TypeAlias = "str | int"
 KeyTrail: TypeAlias = "tuple[KeyStep, ...]"

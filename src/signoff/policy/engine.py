@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.call import Call
 from signoff.core.verdict import ANYONE, Effect, Verdict
 from signoff.policy.facts import Facts, path_texts
-from signoff.policy.finding import MatchResult, Truth
 from signoff.policy.glob import is_visible
 from signoff.policy.index import Candidate, Index, Shelf
 from signoff.policy.match import Links
+from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.places import normal
 from signoff.policy.requirement import together
 from signoff.policy.rule import Rule

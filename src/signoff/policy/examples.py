@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from signoff.core.call import Call
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
 from signoff.policy.match import LabelCondition, Match, ToolsetCondition, WorkerCondition
+from signoff.policy.match_result import Truth
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_match import read_labels
+from signoff.policy.phrases import shown
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 _KEYS = ("tool", "toolset", "worker", "label", "labels", "args", "deps")
 _ANY_TOOL = "any_tool"

@@ -10,7 +10,7 @@ from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import MatchResult, Truth
+from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.rule import Rule
 
 

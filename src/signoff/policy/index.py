@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.rule import Rule
 
 MOST_SHELVES = 1024

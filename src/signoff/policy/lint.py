@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import Place, PolicyError
-from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
 from signoff.policy.match import Condition, LabelCondition, Match, ValueCondition
+from signoff.policy.match_result import Truth
 from signoff.policy.operators import Matches, Operator, Over
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.rule import Rule
-from signoff.policy.wording import did_you_mean, shown
 
 _ADDRESS = re.compile(r"@[\w*-]+(\.[\w*-]+)+")
 

@@ -9,11 +9,11 @@ from typing import Literal, Protocol
 
 from signoff.core.call import Veiled
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth, any_holds
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.operators import Exists, Operator, kind_of
-from signoff.policy.wording import listed, shown
+from signoff.policy.phrases import listed, shown
 
 CHAIN = " > "
 

@@ -14,10 +14,10 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 from signoff.core.call import Veiled
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise
-from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.linear_regex import LinearRegex
-from signoff.policy.wording import as_json, listed, shown
+from signoff.policy.match_result import Truth
+from signoff.policy.phrases import as_json, listed, shown
 
 Answer: TypeAlias = "bool | str"
 

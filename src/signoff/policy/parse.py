@@ -15,9 +15,9 @@ from signoff.policy.document import Document, document_of
 from signoff.policy.examples import check_examples
 from signoff.policy.parse_match import SCOPE_KEYS, read_matches, read_naming, read_scope
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS, read_requirement
+from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, nearest, shown
 
 EXAMPLE = "a policy looks like this:\n    policy:\n      - {allow: read_file}"
 

@@ -12,8 +12,8 @@ from signoff.policy.match import Condition
 from signoff.policy.operators import SIGNS
 from signoff.policy.parse_value import read_globs
 from signoff.policy.paths import BadPath, read_folder
+from signoff.policy.phrases import shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 if TYPE_CHECKING:
     from signoff.policy.recipients import AddressPattern
@@ -162,7 +162,7 @@ def read_amount_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
 
 def read_places(entries: dict[str, ConfigValue], wary: bool) -> Iterator[Condition]:
     """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`, `sensitive`."""
-    from signoff.policy.placed import KINDS, PlaceCondition  # it brings the list of secret places
+    from signoff.policy.place_conditions import KINDS, PlaceCondition  # it brings the list of secret places
 
     for kind in KINDS:
         if kind in entries:

@@ -20,8 +20,8 @@ from signoff.policy.parse_facts import (
 from signoff.policy.parse_requirement import REQUIREMENT_KEYS
 from signoff.policy.parse_value import read_globs, read_values
 from signoff.policy.paths import BadPath, PathCondition
+from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, nearest, shown
 
 
 def read_matches(spot: ConfigValue, wary: bool) -> tuple[Match, ...]:

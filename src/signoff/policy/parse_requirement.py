@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.policy.operators import kind_of
+from signoff.policy.phrases import shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 REQUIREMENT_KEYS = ("by", "quorum", "not_by", "timeout", "on_timeout", "escalate_to", "veto", "remind", "message")
 LONGEST_TIMEOUT = timedelta(days=3660)

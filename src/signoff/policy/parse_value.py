@@ -23,8 +23,8 @@ from signoff.policy.operators import (
     Regex,
     kind_of,
 )
+from signoff.policy.phrases import nearest, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import nearest, shown
 
 Source = Literal["args", "deps"]
 

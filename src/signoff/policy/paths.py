@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 
 from signoff.policy.facts import Facts, PathText
-from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
-from signoff.policy.wording import listed, shown
+from signoff.policy.match_result import YES, MatchResult, Truth
+from signoff.policy.phrases import listed, shown
 
 _FREE = ("/", "**")
 """How patterns start that do not depend on the policy's root."""

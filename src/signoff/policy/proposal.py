@@ -22,8 +22,8 @@ from signoff.core.verdict import Effect
 from signoff.errors import CannotCanonicalise, PolicyError
 from signoff.policy.composer import read_document
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES
 from signoff.policy.glob import BadGlob, Glob
+from signoff.policy.match_result import YES
 from signoff.policy.parse import parse_rules
 from signoff.policy.parse_value import OTHERS
 from signoff.policy.places import normal

@@ -15,9 +15,9 @@ from signoff.core.call import Call
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
-from signoff.policy.finding import Truth
 from signoff.policy.layers import Layers
 from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, ValueCondition, WorkerCondition
+from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
 
 Outcome: TypeAlias = Literal["allow", "ask", "deny", "conditional"]

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from signoff.policy.addresses import Mailbox, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
+from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.operators import SIGNS
-from signoff.policy.wording import listed, shown
+from signoff.policy.phrases import listed, shown
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _TOLD = frozenset("""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from signoff.core.call import Call
 from signoff.policy.operators import kind_of
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 
 _KEYS = frozenset({"tool", "toolset", "worker", "args", "label", "labels"})
 

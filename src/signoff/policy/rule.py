@@ -9,8 +9,8 @@ from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, any_holds
 from signoff.policy.match import Match, links_of
+from signoff.policy.match_result import YES, MatchResult, any_holds
 
 _DIGITS = 12
 """Of a digest that tells the rules of a file apart."""

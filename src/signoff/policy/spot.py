@@ -9,7 +9,7 @@ from typing import Any, cast
 from signoff.errors import Place, PolicyError
 from signoff.policy.document import Document, KeyStep, KeyTrail
 from signoff.policy.operators import kind_of
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 
 
 @dataclass(frozen=True, slots=True)

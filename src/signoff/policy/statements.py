@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import text_argument
-from signoff.policy.wording import listed, shown
+from signoff.policy.match_result import YES, MatchResult, Truth
+from signoff.policy.phrases import listed, shown
 
 if TYPE_CHECKING:
     from signoff.policy.sql import SqlFacts, Statement

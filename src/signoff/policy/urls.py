@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.policy.facts import Facts
-from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
+from signoff.policy.match_result import YES, MatchResult, Truth
+from signoff.policy.phrases import listed, shown
 from signoff.policy.url import PORTS, Url, read_url, urls_in
-from signoff.policy.wording import listed, shown
 
 _KEYS = re.compile(
     r"(?:.*[_-])?(?:url|uri|urls|uris|endpoint|href|urls|endpoints|link|webhook|address|proxy)|.*(?:Url|Uri|URL|URI)",

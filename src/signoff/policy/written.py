@@ -6,7 +6,7 @@ import json
 
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
-from signoff.policy.loading import parse_policy
+from signoff.policy.policy_source import parse_policy
 
 
 def layers_of(policy: Policy | Layers) -> tuple[Policy, ...]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
-from signoff.store.watching import Watchers
+from signoff.store.change_watch import Watchers
 from signoff.store.writer import Batch, Work, Writer
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class DurableStore(ABC):
 
     @abstractmethod
     def _look(self, stop: Event, tick: Callable[[], None]) -> None:
-        """Look for changes; see `signoff.store.watching.Look`."""
+        """Look for changes; see `signoff.store.change_watch.Look`."""
 
     @abstractmethod
     def _leave(self) -> None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from signoff.channels import scripted_approver
-from signoff.channels.scripted import ScriptedUI, decision_from
+from signoff.channels.script_approver import ScriptedUI, decision_from
 from signoff.testing.clock import FakeClock
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
     from signoff.toolsets.builtin.sql.toolset import SqlToolset
     from signoff.toolsets.context import ToolsetContext
-    from signoff.toolsets.creating import Registration
+    from signoff.toolsets.factory import Registration
 
 __all__ = [
     "Registration",
@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(approval, name)
     if name == "Registration":
-        from signoff.toolsets.creating import Registration
+        from signoff.toolsets.factory import Registration
 
         return Registration
     if name == "ToolsetContext":

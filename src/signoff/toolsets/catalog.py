@@ -20,15 +20,13 @@ from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
+from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, nearest, shown
+from signoff.toolset_wrappers import parts_of
 from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
-from signoff.toolsets.configuring import ToolsetValues, shape_of
-from signoff.toolsets.context import Context, ToolsetContext
-from signoff.toolsets.creating import Made, create, instance_in
-from signoff.toolsets.loading import (
+from signoff.toolsets.code_loader import (
     PROJECT_CODE,
     ProjectCode,
     approvals_layer,
@@ -37,9 +35,11 @@ from signoff.toolsets.loading import (
     load_project,
     offered,
 )
+from signoff.toolsets.config_check import ToolsetValues, shape_of
+from signoff.toolsets.context import Context, ToolsetContext
+from signoff.toolsets.factory import Made, create, instance_in
 from signoff.toolsets.mcp import McpServer, mcp_server
 from signoff.toolsets.native import native_tool
-from signoff.wrapped import parts_of
 
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"

@@ -20,9 +20,9 @@ from pydantic_ai import RunContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from signoff.errors import MissingExtra, WrongUse
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.toolsets.context import ToolsetContext
-from signoff.toolsets.hiding import hide
+from signoff.toolsets.variable_mask import hide
 
 
 class McpConfig(BaseModel):

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 
-from signoff.policy.wording import did_you_mean, listed
-from signoff.toolsets.configuring import Shape, ToolsetValues, checked
+from signoff.policy.phrases import did_you_mean, listed
+from signoff.toolsets.config_check import Shape, ToolsetValues, checked
 
 
 def native_tool(given: ToolsetValues) -> AbstractNativeTool:

@@ -12,7 +12,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, 
 
 from signoff.attached.layers import name_on
 from signoff.errors import WrongUse
-from signoff.policy.wording import shown
+from signoff.policy.phrases import shown
 
 
 def together(toolsets: Sequence[AbstractToolset[Any]]) -> list[AbstractToolset[Any]]:

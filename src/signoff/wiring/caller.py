@@ -11,10 +11,10 @@ from signoff.config.tighten import refuse_loosening
 from signoff.core.run import RunSetup
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
-from signoff.policy.loading import read_policy
 from signoff.policy.parse import policy_in
+from signoff.policy.phrases import shown
+from signoff.policy.policy_source import read_policy
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 LAYER = "caller"
 FILE_LAYER = "environment"

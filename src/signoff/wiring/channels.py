@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from signoff.config import ChannelEntry, Settings
-from signoff.core.addressing import spoken_name
+from signoff.core.address import spoken_name
 from signoff.core.people import Answerer
 from signoff.errors import MissingExtra, SignoffError, WrongUse
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.wiring.people import Accounts, OnFile, by_account
 from signoff.wiring.project import POLICY_FILE, whoami
 
@@ -129,7 +129,7 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
 
 def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
     """Raise for an agent in Python that could be started from a channel, unless it can be, and may be imported."""
-    from signoff.toolsets.loading import check_allowed, load_path
+    from signoff.toolsets.code_loader import check_allowed, load_path
 
     def wrong(what: str, fix: str) -> SignoffError:
         return spot.wrong(what, fix)

@@ -18,7 +18,7 @@ from signoff.core.people import Answerer, person_key
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.wording import did_you_mean, listed, shown
+from signoff.policy.phrases import did_you_mean, listed, shown
 from signoff.ports import ApprovalUI, Store
 from signoff.wiring.channels import check_workers
 from signoff.wiring.inbox import gate_inbox, project_inbox
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from signoff.gate.capability import Signoff
     from signoff.gate.handover import DeferredToolRequests, DeferredToolResults, Handover, ToolDefinition
     from signoff.ports import Begin, Heard, Inbox
+    from signoff.wiring.channel_runs import Running
     from signoff.wiring.resumption import Resume
-    from signoff.wiring.running import Running
 
 NAME = "discord"
 _log = logging.getLogger("signoff.discord")
@@ -268,8 +268,8 @@ class DiscordApprovals:
 
     def _running(self, broker: Broker, reconciler: Reconciler) -> Running:
         from signoff.wiring.caller import Caller
+        from signoff.wiring.channel_runs import Running
         from signoff.wiring.job import RunOptions
-        from signoff.wiring.running import Running
 
         options = RunOptions(unattended="park", caller=Caller.here())
         return Running(

@@ -13,7 +13,7 @@ from uuid import uuid4
 from signoff.config import Settings
 from signoff.config.foreign import SUFFIXES as FOREIGN
 from signoff.config.foreign import import_hint
-from signoff.core.addressing import spoken_name
+from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from signoff.core.run import RunSetup, SavedRun
     from signoff.gate.capability import Signoff
     from signoff.ports import Approver, Store
-    from signoff.workers.listening import Listener
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
+    from signoff.workers.stream_events import Listener
 
 WORKER = "worker:"
 """Before a worker's name, in a kept run's `agent`."""

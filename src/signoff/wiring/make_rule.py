@@ -17,9 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
-from signoff.config.adding import Added, add_rule, lines_of, policy_in_text
-from signoff.config.exchanging import exchange
+from signoff.config.file_exchange import exchange
 from signoff.config.files import check_owner, from_here, text_of
+from signoff.config.rule_insertion import Added, add_rule, lines_of, policy_in_text
 from signoff.core.call import Call
 from signoff.core.grant import Grant
 from signoff.core.quorum import who
@@ -30,10 +30,10 @@ from signoff.errors import PolicyError, WrongUse
 from signoff.links import followed
 from signoff.policy.engine import LONGEST_PATH, Policy
 from signoff.policy.facts import Facts, path_texts
-from signoff.policy.finding import Truth
 from signoff.policy.glob import is_visible
 from signoff.policy.layers import compose
 from signoff.policy.lint import Problem
+from signoff.policy.match_result import Truth
 from signoff.policy.proposal import Proposal, proposals
 from signoff.policy.written import layers_of, read_written
 from signoff.wiring.project import lock_of

@@ -10,7 +10,7 @@ from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Answerer, person_key
 from signoff.errors import Place, WrongFile, WrongUse
-from signoff.policy.wording import did_you_mean
+from signoff.policy.phrases import did_you_mean
 
 POLICY_FILE = "signoff.yaml"
 

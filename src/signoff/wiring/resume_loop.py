@@ -11,7 +11,7 @@ from typing import Any
 from signoff.broker import Broker
 from signoff.broker.status import RunStatus
 from signoff.errors import StoreError
-from signoff.wiring.looking import ResumableRuns
+from signoff.wiring.resumable_runs import ResumableRuns
 
 EVERY = timedelta(seconds=5)
 """How often all runs are looked at: a process that dies tells nobody."""

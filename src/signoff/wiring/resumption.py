@@ -12,9 +12,9 @@ from signoff.broker.status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError
-from signoff.wiring.looking import ResumableRuns, cannot, elsewhere
+from signoff.wiring.resumable_runs import ResumableRuns, cannot, elsewhere
 from signoff.wiring.resume_loop import ResumeLoop
-from signoff.wiring.telling import answer_text
+from signoff.wiring.run_text import answer_text
 
 Resume = Callable[[str], Awaitable[object]]
 """Goes on with the run of this id, as `resume_run` does. What that gave, if it is given on, is told whole."""

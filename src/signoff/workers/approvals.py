@@ -21,8 +21,8 @@ from signoff.gate.calls import GatedCall, running_call
 from signoff.gate.denial import POLICY, SIGNOFF
 from signoff.gate.single_call import call_tool, recall
 from signoff.policy.engine import Policy
+from signoff.policy.phrases import shown
 from signoff.policy.strictest import strictest
-from signoff.policy.wording import shown
 from signoff.ports import judging
 from signoff.workers.bounds import Bounds
 from signoff.workers.limits import account_of

@@ -17,15 +17,15 @@ from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, OnTimeout, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import CHAIN, Match, WorkerCondition
+from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
 from signoff.policy.strictest import strictest
+from signoff.toolset_wrappers import parts_of
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.catalog import NATIVE, BuiltToolset
-from signoff.wrapped import parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

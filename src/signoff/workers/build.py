@@ -16,8 +16,8 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.config.entries import WorkerFile
 from signoff.policy.document import KeyStep
+from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, nearest, shown
 from signoff.toolsets.catalog import BuiltToolset, check_names
 from signoff.toolsets.together import together
 from signoff.workers.limits import WorkerDeps

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from signoff.config import EVERY_WORKER, Limits, Settings, WorkerFile
-from signoff.policy.wording import listed, shown
+from signoff.policy.phrases import listed, shown
 from signoff.workers.bounds import Bounds, rules_for
 from signoff.workers.origin import CREATED_BY
 

@@ -16,7 +16,7 @@ import yaml
 from signoff.config import Settings, WorkerFile, parse_worker, worker_names, workers_folder
 from signoff.core.canonical import digest
 from signoff.errors import WrongFile, WrongUse
-from signoff.policy.wording import shown
+from signoff.policy.phrases import shown
 from signoff.workers.bounds import Bounds, bounds_of, refuse_trusted, why_unreadable
 from signoff.workers.build import plan_of
 from signoff.workers.clip import Clipped, capabilities_of, limits_of, written_limit

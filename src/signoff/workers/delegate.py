@@ -23,8 +23,8 @@ from signoff.errors import LimitReached, WrongFile, WrongUse
 from signoff.gate.agents import call_agent
 from signoff.gate.calls import running_call
 from signoff.gate.single_call import call_tool
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.strictest import strictest
-from signoff.policy.wording import did_you_mean, shown
 from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
 from signoff.workers.create import LONGEST_FILE, NAME, NewWorker, draft, powers, write
 from signoff.workers.limits import Delegating, WorkerDeps, account_of, check_price

@@ -30,18 +30,18 @@ from signoff.links import followed
 from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
-from signoff.policy.finding import MatchResult, in_one_line
 from signoff.policy.layers import Layers
 from signoff.policy.match import Match
+from signoff.policy.match_result import MatchResult, in_one_line
+from signoff.policy.phrases import shown
 from signoff.policy.reach import UNSURE, Reach, ToolView, Unsure, reach_of
 from signoff.policy.rule import Rule
 from signoff.policy.shell.facts import LABEL_OF
 from signoff.policy.strictest import strictest
-from signoff.policy.wording import shown
-from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.builtin.sql.toolset import SqlToolset
+from signoff.toolsets.own_policy import AttachedToolset
 from signoff.toolsets.together import name_of
 from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
 from signoff.workers.watched import is_made_per_run, lists_by_itself, watched

@@ -20,8 +20,8 @@ from pydantic_ai.usage import RequestUsage
 from signoff.config.entries import WorkerFile
 from signoff.errors import WrongFile, WrongUse
 from signoff.ports import Clock
+from signoff.toolset_wrappers import steps_of
 from signoff.workers.account import Account, place_of
-from signoff.wrapped import steps_of
 
 
 class Delegating(AbstractToolset[Any]):

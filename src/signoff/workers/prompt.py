@@ -17,9 +17,9 @@ from pydantic_handlebars import HandlebarsError, check_template_compatibility, c
 
 from signoff.config.entries import WorkerFile
 from signoff.errors import WrongFile, WrongUse
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.secret import secret_place
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.builtin.files.beneath import Root
 from signoff.workers.limits import WorkerDeps
 from signoff.workers.origin import writer_of

@@ -23,8 +23,8 @@ from signoff.gate.capability import Signoff
 from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
 from signoff.ports import Approver
-from signoff.workers.listening import Listener, listening
 from signoff.workers.prompt import Prompt, attached
+from signoff.workers.stream_events import Listener, listening
 
 
 def is_answer(result: object) -> TypeGuard[AgentRunResult[Any]]:

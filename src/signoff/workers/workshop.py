@@ -23,7 +23,7 @@ from signoff.gate.calls import running_call
 from signoff.gate.capability import Signoff
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
-from signoff.policy.wording import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Approver, Clock, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.open import open_store
@@ -37,7 +37,7 @@ from signoff.workers.delegate import DelegationToolset
 from signoff.workers.limits import Meter, check_price
 from signoff.workers.models import NO_MODEL, model_named
 from signoff.workers.origin import creator_of
-from signoff.workers.timing import TimedToolset
+from signoff.workers.tool_timeout import TimedToolset
 from signoff.workers.worker import Worker
 
 

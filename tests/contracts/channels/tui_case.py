@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from signoff.channels.approver import ApproverChannel
 from signoff.channels.tui_app import TuiApp
-from signoff.channels.tui_waiting import WaitingRequest, WaitingRequests
+from signoff.channels.tui_requests import WaitingRequest, WaitingRequests
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision

@@ -10,12 +10,12 @@ from weakref import WeakValueDictionary
 import discord
 
 from signoff.channels.discord.cards import Cards
-from signoff.channels.discord.drawing import DrawingCache
+from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
 from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.press import Press, Verb
-from signoff.channels.discord.pressed import Pressed, in_words, shown
-from signoff.channels.discord.remembering import choices, confirm_sheet, decision_for, remember_sheet
+from signoff.channels.discord.press_result import Pressed, in_words, shown
+from signoff.channels.discord.remember_menu import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.replies import fields_of
 from signoff.channels.discord.sheet import Button, Form, MessageSheet, Style
 from signoff.channels.discord.words import short_span

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import discord
 
+from signoff.channels.discord.backoff import Pacing, Timing
 from signoff.channels.discord.channel import DiscordChannel
 from signoff.channels.discord.commands import FOREIGN, NAME, add_command
-from signoff.channels.discord.making import SILENT
-from signoff.channels.discord.pacing import Pacing, Timing
+from signoff.channels.discord.payloads import SILENT
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
 from signoff.core.notice import Notice, Reminder

@@ -13,12 +13,11 @@ import discord
 from signoff.channels.discord.answers import DiscordAnswers
 from signoff.channels.discord.cards import Cards
 from signoff.channels.discord.clicks import Clicks
+from signoff.channels.discord.client_events import Listening
 from signoff.channels.discord.commands import Commands
-from signoff.channels.discord.drawing import DrawingCache
-from signoff.channels.discord.listening import Listening
-from signoff.channels.discord.making import holds
+from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.mentions import Mentions
-from signoff.channels.discord.notifying import Notifying
+from signoff.channels.discord.payloads import holds
 from signoff.channels.discord.permissions import check_permissions, text_channel
 from signoff.channels.discord.problems import (
     MISSING_ACCESS,
@@ -29,10 +28,11 @@ from signoff.channels.discord.problems import (
     is_closed_thread,
     told,
 )
+from signoff.channels.discord.recipients import Notifying
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name
 from signoff.channels.discord.users import Users
-from signoff.channels.discord.waiting import WaitingCards
+from signoff.channels.discord.waiting_cards import WaitingCards
 from signoff.channels.outcome import step_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together

@@ -20,7 +20,7 @@ import discord
 from signoff.channels.discord.answers import DiscordAnswers
 from signoff.channels.discord.paper import digest_of, digest_of_all
 from signoff.channels.discord.press import Press, Verb, is_ours
-from signoff.channels.discord.pressed import Pressed, in_words, what_happened
+from signoff.channels.discord.press_result import Pressed, in_words, what_happened
 from signoff.channels.discord.problems import place_of
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.threads import link_to, read_place, together

@@ -17,9 +17,9 @@ from typing import Any, cast
 import discord
 from discord import app_commands
 
-from signoff.channels.discord.drawing import DrawingCache
+from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
-from signoff.channels.discord.pressed import shown
+from signoff.channels.discord.press_result import shown
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.sheet import MessageSheet

@@ -9,7 +9,7 @@ from signoff.channels.discord.paper import digest_of
 from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.sheet import FORM_TITLE, INPUT, PLACEHOLDER, Field, Form, size
 from signoff.channels.discord.words import first
-from signoff.channels.editing import EditDraft, start_of
+from signoff.channels.edit_draft import EditDraft, start_of
 from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled
 from signoff.core.card import Choice, card_for

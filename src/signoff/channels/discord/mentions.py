@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 import discord
 
-from signoff.channels.discord.making import SILENT
+from signoff.channels.discord.payloads import SILENT
 from signoff.channels.discord.permissions import CREATE_THREADS, NEEDED
-from signoff.channels.discord.pressed import shown as said_as
+from signoff.channels.discord.press_result import shown as said_as
 from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, failed, place_of
 from signoff.channels.discord.sheet import CONTENT, size
 from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import first
-from signoff.core.addressing import addressed, spoken_name
+from signoff.core.address import addressed, spoken_name
 from signoff.core.redact import Redactor
 from signoff.core.safe import visible_around
 from signoff.core.visible import visible

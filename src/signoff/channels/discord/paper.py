@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.request_status import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.said import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageSheet, Style, size
-from signoff.channels.discord.standing import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.words import first, short_span
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest

@@ -9,7 +9,7 @@ from typing import Any
 
 import discord
 
-from signoff.channels.discord.making import modal, to_edit, to_send
+from signoff.channels.discord.payloads import modal, to_edit, to_send
 from signoff.channels.discord.problems import (
     ALREADY_ACKNOWLEDGED,
     OUTSIDE,

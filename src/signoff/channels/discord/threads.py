@@ -11,8 +11,7 @@ from contextlib import suppress
 
 import discord
 
-from signoff.channels.discord.making import is_framed, presses_in, to_edit, to_send
-from signoff.channels.discord.notifying import without_names
+from signoff.channels.discord.payloads import is_framed, presses_in, to_edit, to_send
 from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
     OUTSIDE,
@@ -21,6 +20,7 @@ from signoff.channels.discord.problems import (
     code_of,
     failed,
 )
+from signoff.channels.discord.recipients import without_names
 from signoff.channels.discord.sheet import MessageSheet, size
 from signoff.channels.discord.words import first
 from signoff.core.subject import Subject, SubjectKind

@@ -25,8 +25,8 @@ from signoff.config.settings import load_settings
 from signoff.config.workers import FOLDER, load_worker
 from signoff.errors import Place, PolicyError, WrongFile
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
+from signoff.policy.phrases import shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import shown
 
 _SHELLS = {"shell_readonly": shell_readonly, "shell_file_ops": shell_file_ops}
 _DELEGATION = ("delegation", "agents", "workers")

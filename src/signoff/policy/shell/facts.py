@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
+from signoff.policy.phrases import shown
 from signoff.policy.shell.folders import Folders, folders_of, named
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.policy.shell.tree import Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
-from signoff.policy.wording import shown
 
 MOST_FOLDERS = 8
 LABEL_OF = {

@@ -16,8 +16,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from signoff.policy.finding import YES, MatchResult, Truth
 from signoff.policy.glob import Glob
+from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.places import normal
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.programs import PATH, Concern, judge_words

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 
 from signoff.errors import WrongUse
+from signoff.policy.phrases import shown
 from signoff.policy.places import folded
-from signoff.policy.wording import shown
 
 FIX = "name folders such as .venv/bin"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from posixpath import normpath
 
+from signoff.policy.phrases import shown
 from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.wording import shown
 from signoff.toolsets.builtin.files.beneath import Outside, Root
 from signoff.toolsets.builtin.programs import changed_by
 

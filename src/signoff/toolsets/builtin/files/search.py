@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from signoff.core.visible import visible
-from signoff.policy.finding import Truth
 from signoff.policy.glob import Glob
+from signoff.policy.match_result import Truth
 from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import is_binary
 from signoff.toolsets.builtin.files.spot import DirectoryEntry

@@ -23,15 +23,15 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.policy.builtin import READ_TOOLS as READS
 from signoff.policy.builtin import WRITE_TOOLS as WRITES
 from signoff.policy.builtin import builtin_policy
-from signoff.policy.wording import shown
-from signoff.toolsets.attached import AttachedToolset
+from signoff.policy.phrases import shown
 from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import edited, encoded, is_binary
 from signoff.toolsets.builtin.files.judge import Judge, Judged
+from signoff.toolsets.builtin.files.preview import describe
 from signoff.toolsets.builtin.files.search import FileSearch, listed_names, matching_lines, name_filter
-from signoff.toolsets.builtin.files.showing import describe
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.builtin.files.words import line_test, some_lines, telling
+from signoff.toolsets.own_policy import AttachedToolset
 
 CHANGES = "it changes files"
 """Why a call is asked about that no rule speaks of."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from signoff.policy.finding import in_one_line
+from signoff.policy.match_result import in_one_line
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words

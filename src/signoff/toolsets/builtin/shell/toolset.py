@@ -15,15 +15,15 @@ from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.shell.folders import Folders
 from signoff.policy.shell.programs import ReadOnlyCommand
-from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.programs import program_folders
-from signoff.toolsets.builtin.shell.approved import run_approved
+from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
 from signoff.toolsets.builtin.shell.environment import home_folder
-from signoff.toolsets.builtin.shell.guarded import changes_programs
 from signoff.toolsets.builtin.shell.plan import CommandPlan, plan, reading_doubt
 from signoff.toolsets.builtin.shell.processes import CommandResult, ProcessLimits
+from signoff.toolsets.builtin.shell.program_directories import changes_programs
 from signoff.toolsets.builtin.shell.sandbox import Mode, open_sandbox
+from signoff.toolsets.own_policy import AttachedToolset
 
 Kind = Literal["shell_readonly", "shell_file_ops"]
 

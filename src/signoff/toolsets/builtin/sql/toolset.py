@@ -20,8 +20,8 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.sql import SqlFacts, read_sql
-from signoff.toolsets.attached import AttachedToolset
 from signoff.toolsets.builtin.sql.databases import DatabaseError, Rows, RunningStatement, database
+from signoff.toolsets.own_policy import AttachedToolset
 
 _TRANSACTIONS = frozenset("begin start commit end rollback abort savepoint release".split())
 _READ_ONLY = "this database is read-only: only `query` is there, and it only reads"

@@ -116,7 +116,7 @@ def _deliveries(
 ) -> Mapping[str, Sequence[Delivery]]:
     if not items or not tx.leases.all():  # nobody ever asked anywhere but at a terminal
         return {}
-    from signoff.cli.reaching import deliveries_of
+    from signoff.cli.channel_problems import deliveries_of
 
     return deliveries_of(tx, items[:limit], at, all_of_it=all_of_it and len(items) <= limit)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.core.addressing import Addressed, addressed
+from signoff.core.address import Addressed, addressed
 from signoff.ports import Heard
 
 __all__ = ["Addressed", "addressed", "conversation_of"]

@@ -12,8 +12,8 @@ from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 from signoff.attached.layers import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import mark
 from signoff.errors import MissingExtra, SignoffError
-from signoff.policy.wording import shown
-from signoff.toolsets.configuring import Shape, ToolsetValues, checked, shape_of
+from signoff.policy.phrases import shown
+from signoff.toolsets.config_check import Shape, ToolsetValues, checked, shape_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.listing import OUTCOMES
+from signoff.cli.inbox_page import OUTCOMES
 from signoff.cli.words import iso, local, now, safe, short_local
 from signoff.core.inbox import agreed
 from signoff.core.lifecycle import OPEN, settled_text

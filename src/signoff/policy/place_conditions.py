@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.facts import Facts, PathText
-from signoff.policy.finding import YES, MatchResult
 from signoff.policy.match import Links
+from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.paths import is_inside
+from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.sensitive import sensitive_place
-from signoff.policy.wording import listed, shown
 
 KINDS = ("secret", "hidden", "code", "sensitive")
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from signoff.channels.discord.request_status import named
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.channels.discord.standing import named
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import moment, short_span
 from signoff.core.card import without_answer

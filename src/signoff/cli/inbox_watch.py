@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.listing import Page, View, as_data, lines
+from signoff.cli.inbox_page import Page, View, as_data, lines
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import clip, now
 from signoff.core.visible import visible

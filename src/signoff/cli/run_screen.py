@@ -13,16 +13,16 @@ import click
 
 from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import ProgressPrinter, spent_json
-from signoff.cli.safely import apart, for_terminal
-from signoff.core.loosened import NOT_LOOSENED, Loosened
+from signoff.cli.safe_output import apart, for_terminal
+from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
 from signoff.core.safe import safe_text
 
 if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
     from signoff.wiring import Job
-    from signoff.workers.listening import Listener
     from signoff.workers.runtime import Finished
+    from signoff.workers.stream_events import Listener
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ def say_waiting(
     run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
 ) -> None:
     """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
-    from signoff.cli.telling import outcome_step
+    from signoff.cli.request_report import outcome_step
     from signoff.core.card import safe_summary
     from signoff.core.inbox import needs_of
     from signoff.core.request import State

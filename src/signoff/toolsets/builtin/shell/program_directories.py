@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from signoff.policy.phrases import shown
 from signoff.policy.places import folded
 from signoff.policy.shell.facts import ShellFacts, read_shell
 from signoff.policy.shell.programs import ReadOnlyCommand
-from signoff.policy.wording import shown
 from signoff.toolsets.builtin.programs import changed_by
 from signoff.toolsets.builtin.shell.environment import home_folder
 

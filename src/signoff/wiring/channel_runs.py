@@ -19,7 +19,7 @@ from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
 from signoff.broker.status import RunStatus
 from signoff.config import Settings
-from signoff.core.addressing import spoken_name
+from signoff.core.address import spoken_name
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.run import RunState, SavedRun
@@ -35,11 +35,11 @@ from signoff.errors import (
     WaitsElsewhere,
 )
 from signoff.ports import Heard, Transaction
-from signoff.wiring.addressing import addressed, conversation_of
+from signoff.wiring.conversation_place import addressed, conversation_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
-from signoff.wiring.looking import LONGEST, SHORTEST, ResumableRuns, cannot
+from signoff.wiring.resumable_runs import LONGEST, SHORTEST, ResumableRuns, cannot
 from signoff.wiring.resume_loop import ResumeLoop
-from signoff.wiring.telling import answer_text, failure_text, is_cut
+from signoff.wiring.run_text import answer_text, failure_text, is_cut
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished

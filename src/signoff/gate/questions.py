@@ -38,7 +38,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
-from signoff.delivery.attended import Attended
+from signoff.delivery.local_channel import Attended
 from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.gate import Gate

@@ -21,9 +21,9 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.attached.layers import Rules, ToolsetLayer, layer_for, policy_of
 from signoff.config.files import check_owner
-from signoff.config.importing import importable
+from signoff.config.import_path import importable
 from signoff.errors import Place, SignoffError, WrongFile
-from signoff.policy.wording import did_you_mean, listed, nearest, shown
+from signoff.policy.phrases import did_you_mean, listed, nearest, shown
 
 GROUP = "signoff.toolsets"
 """The entry points that installed packages offer toolsets by."""

@@ -15,10 +15,10 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from signoff.config.foreign import foreign_hint
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
-from signoff.policy.wording import did_you_mean, shown
 from signoff.toolsets.context import Context, ToolsetContext
-from signoff.toolsets.hiding import HIDDEN, hide
+from signoff.toolsets.variable_mask import HIDDEN, hide
 
 
 @dataclass(frozen=True, kw_only=True)
