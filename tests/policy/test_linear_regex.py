@@ -84,6 +84,7 @@ def test_it_agrees_with_re(pattern: str, text: str, flags: str) -> None:
 @given(patterns([*ATOMS[:6], r"\b", r"\B"]), TEXTS)
 @examples(3_000, daily=60)
 @example(r"\ba\b", "é a")
+@example(".*\\ba$\n?", "é a\n")
 def test_word_boundaries_are_exact_in_ascii_and_in_doubt_beyond(pattern: str, text: str) -> None:
     ours, theirs = LinearRegex(pattern), re.compile(pattern)
     expected, told = theirs.fullmatch(text) is not None, ours.fullmatch(text)

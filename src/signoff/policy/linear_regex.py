@@ -55,10 +55,9 @@ class LinearRegex:
         """Whether it matches the whole of a text; None where that cannot be told."""
         if _is_broken(text):
             return None
-        if self._loose is not self._exact and not text.isascii():
-            return None if self._loose.fullmatch(text) else False
-        if self._exact.fullmatch(text):
-            return True
+        doubts_words = self._loose is not self._exact and not text.isascii()
+        if (self._loose if doubts_words else self._exact).fullmatch(text):
+            return None if doubts_words else True
         return None if self._ends and text.endswith("\n") else False
 
     def search(self, line: str) -> bool:
