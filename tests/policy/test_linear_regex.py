@@ -84,12 +84,13 @@ def test_it_agrees_with_re(pattern: str, text: str, flags: str) -> None:
 @given(patterns([*ATOMS[:6], r"\b", r"\B"]), TEXTS)
 @examples(3_000, daily=60)
 @example(r"\ba\b", "é a")
+@example(r"\B", "")
 @example(".*\\ba$\n?", "é a\n")
 def test_word_boundaries_are_exact_in_ascii_and_in_doubt_beyond(pattern: str, text: str) -> None:
     ours, theirs = LinearRegex(pattern), re.compile(pattern)
     expected, told = theirs.fullmatch(text) is not None, ours.fullmatch(text)
     assert told is expected or (told is None and ("\\" in pattern or "$" in pattern))
-    if text.isascii() and "$" not in pattern:
+    if text and text.isascii() and "$" not in pattern:
         assert told is expected
     for line in text.split("\n"):
         found = theirs.search(line) is not None
@@ -107,6 +108,31 @@ def test_classes_hold_what_they_hold_in_python() -> None:
         known = (char for char in every if unicodedata.category(char) != "Cn")
         differ = [char for char in known if ours.fullmatch(char) is not (theirs.fullmatch(char) is not None)]
         assert differ == [], name
+
+
+def test_case_is_ignored_as_python_ignores_it() -> None:
+    every = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
+    cased = [char for char in every if len({char, char.lower(), char.upper(), char.casefold()}) > 1]
+    sets = [
+        "[i]",
+        "[^i]",
+        "[a-z]",
+        "[A-Z]",
+        "[^s]",
+        "[ſ]",
+        "[à-ö]",
+        "[^k]",
+        "[α-ω]",
+        "[^ı]",
+        "[İx]",
+        r"[^\Wi]",
+        "(?a:i)",
+    ]
+    for pattern in [*map(re.escape, "iIıİkKsſµß" if not NIGHTLY else cased), *sets]:
+        ours, theirs = LinearRegex(f"(?i){pattern}"), re.compile(f"(?i){pattern}")
+        assert [char for char in cased if ours.fullmatch(char) is not (theirs.fullmatch(char) is not None)] == [], (
+            pattern
+        )
 
 
 @table(

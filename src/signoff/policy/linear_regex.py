@@ -55,7 +55,8 @@ class LinearRegex:
         """Whether it matches the whole of a text; None where that cannot be told."""
         if _is_broken(text):
             return None
-        doubts_words = self._loose is not self._exact and not text.isascii()
+        # Of nothing at all, Pythons differ about `\B`.
+        doubts_words = self._loose is not self._exact and not (text and text.isascii())
         if (self._loose if doubts_words else self._exact).fullmatch(text):
             return None if doubts_words else True
         return None if self._ends and text.endswith("\n") else False
@@ -107,9 +108,9 @@ class _Re2Writer:
     def _one(self, kind: Any, value: Any, flags: int) -> str:
         match str(kind):
             case "LITERAL":
-                return _char(value)
+                return f"[{_LETTER_I}]" if _is_letter_i(value, value, flags) else _char(value)
             case "NOT_LITERAL":
-                return f"[^{_char(value)}]"
+                return f"[^{_LETTER_I if _is_letter_i(value, value, flags) else _char(value)}]"
             case "ANY":
                 return "(?s:.)" if flags & re.DOTALL else r"[^\n]"
             case "IN":
@@ -182,18 +183,34 @@ def _times(low: int, high: Any) -> str:
 
 def _set(items: Sequence[tuple[Any, Any]], flags: int) -> str:
     """`[…]`, or a class such as `\\w` by itself."""
-    kinds = [(str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in items]
+    kinds: list[tuple[str, Any]] = [
+        (str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in items
+    ]
     negated = kinds[0][0] == "NEGATE"
     kinds = kinds[negated:]
     ascii_only = bool(flags & re.ASCII)
     apart = [value for kind, value in kinds if kind == "CATEGORY" and "_NOT_" in value]
     within = "".join(_item(kind, value, ascii_only) for kind, value in kinds if value not in apart)
+    spans: list[tuple[int, int]] = [(value, value) for kind, value in kinds if kind == "LITERAL"]
+    spans += [value for kind, value in kinds if kind == "RANGE"]
+    if any(_is_letter_i(low, high, flags) for low, high in spans):
+        within += _LETTER_I
     if not apart:
         return f"[{'^' if negated else ''}{within}]"
     if negated:  # what is in several sets at once, which RE2 has no word for
-        return f"[{_ranges(''.join(_as_python(kind, value) for kind, value in kinds), ascii_only)}]"
+        return f"(?-i:[{_ranges(''.join(_as_python(kind, value) for kind, value in kinds), flags)}])"
     others = [f"[^{_item('CATEGORY', value.replace('_NOT_', '_'), ascii_only)}]" for value in apart]
     return f"(?:{'|'.join([*([f'[{within}]'] if within else []), *others])})"
+
+
+_LETTER_I = r"iI\x{130}\x{131}"
+"""Where case does not matter these four are one letter to Python, and two to RE2."""
+
+
+def _is_letter_i(low: int, high: int, flags: int) -> bool:
+    """Whether one of them is between two characters, and case does not matter."""
+    all_of_unicode = flags & re.IGNORECASE and not flags & re.ASCII
+    return bool(all_of_unicode) and any(low <= code <= high for code in (0x49, 0x69, 0x130, 0x131))
 
 
 def _item(kind: str, value: Any, ascii_only: bool) -> str:
@@ -239,9 +256,9 @@ _LETTERS = {
 }
 
 
-def _ranges(excluded: str, ascii_only: bool) -> str:
+def _ranges(excluded: str, flags: int) -> str:
     """All characters but those of a set that Python reads, as ranges."""
-    stretches = re.compile(f"[^{excluded}]+", re.ASCII if ascii_only else 0).findall(_every_character())
+    stretches = re.compile(f"[^{excluded}]+", flags & (re.ASCII | re.IGNORECASE)).findall(_every_character())
     found = [f"{_char(ord(one[0]))}-{_char(ord(one[-1]))}" for one in stretches]
     if not found:
         raise BadRegex("a set in it holds no character at all")
